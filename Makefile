@@ -1,0 +1,56 @@
+# Every target sets itself up: it needs python3 >= 3.11 with pip, and nothing else.
+#
+#   make demo    a cyclic join over a large graph, DuckDB beside it
+#   make test    lint, type check, the kernels without compiler and with bounds checks, all tests, doctests
+#   make lint    ruff and mypy alone
+#   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
+#   make docs    the documentation as a web site in site/
+#
+# The tools live in .venv.  A stamp says which group of packages is in it; the
+# stamps follow pyproject.toml, so that a change there installs again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint bench docs clean
+
+demo: $(STAMPS)/bench
+	$(BIN)/python -m bench.demo
+
+# The whole suite comes last: its summary is what a reader of the output looks for.
+# The two small runs before it take the kernels' tests only, since interpreted kernels are slow.
+test: lint
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernel tests
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m kernel tests
+	$(BIN)/python -m pytest -n logical
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMPS)/bench
+	$(BIN)/python -m bench
+
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --strict
+	@echo "site/index.html"
+
+clean:
+	rm -rf $(VENV) site build dist
+
+# A python3 without ensurepip (Debian splits it off) gets pip by way of its own pip.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "lftj needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) \
+	  || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+
+$(STAMPS)/%: pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	$(PIP) install --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,207 @@
+"""``python -m bench``: measure, and write results, plots and the machine's description.
+
+    python -m bench                        everything of TARGETS.md "Joins" into bench/results/
+    python -m bench --quick                small generated workloads, some seconds
+    python -m bench --only triangles       workloads whose name has this in it
+    python -m bench --engines lftj,duckdb  these engines only
+    python -m bench --list                 the workloads, and nothing is run
+
+A selection writes into its own folder below the results (``quick``,
+``selection``), so it never replaces the whole.  Exit status: 0; 1 when an
+answer was wrong or something failed; 2 for a wrong command; 130 after Ctrl-C,
+which leaves partial results that say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import engine, harness, machine, plots, sweep, workloads
+from bench.markdown import number
+from bench.measurement import Measurement
+from bench.results import Results
+from bench.workload import Workload
+
+_HOME = Path(__file__).resolve().parent / "results"
+_console = Console(stderr=True, soft_wrap=True)
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure lftj and its peers.")
+    parser.add_argument("--quick", action="store_true", help="small generated workloads only, few runs")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="workloads whose name contains NAME; repeatable",
+    )
+    parser.add_argument(
+        "--engines", default=",".join(engine.NAMES), metavar="A,B", help=f"of {', '.join(engine.NAMES)}"
+    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results go; bench/results")
+    parser.add_argument(
+        "--limit", type=float, default=120.0, metavar="SECONDS", help="for one run or one load (default 120)"
+    )
+    parser.add_argument("--list", action="store_true", help="name the workloads and stop")
+    chosen = parser.parse_args(arguments)
+    chosen.engines = [name.strip() for name in chosen.engines.split(",") if name.strip()]
+    unknown = [name for name in chosen.engines if name not in engine.NAMES]
+    if unknown or not chosen.engines:
+        parser.error(
+            f"unknown engine {', '.join(unknown) or '(none given)'}; choose from {', '.join(engine.NAMES)}"
+        )
+    chosen.workloads = workloads.quick() if chosen.quick else workloads.full()
+    chosen.sweeps = _sweeps(chosen.quick)
+    names = [workload.name for workload in chosen.workloads] + [found.name for found, _ in chosen.sweeps]
+    if chosen.list:
+        print("\n".join(names))
+        parser.exit(0)
+    if chosen.only:
+        for part in chosen.only:
+            if not any(part in name for name in names):
+                parser.error(f"no workload has {part!r} in its name; choose from {', '.join(names)}")
+        chosen.workloads = [w for w in chosen.workloads if any(part in w.name for part in chosen.only)]
+        chosen.sweeps = [
+            (s, steps) for s, steps in chosen.sweeps if any(part in s.name for part in chosen.only)
+        ]
+    return chosen
+
+
+def _sweeps(quick: bool) -> list[tuple[sweep.Sweep, list[tuple[int, Workload]]]]:
+    scales, doublings = (range(8, 11), range(2)) if quick else (range(10, 18), range(10))
+    return [
+        (
+            sweep.Sweep("sweep-rmat", "Triangles of RMAT graphs, edge factor 8", "edges drawn"),
+            workloads.sweep_triangles(scales),
+        ),
+        (
+            sweep.Sweep("sweep-adversarial", "The adversarial triangle", "edges of each relation"),
+            workloads.sweep_adversarial(doublings),
+        ),
+    ]
+
+
+def _keys(workload: Workload, engines: list[str]) -> list[str]:
+    """Engines, then their variants of this workload, lftj first."""
+    variants = [key for key in workload.queries if ":" in key and key.partition(":")[0] in engines]
+    keys = []
+    for name in engines:
+        keys += [name, *(key for key in variants if key.partition(":")[0] == name)]
+    return keys
+
+
+def _options(chosen: argparse.Namespace) -> str:
+    words = ["quick"] if chosen.quick else []
+    if chosen.only:
+        words.append("only " + ", ".join(chosen.only))
+    if set(chosen.engines) != set(engine.NAMES):
+        words.append("engines " + ", ".join(chosen.engines))
+    return "; ".join(words)
+
+
+def _folder(chosen: argparse.Namespace, options: str) -> Path:
+    if chosen.out is not None:
+        return Path(chosen.out)
+    if chosen.quick:
+        return _HOME / "quick"
+    return _HOME / "selection" if options else _HOME
+
+
+def _line(workload: Workload, row: Measurement) -> str:
+    name = f"{escape(workload.title)}  [bold]{engine.title(row.engine)}[/bold]"
+    if row.median is None:
+        colour = "red" if row.status in ("wrong answer", "failed") else "yellow"
+        return f"{name}  [{colour}]{row.status}[/{colour}] {escape(row.detail)}"
+    memory = f", peak {row.peak_bytes / 2**20:,.0f} MiB" if row.peak_bytes else ""
+    return f"{name}  {number(row.median)} s, median of {len(row.times)}{memory}"
+
+
+def _measure_all(
+    chosen: argparse.Namespace, results: Results, folder: Path, ask: Callable[[Workload, str], Measurement]
+) -> None:
+    for workload in chosen.workloads:
+        for key in _keys(workload, chosen.engines):
+            results.add(workload, ask(workload, key))
+            results.write(folder)
+    for found, steps in chosen.sweeps:
+        results.sweeps.append(found)
+        askable = [name for name in chosen.engines if name in steps[0][1].queries]
+        sweep.run(found, steps, askable, results.measurements, ask)
+        results.write(folder)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    chosen = _arguments(arguments)
+    options = _options(chosen)
+    folder = _folder(chosen, options)
+    results = Results(machine.describe(), options)
+    results.planned = [(w.title, key) for w in chosen.workloads for key in _keys(w, chosen.engines)]
+    steps = sum(len(steps) for _, steps in chosen.sweeps) * len(chosen.engines)
+    status = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="lftj-bench-") as tables,
+        Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=_console,
+            transient=True,
+        ) as progress,
+    ):
+        bar = progress.add_task("measuring", total=len(results.planned) + steps)
+
+        def ask(workload: Workload, key: str) -> Measurement:
+            def show(stage: str) -> None:
+                progress.update(bar, description=f"{escape(workload.name)}, {engine.title(key)}: {stage}")
+
+            row = harness.measure(
+                workload,
+                key,
+                Path(tables),
+                runs=3 if chosen.quick else 5,
+                spend=0.1 if chosen.quick else 1.0,
+                limit=chosen.limit,
+                progress=show,
+            )
+            progress.advance(bar)
+            _console.print(_line(workload, row), highlight=False)
+            return row
+
+        try:
+            _measure_all(chosen, results, folder, ask)
+            results.complete = True
+        except KeyboardInterrupt:
+            status = 130
+    results.write(folder)
+    try:
+        plots.draw(results, folder)
+    except ImportError:
+        _console.print("matplotlib is not installed: no plots; install lftj[bench]")
+    print(results.as_markdown())
+    _console.print(f"{'partial results' if status else 'results'} are in {_shown(folder)}", highlight=False)
+    if status == 0 and results.wrong():
+        return 1
+    return status
+
+
+def _shown(folder: Path) -> str:
+    """The folder as the user would type it."""
+    try:
+        return str(folder.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

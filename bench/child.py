@@ -1,0 +1,165 @@
+"""The process that measures one engine on one workload; ``bench.measurement`` starts it.
+
+It reads one line of JSON from its standard input, the :class:`Assignment`, and
+writes one line of JSON per event to its standard output:
+
+    ready     the engine is imported and open; seconds, bytes
+    loaded    the tables are in; seconds
+    answer    the first run is over; seconds, count
+    run       a timed run is over; seconds, seconds of processor time
+    done      all is over; peak memory in bytes
+    failed    an exception; its message.  Nothing follows
+
+Invariants
+
+1. After an answer that differs from the expected one, nothing is timed.
+2. The process ends when its standard input closes: no child outlives the harness.
+3. Whatever an engine prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.engine import Engine, engine_class
+from bench.memory import peak_bytes
+from bench.workload import Workload
+from bench.workloads import named
+
+LONG_RUN_SECONDS = 10.0
+"""When no run was shorter, one is enough."""
+
+
+Tables = Mapping[str, Path | pa.Table]
+Times = tuple[float, float]
+"""Seconds that passed, and seconds of processor time of all threads."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a child measures.
+
+    Attributes:
+        workload: A name of :func:`bench.workloads.named`.
+        engine: An engine's name or engine:variant.
+        files: Relation name to Parquet file.
+        runs: The least number of timed runs after the first one.
+        spend: Seconds of timed runs after which no more than ``runs`` are made.
+    """
+
+    workload: str
+    engine: str
+    files: dict[str, str]
+    runs: int
+    spend: float
+
+
+def _run_once(engine_type: type[Engine], workload: Workload, query: str) -> Callable[[Engine, Tables], int]:
+    """What one timed run does; its result is the count."""
+
+    def count(engine: Engine, tables: Tables) -> int:
+        return engine.count(query)
+
+    def rows(engine: Engine, tables: Tables) -> int:
+        return engine.rows(query)
+
+    def tables_to_count(engine: Engine, tables: Tables) -> int:
+        fresh = engine_type(engine.threads)
+        fresh.load(tables, workload.ends)
+        return fresh.count(query)
+
+    def load(engine: Engine, tables: Tables) -> int:
+        fresh = engine_type(engine.threads)
+        fresh.load(tables, workload.ends)
+        return fresh.index(query)
+
+    return {"count": count, "list": rows, "tables to count": tables_to_count, "load": load}[workload.task]
+
+
+def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) -> None:
+    """Measure, reporting each event as soon as it is over."""
+    workload = named(assignment.workload)
+    engine_type = engine_class(assignment.engine.partition(":")[0])
+    started = time.perf_counter()
+    engine = engine_type(workload.threads)
+    report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
+
+    tables: dict[str, Path | pa.Table] = {name: Path(file) for name, file in assignment.files.items()}
+    if workload.task == "tables to count":
+        tables = {name: pq.read_table(file) for name, file in tables.items()}
+    if workload.task in ("count", "list"):
+        started = time.perf_counter()
+        engine.load(tables, workload.ends)
+        report({"event": "loaded", "seconds": time.perf_counter() - started})
+
+    run = _run_once(engine_type, workload, workload.queries[assignment.engine])
+    started = time.perf_counter()
+    answer = run(engine, tables)
+    first = time.perf_counter() - started
+    report({"event": "answer", "seconds": first, "count": answer})
+    if answer == workload.expected:
+        for seconds, processor in repeated(lambda: run(engine, tables), assignment.runs, assignment.spend):
+            report({"event": "run", "seconds": seconds, "processor": processor})
+    report({"event": "done", "bytes": peak_bytes()})
+
+
+def repeated(run: Callable[[], object], least: int, spend: float, most: int = 100) -> Iterator[Times]:
+    """Times of each run: ``least`` runs, and more of quick ones until ``spend`` seconds or ``most`` runs.
+
+    Runs end early when none was shorter than ten seconds.
+
+    >>> len(list(repeated(lambda: None, least=5, spend=0.0)))
+    5
+    """
+    total, fastest = 0.0, math.inf
+    for number in range(most):
+        if number >= least and total >= spend:
+            return
+        started, busy = time.perf_counter(), time.process_time()
+        run()
+        seconds = time.perf_counter() - started
+        total, fastest = total + seconds, min(fastest, seconds)
+        yield seconds, time.process_time() - busy
+        if fastest >= LONG_RUN_SECONDS:
+            return
+
+
+def _end_with_parent() -> None:
+    """Leave as soon as standard input closes: the harness is gone or wants no more."""
+    sys.stdin.read()
+    os._exit(0)
+
+
+def main() -> None:
+    """Read the assignment, measure, report."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    assignment = Assignment(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def report(event: dict[str, Any]) -> None:
+        channel.write(json.dumps(event) + "\n")
+        channel.flush()
+
+    try:
+        measure(assignment, report)
+    except Exception as error:
+        report({"event": "failed", "message": f"{type(error).__name__}: {error}"})
+    channel.flush()
+    os._exit(0)  # the thread above still waits
+
+
+if __name__ == "__main__":
+    main()

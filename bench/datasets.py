@@ -1,0 +1,115 @@
+"""Tables that the workloads read, by name: generated, or from the data folder.
+
+A name says everything: ``rmat-17`` is generated, ``email-enron`` is read.
+The data folder is ``$LFTJ_DATA``, or ``../shared/data`` beside the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench import graphs
+
+
+class DataMissing(Exception):
+    """The data folder, or a file in it, is not there."""
+
+
+def data_folder() -> Path:
+    """Where published data sets are looked for; it need not exist."""
+    given = os.environ.get("LFTJ_DATA")
+    return Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def _read(path: str, columns: list[str] | None = None) -> pa.Table:
+    file = data_folder() / f"{path}.parquet"
+    if not file.is_file():
+        raise DataMissing(f"{path}.parquet is not in the data folder; set LFTJ_DATA to where it is")
+    return pq.read_table(file, columns=columns)
+
+
+def _edges(columns: graphs.Edges) -> pa.Table:
+    return pa.table({"src": columns[0], "dst": columns[1]})
+
+
+def _undirected(name: str) -> pa.Table:
+    """Each edge of a published graph once, as (smaller end, larger end)."""
+    read = _read(f"graphs/{name}")
+    return _edges(graphs.oriented(read["src"].to_numpy(), read["dst"].to_numpy()))
+
+
+def _orders_at_scale(orders: int) -> dict[str, pa.Table]:
+    """Keys of customer, orders and lineitem in TPC-H's proportions: 1 to 10 to 40, 1 to 7 items an order."""
+    generator = np.random.default_rng(1)
+    customers = orders // 10
+    items = generator.integers(1, 8, orders)
+    order_of_item = np.repeat(np.arange(orders), items)
+    first_item = np.repeat(np.cumsum(items) - items, items)
+    return {
+        "customer": pa.table(
+            {"custkey": np.arange(customers), "segment": generator.integers(0, 5, customers)}
+        ),
+        "orders": pa.table(
+            {"orderkey": np.arange(orders), "custkey": generator.integers(0, customers, orders)}
+        ),
+        "lineitem": pa.table(
+            {
+                "orderkey": order_of_item,
+                "linenumber": np.arange(len(order_of_item)) - first_item + 1,
+            }
+        ),
+    }
+
+
+_TPCH_COLUMNS = {
+    "customer": ["c_custkey", "c_mktsegment"],
+    "orders": ["o_orderkey", "o_custkey", "o_orderdate"],
+    "lineitem": ["l_orderkey", "l_linenumber", "l_shipdate"],
+}
+
+_PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
+    r"rmat-(\d+)": lambda scale: _edges(graphs.rmat(int(scale))),
+    r"star-(\d+)": lambda spokes: _edges(graphs.star(int(spokes))),
+    r"pairs-(\d+)-(\d+)bit": lambda rows, bits: _edges(graphs.pairs(int(rows), bits=int(bits))),
+    r"orders-(\d+)/(\w+)": lambda orders, table: _orders_at_scale(int(orders))[table],
+    r"(email-enron)": _undirected,
+    r"lsqb/(\w+)": lambda name: _read(f"lsqb-sf0.1/{name}"),
+    r"tpch/(\w+)": lambda name: _read(f"tpch-sf0.01/{name}", _TPCH_COLUMNS[name]),
+}
+
+
+def table(name: str) -> pa.Table:
+    """Generate or read the table called ``name``.
+
+    Raises:
+        DataMissing: It has to be read and is not there.
+        KeyError: No table is called so.
+
+    >>> table("star-3").num_rows
+    5
+    """
+    for pattern, make in _PATTERNS.items():
+        match = re.fullmatch(pattern, name)
+        if match:
+            return make(*match.groups())
+    raise KeyError(f"no table is called {name!r}")
+
+
+def file(name: str, folder: Path) -> Path:
+    """The table as a Parquet file in ``folder``, written when it is not there yet.
+
+    All engines load from the same file, so loading times can be compared.
+    """
+    path = folder / f"{name.replace('/', '-')}.parquet"
+    if not path.exists():
+        part = path.with_suffix(".part")
+        pq.write_table(table(name), part)
+        part.replace(path)
+    return path

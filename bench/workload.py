@@ -1,0 +1,69 @@
+"""`Workload` and `Target`: what is measured, and what it must show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Task = Literal["count", "tables to count", "list", "load", "process", "inside", "compile"]
+"""What one timed run does.
+
+``count``: count the results; tables are loaded and, after the first run, indexed.
+``tables to count``: a new database, loading from Arrow tables in memory, and the count.
+``list``: produce every result as Arrow record batches, each dropped when the next one comes.
+``load``: a new database, loading from Parquet, and the first index.
+
+The rest are whole Python processes (:mod:`bench.startup`); their "query" is Python code that
+leaves the count in ``answer`` and may leave seconds in ``seconds``:
+
+``process``: the whole process is timed.  ``inside``: what the code timed itself.
+``compile``: what the code timed itself, with no compiled code kept from before; one run.
+"""
+
+
+BATCH_ROWS = 65_536
+"""Rows of a record batch, where results are listed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A floor and a goal for lftj's median, as TARGETS.md "Joins" has them.
+
+    ``ratio``: the peer's median over lftj's, at least.  ``seconds``: at most.
+    ``rows/s``: at least.
+    """
+
+    measure: Literal["ratio", "seconds", "rows/s"]
+    floor: float | None
+    goal: float | None
+    peer: str = ""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One question over some tables.
+
+    Attributes:
+        name: How ``--only`` calls it.
+        title: How the results call it.
+        tables: Relation name to the name of a table in :mod:`bench.datasets`.
+        queries: Engine, or engine:variant, to the question in its words.
+        expected: The count that every engine must find before it is timed.
+        ends: For graph databases: kinds of node at both ends of each table's rows.
+        threads: The number of threads of every engine.
+        limit: Seconds that one run of a peer may take; None is the harness's default.
+        note: What a reader of the results has to know.
+    """
+
+    name: str
+    title: str
+    tables: Mapping[str, str]
+    queries: Mapping[str, str]
+    expected: int
+    task: Task = "count"
+    targets: tuple[Target, ...] = ()
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    threads: int = 1
+    limit: float | None = None
+    note: str = ""

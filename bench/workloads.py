@@ -1,0 +1,90 @@
+"""What is measured: for each workload its tables, its question in every engine's words, and the targets.
+
+The question is asked of all engines over the same tables.  A key of
+``queries`` is an engine's name, or ``engine:variant`` for a second wording of
+the same question; an engine without a key has no such query and the results
+say so.  GraphBLAS has no query language: its "queries" name the functions of
+:mod:`bench.engine_graphblas`.
+
+Every ``expected`` count was found by at least two engines, or is published.
+"""
+
+from __future__ import annotations
+
+from bench.lsqb import lsqb
+from bench.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
+from bench.star_joins import star_joins
+from bench.startup import starting
+from bench.throughput import listing, loading, product
+from bench.workload import Target, Workload
+
+
+def full() -> list[Workload]:
+    """All of TARGETS.md "Joins"."""
+    return [
+        triangles(
+            "email-enron",
+            727_044,
+            "email-enron",
+            (Target("ratio", 4, 10, "duckdb"), Target("ratio", 4, 10, "ladybug")),
+        ),
+        cliques("email-enron", 2_341_639, "email-enron", (Target("ratio", 20, 50, "duckdb"),)),
+        triangles(
+            "rmat-17",
+            RMAT_COUNTS[17],
+            "RMAT 17/8",
+            (
+                Target("ratio", 10, None, "duckdb"),
+                Target("ratio", 3, None, "ladybug"),
+                Target("ratio", None, 1, "graphblas"),
+            ),
+        ),
+        *lsqb(),
+        adversarial(500_000, targets=(Target("seconds", 2, 1),), limit=60),
+        paths("email-enron", 187_059_171, "email-enron", (Target("ratio", 1 / 1.5, 1, "duckdb"),)),
+        *star_joins(),
+        loading(10_000_000, 28, 10_000_000, (Target("seconds", 4, None),)),
+        loading(10_000_000, 62, 10_000_000, (Target("seconds", 4, None),)),
+        listing("rmat-17", RMAT_COUNTS[17], "RMAT 17/8", (Target("rows/s", 20e6, None),)),
+        product(4_000),
+        *starting(),
+    ]
+
+
+def quick() -> list[Workload]:
+    """A small workload of every kind, over generated data only: some seconds in all."""
+    return [
+        triangles("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
+        cliques("rmat-10", 75_913, "RMAT 10/8"),
+        adversarial(1_000),
+        paths("rmat-10", 1_116_850, "RMAT 10/8"),
+        loading(100_000, 28, 100_000),
+        listing("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
+        *starting()[:3],
+    ]
+
+
+def sweep_triangles(scales: range) -> list[tuple[int, Workload]]:
+    """Triangles of RMAT graphs of growing scale, with the number of edges drawn."""
+    return [
+        (8 << scale, triangles(f"rmat-{scale}", RMAT_COUNTS[scale], f"RMAT {scale}/8")) for scale in scales
+    ]
+
+
+def sweep_adversarial(doublings: range) -> list[tuple[int, Workload]]:
+    """The adversarial triangle of growing size, with the number of edges."""
+    sizes = [1_000 << doubling for doubling in doublings]
+    return [(2 * spokes - 1, adversarial(spokes, "count", limit=20)) for spokes in sizes]
+
+
+def named(name: str) -> Workload:
+    """The workload called ``name``, full, quick or of a sweep.
+
+    >>> named("triangles-rmat-10").expected
+    24305
+    """
+    sweeps = [workload for _, workload in sweep_triangles(range(8, 18)) + sweep_adversarial(range(10))]
+    for workload in [*full(), *quick(), *sweeps]:
+        if workload.name == name:
+            return workload
+    raise KeyError(f"no workload is called {name!r}")

@@ -1,0 +1,281 @@
+"""`Database`: relations by name, and rules evaluated over them.
+
+The database holds immutable relations; loading replaces one as a whole, so a
+query that runs keeps what it started with, and a failed load changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.body import CheckedProgram, ColumnType, Schema
+from lftj.domains import Domains
+from lftj.errors import OrderError, RangeError, RuleError, UnknownRelationError
+from lftj.progress import bar
+from lftj.relation import Relation
+
+if TYPE_CHECKING:
+    from lftj.evaluation import Evaluation, Settings
+    from lftj.explain import Explanation
+
+BATCH_ROWS = 1 << 16
+QUERY_BATCH_ROWS = 1 << 18
+
+
+class Relations(dict[str, Relation]):
+    """The loaded relations by name; shows as a table of names, columns, types and row counts."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no relations"
+        lines = [("relation", "rows", "columns")]
+        for name, relation in self.items():
+            columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in relation.schema.columns)
+            lines.append((name, f"{relation.n_rows:,}", columns))
+        widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
+        return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
+
+
+class Database:
+    """Relations in memory, and multiway joins over them.
+
+    >>> db = Database()
+    >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
+    >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
+    [{'a': 1, 'b': 2, 'c': 3}]
+    >>> db.relations
+    relation  rows  columns
+    edge         3  src: int64, dst: int64
+    """
+
+    def __init__(self) -> None:
+        self.relations = Relations()
+        self.domains = Domains()
+
+    def load(
+        self,
+        name: str,
+        source: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        progress: bool = False,
+    ) -> None:
+        """Load a relation, replacing one of the same name.
+
+        ``source``: a path (Parquet, CSV, Arrow IPC), a pyarrow Table or batch reader, any object with
+        ``__arrow_c_stream__`` (polars, pandas, DuckDB), numpy arrays by column name, or an iterable of
+        tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
+        rows with a NULL in any column; ``relations[name].dropped_rows`` says how many.
+
+        Raises DataError (SourceError, NullError, UnsupportedTypeError, RangeError) and then changes nothing.
+        """
+        from lftj.sources import read_table
+
+        table = read_table(source, columns, progress=progress)
+        self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
+
+    def query(
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        threads: int | None = None,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> pa.Table:
+        """The rows of a head, in no particular order, each once.
+
+        ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
+        ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
+
+        Raises RuleError, DataError or EvaluationError.
+        """
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "joining") as settings:
+            evaluation.settings = settings
+            evaluation.derive_for(name)
+            schema = evaluation.program.derived[name]
+            batches = [_record_batch(schema, columns) for columns in evaluation.head_batches(name)]
+        return pa.Table.from_batches(batches, _arrow_schema(schema))
+
+    def stream(
+        self,
+        rule: str,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
+
+        Memory is bounded when the search itself gives distinct rows; ``explain`` says when it does not and
+        all distinct rows have to be held.  With ``threads`` above 1 the order of batches varies.
+        An empty result is one empty batch.
+        """
+        if batch_rows < 1:
+            raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
+        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows)
+        schema = evaluation.program.derived[name]
+
+        def run() -> Iterator[pa.RecordBatch]:
+            with _progress(evaluation.settings, progress, "joining") as settings:
+                evaluation.settings = settings
+                evaluation.derive_for(name)
+                yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
+
+        return run()
+
+    def count(
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        threads: int | None = None,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> int:
+        """Number of rows that :meth:`query` would give; rows are not built where the search can count."""
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "counting") as settings:
+            evaluation.settings = settings
+            evaluation.derive_for(name)
+            return evaluation.count(name)
+
+    def explain(
+        self,
+        rule: str,
+        *,
+        analyze: bool = False,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> Explanation:
+        """How :meth:`query` would evaluate a rule: key order and why, index per atom, estimates per depth.
+
+        ``analyze``: also evaluate it and show the measured opens, nexts and seeks beside the estimates.
+        """
+        from lftj.explain import explain
+
+        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "joining") as settings:
+            evaluation.settings = settings
+            return explain(evaluation, name, analyze)
+
+    def trace(
+        self, rule: str, *, head: str | None = None, order: Sequence[str] | None = None, limit: int = 10_000_000
+    ) -> pa.Table:
+        """Every iterator operation of the plain leapfrog evaluation of one rule with one body.
+
+        One row per operation: node binding, atom, level, operation, from, to (ENGINE.md section 1, *trace*).
+        Raises LimitError when there are more than ``limit`` operations.
+        """
+        from lftj.trace import trace
+
+        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS)
+        evaluation.derive_for(name)
+        return trace(evaluation, name, limit)
+
+    def check(self, rule: str) -> CheckedProgram:
+        """Parse a program and check it against the loaded relations.  Raises RuleError."""
+        from lftj.checker import check
+        from lftj.parser import parse
+
+        catalog = {name: relation.schema for name, relation in self.relations.items()}
+        return check(parse(rule), catalog, self.domains)
+
+    def _evaluation(
+        self, rule: str, head: str | None, threads: int | None, order: Sequence[str] | None, batch_rows: int
+    ) -> tuple[Evaluation, str]:
+        from lftj.evaluation import Evaluation, Settings
+
+        program = self.check(rule)
+        name = _chosen_head(program, head)
+        if threads is None:
+            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
+        if order is not None and isinstance(order, str):
+            raise OrderError(f"order= takes a list of variables, not the string {order!r}")
+        settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
+        return Evaluation(program, dict(self.relations), settings, target=name), name
+
+
+def _chosen_head(program: CheckedProgram, head: str | None) -> str:
+    if head is not None:
+        if head not in program.derived:
+            raise UnknownRelationError(f"no rule has the head {head!r}; heads are {', '.join(program.derived)}")
+        return head
+    if len(program.last_heads) > 1:
+        raise RuleError(
+            f"the last rule has several heads, {', '.join(program.last_heads)}: say which with head="
+        )
+    return program.last_heads[0]
+
+
+def _progress(settings: Settings, enabled: bool, label: str) -> AbstractContextManager[Settings]:
+    """The settings with a progress bar's ``advance`` for the length of the block."""
+    from contextlib import contextmanager
+    from dataclasses import replace
+
+    @contextmanager
+    def shown() -> Iterator[Settings]:
+        if not enabled:
+            yield settings
+            return
+        with bar(label) as advance:
+            yield replace(settings, advance=advance)
+
+    return shown()
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([(column.name, column.type.arrow) for column in schema.columns])
+
+
+def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:
+    """Code columns as values.  A head without columns has at most one row, shown as no column."""
+    arrays = [
+        column.type.domain.decode(codes, column.type.arrow)
+        for column, codes in zip(schema.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_arrow_schema(schema))
+
+
+def _rebatched(
+    schema: Schema, batches: Iterable[list[np.ndarray]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of exactly ``batch_rows`` rows but for the last; one empty batch when there are no rows."""
+    waiting: list[list[np.ndarray]] = []
+    n_waiting = 0
+    yielded = False
+
+    def gathered() -> list[np.ndarray]:
+        if len(waiting) == 1:
+            return waiting[0]
+        return [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
+
+    for batch in batches:
+        start, n_rows = 0, len(batch[0]) if batch else 0
+        while start < n_rows:
+            taken = min(batch_rows - n_waiting, n_rows - start)
+            waiting.append([column[start : start + taken] for column in batch])
+            n_waiting += taken
+            start += taken
+            if n_waiting == batch_rows:
+                yield _record_batch(schema, gathered())
+                yielded = True
+                waiting, n_waiting = [], 0
+    if waiting:
+        yield _record_batch(schema, gathered())
+    elif not yielded:
+        yield _record_batch(schema, [np.empty(0, dtype=np.int64) for _ in schema.columns])

@@ -1,0 +1,104 @@
+"""Every error that the project raises, under one base.
+
+Messages name the thing, the place and the way out.  Errors about a rule carry
+the rule's text with a caret under the place (see :mod:`lftj.diagnostics`).
+"""
+
+from __future__ import annotations
+
+
+class LftjError(Exception):
+    """Base of all errors of this project."""
+
+
+# -- data -------------------------------------------------------------------
+
+
+class DataError(LftjError):
+    """Input data cannot be taken as it is; nothing was loaded."""
+
+
+class SourceError(DataError):
+    """A file or object cannot be read as a table (missing, truncated, ragged, of an unknown kind)."""
+
+
+class NullError(DataError):
+    """A column holds NULL and the caller did not ask to drop such rows."""
+
+
+class NanError(DataError):
+    """A floating-point column that a rule uses as a key holds NaN."""
+
+
+class UnsupportedTypeError(DataError):
+    """A column's Arrow type has no domain (nested types, for example)."""
+
+
+class RangeError(DataError):
+    """A value, or the result of arithmetic or of an aggregate, does not fit its type."""
+
+
+class FunctionalConflictError(DataError):
+    """A functional predicate has two values for one key."""
+
+
+# -- rules ------------------------------------------------------------------
+
+
+class RuleError(LftjError):
+    """A rule is wrong.  ``span`` is the half-open range of offsets into the program's text."""
+
+    def __init__(self, message: str, span: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.span = span
+
+
+class RuleSyntaxError(RuleError):
+    """The text is not a program of the rule language."""
+
+
+class UnknownRelationError(RuleError):
+    """A rule or call names a relation that is neither loaded nor derived."""
+
+
+class ArityError(RuleError):
+    """An atom or head has the wrong number of terms."""
+
+
+class UnboundVariableError(RuleError):
+    """A variable of a head, comparison or aggregate is bound by no positive atom or assignment."""
+
+
+class UnsafeNegationError(RuleError):
+    """A variable occurs in negated atoms only."""
+
+
+class StratificationError(RuleError):
+    """A relation depends on its own negation or aggregate."""
+
+
+class RecursionNotSupportedError(RuleError):
+    """A relation depends on itself."""
+
+
+class TypeClashError(RuleError):
+    """Two columns, or a column and a constant, meet but have no domain in common."""
+
+
+class OrderError(RuleError):
+    """A key order given by the caller does not fit the rule."""
+
+
+class EvaluationError(LftjError):
+    """A rule failed on a row: division by zero, for example.  Names the rule and the row."""
+
+
+class LimitError(LftjError):
+    """The input is too large for the call (``Database.trace`` on large data, for example)."""
+
+
+# -- warnings ---------------------------------------------------------------
+
+
+class CartesianProductWarning(UserWarning):
+    """A rule's body falls into parts that share no variable; the result is their product."""

@@ -1,0 +1,417 @@
+"""Evaluating a checked program: bodies to rows, rows to heads, strata in order.
+
+A head is the union, over its rules and the bodies of each, of projected rows.
+Rows travel as int64 code columns and become Arrow values only at the end, or
+where an expression needs them.
+
+How a head's rows are made distinct, cheapest way that holds:
+
+* nothing to do: one body, every emitted variable in the head, and an order
+  under which rows come out distinct (:attr:`lftj.plan.Plan.needs_distinct`);
+* else all rows go through :class:`lftj.zset.Distinct`.
+
+An aggregate's input is a Z-set of assignments projected to group keys and
+arguments; the search itself counts the assignments behind each row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.aggregates import aggregate
+from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Column, ColumnType, Schema
+from lftj.domains import without_views
+from lftj.errors import CartesianProductWarning, EvaluationError, FunctionalConflictError, RangeError
+from lftj.expressions import compare, evaluate, variables_of
+from lftj.lowering import Lowered, lower
+from lftj.plan import Plan, compile_plan
+from lftj.planner import OrderChoice, choose_order
+from lftj.problem import JoinAtom, JoinProblem, connected
+from lftj.relation import Relation
+from lftj.search import Counters, batches, count_rows
+from lftj.syntax import Aggregate, Atom, Comparison, Variable
+from lftj.zset import Distinct
+
+Advance = Callable[[float], None]
+Columns = list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: threads of the search, rows of a batch, a pinned key order, progress."""
+
+    threads: int = 1
+    batch_rows: int = 1 << 16
+    order: tuple[str, ...] | None = None
+    advance: Advance | None = None
+
+
+@dataclass
+class BodyRun:
+    """One body, planned; the counters fill as it runs."""
+
+    rule: CheckedRule
+    head: CheckedHead
+    body: Body
+    lowered: Lowered
+    choice: OrderChoice
+    plan: Plan
+    counters: Counters
+    rows: int = 0
+
+
+@dataclass
+class Evaluation:
+    """A program over loaded relations.  ``runs`` gathers what was planned and measured, for ``explain``."""
+
+    program: CheckedProgram
+    relations: dict[str, Relation]
+    settings: Settings = field(default_factory=Settings)
+    target: str | None = None  # the head that Settings.order is meant for
+    runs: list[BodyRun] = field(default_factory=list)
+
+    # -- heads ------------------------------------------------------------------
+
+    def derive_for(self, head: str) -> None:
+        """Evaluate every derived relation that ``head`` reads, in stratum order."""
+        needed = self._read_by(head)
+        for stratum in self.program.strata:
+            for name in dict.fromkeys(h.relation for rule in stratum for h in rule.heads):
+                if name in needed and name != head and name not in self.relations:
+                    self.relations[name] = self.relation(name)
+
+    def _read_by(self, head: str) -> set[str]:
+        """Derived relations that ``head`` depends on, directly or not."""
+        found: set[str] = set()
+        todo = [head]
+        while todo:
+            for rule, _ in self.rules_of(todo.pop()):
+                for body in rule.bodies:
+                    for atom in (*body.atoms, *body.negations):
+                        if atom.relation in self.program.derived and atom.relation not in found:
+                            found.add(atom.relation)
+                            todo.append(atom.relation)
+        return found
+
+    def rules_of(self, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
+        rules = [rule for stratum in self.program.strata for rule in stratum]
+        return [(rule, head) for rule in rules for head in rule.heads if head.relation == name]
+
+    def relation(self, name: str) -> Relation:
+        """The whole head as a relation of its own."""
+        schema = self.program.derived[name]
+        collected = Distinct(len(schema.columns))
+        for columns in self.head_batches(name):
+            collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
+        columns, _ = collected.finish()
+        return Relation.from_codes(name, schema, columns)
+
+    def head_batches(self, name: str) -> Iterator[Columns]:
+        """The head's rows as code columns, each row once, in batches of any size.
+
+        Raises FunctionalConflictError when a functional head has two values for one key.
+        """
+        schema = self.program.derived[name]
+        rules = self.rules_of(name)
+        sources = [
+            self._aggregate_batches(rule, head) if isinstance(head.value, Aggregate) else self._set_batches(rule, head)
+            for rule, head in rules
+        ]
+        aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
+        if len(rules) == 1 and (not schema.functional or aggregated):
+            yield from sources[0]
+            return
+        collected = Distinct(len(schema.columns))
+        for source in sources:
+            for columns in source:
+                collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
+        columns, weights = collected.finish()
+        if schema.functional:
+            _refuse_conflicts(name, schema, columns, " ".join(rule.text for rule, _ in rules))
+        if len(weights):
+            yield columns
+
+    # -- sets of rows --------------------------------------------------------------
+
+    def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        """Distinct rows of a head without aggregate, from one rule."""
+        names = list(head.variables) + ([head.value] if isinstance(head.value, str) else [])
+        runs = [self.plan_body(rule, head, body, names, counted=False) for body in rule.bodies]
+        if len(runs) == 1 and not self._needs_distinct(runs[0], names):
+            for rows, _ in self._rows(runs[0]):
+                yield [rows[name] for name in names]
+            return
+        collected = Distinct(len(names))
+        for run in runs:
+            for rows, weights in self._rows(run):
+                collected.add([rows[name] for name in names], weights)
+        columns, weights = collected.finish()
+        if len(weights):
+            yield columns
+
+    @staticmethod
+    def _needs_distinct(run: BodyRun, names: Sequence[str]) -> bool:
+        assigned = {assignment.variable for assignment in run.lowered.assignments}
+        covered = set(run.lowered.problem.emitted) <= set(names) - assigned
+        return run.plan.needs_distinct or not covered or not names
+
+    # -- aggregates -------------------------------------------------------------------
+
+    def _aggregate_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        call = head.value
+        assert isinstance(call, Aggregate)
+        names = wanted_variables(head)
+        if len(rule.bodies) == 1:
+            run = self.plan_body(rule, head, rule.bodies[0], names, counted=True)
+            runs = [run]
+            gathered: list[tuple[list[np.ndarray], np.ndarray]] = []
+            for rows, weights in self._rows(run):
+                gathered.append(([rows[name] for name in names], weights))
+            columns = [np.concatenate([c[i] for c, _ in gathered] or [_NOTHING]) for i in range(len(names))]
+            weights = np.concatenate([w for _, w in gathered] or [_NOTHING])
+        else:
+            # Assignments of the variables that every alternative binds: the same one counts once.
+            common = [name for name in rule.bodies[0].types if all(name in b.types for b in rule.bodies)]
+            common += [name for name in names if name not in common]
+            runs = [self.plan_body(rule, head, body, common, counted=False) for body in rule.bodies]
+            collected = Distinct(len(common))
+            for run in runs:
+                for rows, ones in self._rows(run):
+                    collected.add([rows[name] for name in common], ones)
+            distinct, weights = collected.finish()
+            columns = [distinct[common.index(name)] for name in names]
+            weights = np.ones(len(weights), dtype=np.int64)
+        types = runs[0].body.types
+        try:
+            keys, values = aggregate(head, dict(zip(names, columns, strict=True)), weights, types)
+        except (RangeError, EvaluationError) as error:
+            raise type(error)(f"{error}\n  {rule.text}") from None
+        if len(values):
+            yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
+
+    # -- bodies ----------------------------------------------------------------------------
+
+    def plan_body(
+        self, rule: CheckedRule, head: CheckedHead, body: Body, wanted: Sequence[str], counted: bool, write: bool = True
+    ) -> BodyRun:
+        """Lower a body, choose its order, compile its plan."""
+        lowered = lower(body, self.relations, wanted, counted)
+        order = self.settings.order if head.relation == self.target else None
+        choice = choose_order(lowered.problem, order, body.atom_variables())
+        plan = compile_plan(lowered.problem, choice.order, write)
+        self._warn_of_product(rule, body, wanted, counted)
+        run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
+        self.runs.append(run)
+        return run
+
+    @staticmethod
+    def _warn_of_product(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> None:
+        """Warn when two parts of a body that multiply the rows share no variable."""
+        variables = frozenset(body.atom_variables())
+        edges = [tuple(v.name for v in terms) for terms in (*map(_atom_variables, body.atoms), *map(_variables, body.comparisons))]
+        parts = connected(variables, edges)
+        multiplying = [part for part in parts if counted or part & set(wanted)]
+        if len(multiplying) > 1:
+            shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
+            warnings.warn(
+                f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}",
+                CartesianProductWarning,
+                stacklevel=2,
+            )
+
+    def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """Rows of a body by variable, after late comparisons, assignments and negations; and their weights."""
+        lowered, plan = run.lowered, run.plan
+        if lowered.empty:
+            return
+        counted = lowered.problem.counted
+        for columns, weights in batches(
+            plan,
+            run.counters,
+            self.settings.batch_rows,
+            self.settings.threads,
+            weighted=counted,
+            advance=self.settings.advance,
+        ):
+            n_rows = len(columns[0]) if columns else 1
+            if weights is None:
+                weights = np.ones(n_rows, dtype=np.int64)
+            rows = dict(zip(plan.problem.emitted, columns, strict=True))
+            if not lowered.finishes_in_search:
+                rows, weights = self._finish(run, rows, weights)
+            run.rows += len(weights)
+            if len(weights):
+                yield rows, weights
+
+    def _finish(
+        self, run: BodyRun, rows: dict[str, np.ndarray], weights: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """What the search could not do: assignments, comparisons, negations over assigned variables."""
+        lowered = run.lowered
+        values = {name: lowered.types[name].domain.decode(codes, lowered.types[name].arrow) for name, codes in rows.items()}
+
+        def keep(mask: np.ndarray) -> None:
+            nonlocal rows, values, weights
+            if mask.all():
+                return
+            rows = {name: codes[mask] for name, codes in rows.items()}
+            kept = pa.array(np.flatnonzero(mask))
+            values = {name: without_views(array).take(kept) for name, array in values.items()}
+            weights = weights[mask]
+
+        pending = list(lowered.comparisons)
+
+        def compare_ready() -> None:
+            for comparison in list(pending):
+                if {v.name for v in _variables(comparison)} <= values.keys():
+                    pending.remove(comparison)
+                    keep(np.asarray(compare(comparison, values).fill_null(False)))
+
+        try:
+            compare_ready()
+            for assignment in lowered.assignments:
+                type_ = lowered.types[assignment.variable]
+                array = evaluate(assignment.expression, values)
+                if len(array) != len(weights):  # an expression over literals alone gives one value
+                    array = pa.repeat(array[0], len(weights))
+                if array.type != type_.arrow:
+                    array = array.cast(type_.arrow)
+                values[assignment.variable] = array
+                rows[assignment.variable] = type_.domain.encode(array)
+                compare_ready()
+        except (RangeError, EvaluationError) as error:
+            raise type(error)(f"{error}\n  {run.rule.text}") from None
+        for negation in lowered.negations:
+            keep(~self._holds(lowered.types, negation, rows, len(weights)))
+        return rows, weights
+
+    def _holds(
+        self, types: Mapping[str, ColumnType], negation: Atom, rows: Mapping[str, np.ndarray], n_rows: int
+    ) -> np.ndarray:
+        """Which rows a negated atom over assigned variables holds: a join of the rows with it."""
+        names = list(rows)
+        numbered = "row#"  # no variable of a rule has this name
+        integer = next((t for t in types.values()), None)
+        assert integer is not None
+        schema = Schema(tuple(Column(name, types[name]) for name in names) + (Column(numbered, integer),))
+        number = np.arange(n_rows, dtype=np.int64)
+        order = np.lexsort([number, *(rows[name] for name in reversed(names))])
+        table = Relation.from_codes("rows", schema, [*(rows[name][order] for name in names), number[order]])
+        body = Body(
+            atoms=(
+                Atom("rows#", (*(Variable(name) for name in names), Variable(numbered))),
+                Atom(negation.relation, negation.terms, negation.functional),
+            ),
+            negations=(),
+            comparisons=(),
+            assignments=(),
+            types={**types, numbered: integer},
+        )
+        lowered = lower(body, {**self.relations, "rows#": table}, [numbered], counted=False)
+        held = np.zeros(n_rows, dtype=bool)
+        if lowered.empty:
+            return held
+        choice = choose_order(lowered.problem, None)
+        plan = compile_plan(lowered.problem, choice.order, write=True)
+        for columns, _ in batches(plan, Counters.of(plan), self.settings.batch_rows):
+            held[columns[0]] = True
+        return held
+
+    def plan_head(self, name: str) -> None:
+        """Plan every body of a head without running it; ``runs`` then holds the plans."""
+        for rule, head in self.rules_of(name):
+            counted = isinstance(head.value, Aggregate) and len(rule.bodies) == 1
+            for body in rule.bodies:
+                self.plan_body(rule, head, body, wanted_variables(head), counted)
+
+    # -- counting -----------------------------------------------------------------------------
+
+    def count(self, name: str) -> int:
+        """Number of rows of a head, without building it where the search can count."""
+        rules = self.rules_of(name)
+        if len(rules) == 1:
+            rule, head = rules[0]
+            plain = head.value is None and len(rule.bodies) == 1 and len(set(head.variables)) == len(head.variables)
+            if plain:
+                counted = self._count_in_search(rule, head)
+                if counted is not None:
+                    return counted
+        return sum(len(columns[0]) if columns else 1 for columns in self.head_batches(name))
+
+    def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
+        body = rule.bodies[0]
+        if body.assignments or not head.variables:
+            return None
+        lowered = lower(body, self.relations, head.variables, counted=False)
+        if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
+            return None
+        if lowered.empty:
+            return 0
+        if not lowered.problem.existentials - lowered.problem.pinned and _no_projection(lowered.problem):
+            run = self.plan_body(rule, head, body, [], counted=True)
+            total = sum(int(weights.sum()) for _, weights in self._rows(run))
+            return total
+        run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
+        if run.plan.needs_distinct:
+            self.runs.remove(run)
+            return None
+        run.rows = count_rows(run.plan, run.counters, self.settings.threads, self.settings.advance)
+        return run.rows
+
+
+_NOTHING = np.empty(0, dtype=np.int64)
+
+
+def wanted_variables(head: CheckedHead) -> list[str]:
+    """Variables that a head reads from its body, each once: keys, value, aggregate's arguments."""
+    names = list(head.variables)
+    if isinstance(head.value, Aggregate):
+        names += [argument.name for argument in head.value.arguments if isinstance(argument, Variable)]
+    elif head.value is not None:
+        names.append(head.value)
+    return list(dict.fromkeys(names))
+
+
+def _no_projection(problem: JoinProblem) -> bool:
+    """Every column of every atom is a variable of the problem: assignments are rows."""
+
+    def whole(atom: JoinAtom) -> bool:
+        covered = set(atom.columns) | {second for _, second in atom.equal}
+        return covered == set(range(len(atom.relation.codes)))
+
+    return all(whole(atom) for atom in problem.atoms)
+
+
+def _variables(comparison: Comparison) -> list[Variable]:
+    return [*variables_of(comparison.left), *variables_of(comparison.right)]
+
+
+def _atom_variables(atom: Atom) -> list[Variable]:
+    return [term for term in atom.terms if isinstance(term, Variable)]
+
+
+def _refuse_conflicts(name: str, schema: Schema, columns: Columns, text: str) -> None:
+    """Rows are sorted and distinct: two neighbours that agree on all keys differ in the value."""
+    n_rows = len(columns[-1])
+    if n_rows < 2:
+        return
+    same = np.ones(n_rows - 1, dtype=bool)
+    for column in columns[:-1]:
+        same &= column[1:] == column[:-1]
+    where = np.flatnonzero(same)
+    if not len(where):
+        return
+    first = int(where[0])
+    shown = [
+        [c.type.domain.decode(codes[row : row + 1], c.type.arrow)[0].as_py() for row in (first, first + 1)]
+        for c, codes in zip(schema.columns, columns, strict=True)
+    ]
+    keys = ", ".join(repr(values[0]) for values in shown[:-1])
+    raise FunctionalConflictError(
+        f"{name}[{keys}] has two values, {shown[-1][0]!r} and {shown[-1][1]!r}; a functional head takes one per key\n  {text}"
+    )

@@ -1,0 +1,263 @@
+"""From a checked body to a join over data: names become relations, literals become codes.
+
+What the search itself can do becomes part of the :class:`~lftj.problem.JoinProblem`:
+
+* a repeated variable in an atom restricts its index to rows whose columns agree;
+* a literal in an atom is a variable of its own, pinned by a condition; literals
+  of the same code share it;
+* a variable that occurs once and that nobody asks for gives no column at all: a
+  present prefix proves it, or multiplicities count it (ENGINE.md section 3);
+* comparisons of variables and literals of one domain become conditions:
+  ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
+  (strings, binary, decimals) a comparison with a literal becomes a relation of
+  the codes that satisfy it, and one of two variables goes through ranks.
+
+What it cannot do stays for the rows that come out: other comparisons,
+assignments, and negated atoms over assigned variables.  ``Lowered`` lists them,
+and ``explain`` shows them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lftj.body import Assignment, Body, Column, ColumnType, Schema
+from lftj.expressions import fold, text_of, variables_of
+from lftj.layout import KEY_MAX, KEY_MIN
+from lftj.problem import JoinAtom, JoinCondition, JoinProblem
+from lftj.relation import Relation
+from lftj.syntax import (
+    Atom,
+    BinaryOperation,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+)
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A body ready to be planned, and what is left to do on its rows.
+
+    ``empty``: why the body has no assignment whatever the order, or None.
+    """
+
+    problem: JoinProblem
+    types: dict[str, ColumnType]
+    comparisons: tuple[Comparison, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    negations: tuple[Atom, ...] = ()
+    empty: str | None = None
+
+    @property
+    def finishes_in_search(self) -> bool:
+        """No work is left on the rows."""
+        return not (self.comparisons or self.assignments or self.negations)
+
+
+def lower(
+    body: Body, relations: Mapping[str, Relation], wanted: Sequence[str], counted: bool
+) -> Lowered:
+    """Lower ``body``; the rows must hold the ``wanted`` variables.
+
+    ``counted``: rows get weights, the number of assignments of all variables behind them;
+    else rows are a set.  Raises NanError and FunctionalConflictError about the data.
+    """
+    return _Lowering(body, relations, wanted, counted).run()
+
+
+class _Lowering:
+    def __init__(
+        self, body: Body, relations: Mapping[str, Relation], wanted: Sequence[str], counted: bool
+    ) -> None:
+        self.body = body
+        self.relations = relations
+        self.counted = counted
+        self.in_atoms = set(body.atom_variables())
+        self.conditions: list[JoinCondition] = []
+        self.filters: list[JoinAtom] = []
+        self.labels: dict[str, str] = {}
+        self.pinned: dict[tuple[str, int], str] = {}
+        self.empty: str | None = None
+        self.late_comparisons: list[Comparison] = []
+        self.late_negations: list[Atom] = []
+        self.early_negations: list[Atom] = []
+        for negation in body.negations:
+            bound = {t.name for t in negation.terms if isinstance(t, Variable)} <= self.in_atoms
+            (self.early_negations if bound else self.late_negations).append(negation)
+        for comparison in body.comparisons:
+            if not self._push(comparison):
+                self.late_comparisons.append(comparison)
+        needed = [name for name in wanted if name in self.in_atoms]
+        for comparison in self.late_comparisons:
+            needed += self._names(comparison.left) + self._names(comparison.right)
+        for assignment in body.assignments:
+            needed += self._names(assignment.expression)
+        for negation in self.late_negations:
+            needed += [t.name for t in negation.terms if isinstance(t, Variable) and t.name in self.in_atoms]
+        self.emitted = tuple(dict.fromkeys(needed))
+
+    def _names(self, expression: Expression) -> list[str]:
+        return [v.name for v in variables_of(expression) if v.name in self.in_atoms]
+
+    def run(self) -> Lowered:
+        uses = Counter(self.emitted)
+        for atom in (*self.body.atoms, *self.early_negations):
+            uses.update(term.name for term in atom.terms if isinstance(term, Variable))
+        for condition in self.conditions:
+            uses.update(condition.variables)
+        for filter_ in self.filters:
+            uses.update(filter_.variables)
+        atoms = [self._atom(atom, uses) for atom in self.body.atoms]
+        negations = [self._atom(atom, uses) for atom in self.early_negations]
+        # Several variables with the same name in two atoms count two uses each time: a variable used once
+        # stands in one column of one atom and nowhere else.
+        problem = JoinProblem(
+            atoms=(*(atom for atom in atoms if atom is not None), *self.filters),
+            negations=tuple(atom for atom in negations if atom is not None),
+            conditions=tuple(self.conditions),
+            emitted=self.emitted,
+            counted=self.counted,
+            labels=self.labels,
+        )
+        return Lowered(
+            problem=problem,
+            types=self.body.types,
+            comparisons=tuple(self.late_comparisons),
+            assignments=self.body.assignments,
+            negations=tuple(self.late_negations),
+            empty=self.empty,
+        )
+
+    def _atom(self, atom: Atom, uses: Counter[str]) -> JoinAtom | None:
+        """The atom over data; None for a negated atom that nothing can satisfy."""
+        relation = self.relations[atom.relation]
+        if atom.functional and not relation.schema.functional:
+            relation.check_functional()
+        columns: list[int] = []
+        variables: list[str] = []
+        equal: list[tuple[int, int]] = []
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable):
+                occurrences = sum(isinstance(t, Variable) and t.name == term.name for t in atom.terms)
+                if uses[term.name] == 1:
+                    continue
+                first = next(
+                    i for i, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == term.name
+                )
+                if first != column:
+                    equal.append((first, column))
+                    continue
+                if uses[term.name] == occurrences and occurrences > 1:
+                    continue  # only repeated within this atom: the agreement is all that matters
+                name = term.name
+            elif isinstance(term, Constant):
+                domain = relation.schema.columns[column].type.domain
+                code = domain.encode_constant(term.value)
+                if code is None:
+                    if atom.negated:
+                        return None
+                    self.empty = f"{text_of(term)} does not occur in {atom.relation}"
+                    code = 0
+                name = self._pin(domain.name, code, text_of(term))
+            else:
+                continue
+            columns.append(column)
+            variables.append(name)
+            if not (atom.functional and column == len(atom.terms) - 1):
+                relation.refuse_nan(column)
+        for first, second in equal:
+            relation.refuse_nan(first)
+            relation.refuse_nan(second)
+        return JoinAtom(relation, tuple(columns), tuple(variables), tuple(equal), label=_label(atom))
+
+    def _pin(self, domain: str, code: int, text: str) -> str:
+        """The variable that stands for a literal; one per domain and code."""
+        name = self.pinned.get((domain, code))
+        if name is None:
+            name = f"{text}#{len(self.pinned)}"
+            self.pinned[domain, code] = name
+            self.labels[name] = text
+            self.conditions.append(JoinCondition(name, "=", None, code, label=f"{name} = {text}"))
+        return name
+
+    def _push(self, comparison: Comparison) -> bool:
+        """Make the comparison part of the search; False when it has to wait for the rows."""
+        left, right = fold(comparison.left), fold(comparison.right)
+        operator = comparison.operator
+        if isinstance(left, Constant):
+            left, right, operator = right, left, FLIPPED[operator]
+        x, x_offset = self._affine(left)
+        if x is None:
+            return False
+        type_ = self.body.types[x]
+        label = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
+        if isinstance(right, Constant):
+            return x_offset == 0 and self._push_literal(x, operator, right, label)
+        y, y_offset = self._affine(right)
+        if y is None or self.body.types[y].domain is not type_.domain:
+            return False
+        offset = y_offset - x_offset
+        if (x_offset or y_offset) and type_.domain.name != "integer":
+            return False
+        if not KEY_MIN // 2 < offset < KEY_MAX // 2:
+            return False
+        if x == y:
+            holds = {"<": offset > 0, "<=": offset >= 0, ">": offset < 0, ">=": offset <= 0}
+            holds |= {"=": offset == 0, "!=": offset != 0}
+            if not holds[operator]:
+                self.empty = f"{label} never holds"
+            return True
+        table = None if type_.domain.ordered or operator in ("=", "!=") else type_.domain.ranks()
+        self.conditions.append(JoinCondition(x, operator, y, offset, table, label))
+        return True
+
+    def _affine(self, expression: Expression) -> tuple[str | None, int]:
+        """``(x, c)`` of ``x``, ``x + c``, ``c + x`` or ``x - c`` over a variable of an atom; else (None, 0)."""
+        if isinstance(expression, Variable):
+            return (expression.name, 0) if expression.name in self.in_atoms else (None, 0)
+        if isinstance(expression, BinaryOperation) and expression.operator in ("+", "-"):
+            left, right, sign = expression.left, expression.right, 1 if expression.operator == "+" else -1
+            if isinstance(left, Constant) and sign == 1:
+                left, right = right, left
+            if isinstance(left, Variable) and left.name in self.in_atoms and isinstance(right, Constant):
+                if isinstance(right.value, int) and not isinstance(right.value, bool):
+                    return left.name, sign * right.value
+        return None, 0
+
+    def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
+        domain = self.body.types[x].domain
+        if operator in ("=", "!="):
+            code = domain.encode_constant(literal.value)
+            if code is not None:
+                self.conditions.append(JoinCondition(x, operator, None, code, label=label))
+            elif operator == "=":
+                self.empty = f"{label} never holds"
+            return True
+        if domain.ordered:
+            low, high = domain.interval(operator, literal.value)
+            if low > high:
+                self.empty = f"{label} never holds"
+            if low > KEY_MIN:
+                self.conditions.append(JoinCondition(x, ">=", None, low, label=label))
+            if high < KEY_MAX:
+                self.conditions.append(JoinCondition(x, "<=", None, high, label=label))
+            return True
+        codes = domain.select(operator, literal.value)
+        schema = Schema((Column(x, self.body.types[x]),))
+        self.filters.append(JoinAtom(Relation.from_codes(label, schema, [codes]), (0,), (x,), label=label))
+        return True
+
+
+def _label(atom: Atom) -> str:
+    """The atom as a rule would write it, without its negation sign."""
+    terms = [text_of(term) if isinstance(term, Variable | Constant) else "_" for term in atom.terms]
+    if atom.functional:
+        return f"{atom.relation}[{', '.join(terms[:-1])}] = {terms[-1]}"
+    return f"{atom.relation}({', '.join(terms)})"
+

@@ -1,0 +1,259 @@
+"""Results out: a stream of record batches into a file, onto stdout as CSV, or onto a terminal as a table.
+
+Invariants
+
+1. A file appears under its name only when it is complete: rows go to a
+   temporary file beside it, which takes its place by one rename at the end and
+   is removed when anything stops the run.
+2. Memory is bounded by one batch (Parquet: one row group of at most
+   ``ROW_GROUP_ROWS`` rows), whatever the size of the result.
+3. Parquet and Arrow files hold the types as they are (Parquet has one kind of
+   date: ``date32``).  CSV knows text only: binary values are written as
+   hexadecimal digits, as in the literal ``x"00ff"``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Protocol
+
+import pyarrow as pa
+
+ROW_GROUP_ROWS = 1 << 20
+
+
+class Writer(Protocol):
+    """What the writers of pyarrow have in common."""
+
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+def write_file(batches: Iterable[pa.RecordBatch], path: str | os.PathLike[str]) -> int:
+    """Write ``batches`` (at least one; all of one schema) to ``path`` in the format that its suffix names.
+
+    Returns:
+        The number of rows written.
+
+    Raises:
+        OSError: The file cannot be written.  Nothing is left behind then, and a
+            file that was there before is as it was.
+    """
+    target = check_target(path)
+    with _replacing(target) as file:
+        return _write(batches, file, FORMATS[target.suffix.lower()])
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """The file that :func:`write_file` writes for ``path``: to find a typo before a long run, not after.
+
+    >>> check_target("result.xlsx")
+    Traceback (most recent call last):
+    OSError: 'result.xlsx' ends in none of .parquet, .csv, .arrow, .feather
+    """
+    target = Path(path).resolve()
+    if target.suffix.lower() not in FORMATS:
+        raise OSError(f"{os.fspath(path)!r} ends in none of {', '.join(FORMATS)}")
+    if not target.parent.is_dir():
+        raise OSError(f"{os.fspath(path)!r}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        raise OSError(f"{os.fspath(path)!r} is there already and is not a regular file")
+    return target
+
+
+def write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> int:
+    """Write ``batches`` (at least one) as CSV with a header to an open binary file, and flush it.
+
+    >>> buffer = io.BytesIO()
+    >>> write_csv([pa.record_batch({"a": [1, 2], "name": ["x", "y"]})], buffer)
+    2
+    >>> buffer.getvalue()
+    b'a,name\\n1,"x"\\n2,"y"\\n'
+    """
+    n_rows = _write(batches, file, _CsvWriter)
+    file.flush()
+    return n_rows
+
+
+def format_table(batches: Iterable[pa.RecordBatch], limit: int, width: int | None = None) -> str:
+    """The first ``limit`` rows of ``batches`` (at least one) as a table to read, and how many rows there are.
+
+    All batches are taken, for the number of rows; only the first rows are kept.
+
+    >>> print(format_table([pa.record_batch({"a": [1, 2, 3]})], limit=2, width=40))
+     a
+    ───
+     1
+     2
+    3 rows, the first 2 shown
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    head: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if n_rows < limit or not head:
+            head.append(batch.slice(0, max(limit - n_rows, 0)))
+        n_rows += batch.num_rows
+
+    shown = pa.Table.from_batches(head)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True)
+    for field in shown.schema:
+        right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        right = right or pa.types.is_decimal(field.type)
+        table.add_column(
+            Text(_printable(field.name)),
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    # Not to_pylist: Python's own types do not hold every timestamp that Arrow's do.
+    columns = [column.cast(pa.string()).to_pylist() for column in _as_text(shown).itercolumns()]
+    for row in zip(*columns, strict=True):
+        table.add_row(*(Text(_printable(value)) for value in row))
+    page = io.StringIO()
+    console = Console(file=page, width=width, color_system=None, highlight=False)
+    console.print(table)
+    lines = [line.rstrip() for line in page.getvalue().splitlines()]
+    count = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+    lines.append(f"{count}, the first {shown.num_rows} shown" if shown.num_rows < n_rows else count)
+    return "\n".join(lines)
+
+
+def _write(
+    batches: Iterable[pa.RecordBatch], file: IO[bytes], make_writer: Callable[[IO[bytes], pa.Schema], Writer]
+) -> int:
+    writer: Writer | None = None
+    n_rows = 0
+    try:
+        for batch in batches:
+            if writer is None:
+                writer = make_writer(file, batch.schema)
+            writer.write_batch(batch)
+            n_rows += batch.num_rows
+    except BaseException:
+        # Closed while the file is open: pyarrow would do it later, and complain that it is not.
+        if writer is not None:
+            with suppress(Exception):
+                writer.close()
+        raise
+    if writer is None:
+        raise ValueError("a result is at least one batch, if only an empty one: it carries the schema")
+    writer.close()
+    return n_rows
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """An open file that becomes ``target`` when the block ends well, and vanishes when it does not."""
+    # Not tempfile: its files are private to the user, and this one is to have the usual permissions.
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+class _CsvWriter:
+    """pyarrow's CSV writer, for all types, and with column names in quotes only where they need them."""
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        from pyarrow import csv as arrow_csv
+
+        names = io.StringIO()
+        csv.writer(names, lineterminator="\n").writerow(schema.names)
+        file.write(names.getvalue().encode())
+        text_schema = _as_text(schema.empty_table()).schema
+        options = arrow_csv.WriteOptions(include_header=False)
+        self._writer = arrow_csv.CSVWriter(file, text_schema, write_options=options)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_table(_as_text(pa.Table.from_batches([batch])))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _ParquetWriter:
+    """Gathers batches into row groups of a size that readers like."""
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        from pyarrow import parquet
+
+        self._writer = parquet.ParquetWriter(file, schema)
+        self._batches: list[pa.RecordBatch] = []
+        self._n_rows = 0
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._batches.append(batch)
+        self._n_rows += batch.num_rows
+        if self._n_rows >= ROW_GROUP_ROWS:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._batches), row_group_size=ROW_GROUP_ROWS)
+        self._batches, self._n_rows = [], 0
+
+    def close(self) -> None:
+        if self._n_rows:
+            self._write_group()
+        self._writer.close()
+
+
+def _arrow_writer(file: IO[bytes], schema: pa.Schema) -> Writer:
+    writer: Writer = pa.ipc.new_file(file, schema)
+    return writer
+
+
+FORMATS: dict[str, Callable[[IO[bytes], pa.Schema], Writer]] = {
+    ".parquet": _ParquetWriter,
+    ".csv": _CsvWriter,
+    ".arrow": _arrow_writer,
+    ".feather": _arrow_writer,
+}
+"""Suffix, in lower case, of a file that :func:`write_file` takes -> what writes it."""
+
+
+def _as_text(table: pa.Table) -> pa.Table:
+    """``table`` with the columns that pyarrow cannot write as text turned into strings."""
+    is_binary = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
+    for position, field in enumerate(table.schema):
+        kind = field.type
+        column = table.column(position)
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+            column = column.cast(kind)
+        if any(test(kind) for test in is_binary):
+            digits = (value.hex() for value in column.to_pylist())
+            column = pa.array(digits, pa.large_string(), size=len(column))
+        elif pa.types.is_string_view(kind):
+            column = column.cast(pa.large_string())
+        table = table.set_column(position, field.name, column)
+    return table
+
+
+def _printable(text: str) -> str:
+    """``text`` with control characters escaped, so that data cannot steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

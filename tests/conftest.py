@@ -1,0 +1,68 @@
+"""Settings that all tests share: hypothesis profiles, the data folder, tests that need compiled kernels.
+
+Profiles (``pytest --hypothesis-profile=NAME`` or ``HYPOTHESIS_PROFILE=NAME``):
+``default`` runs the same examples every time, few enough for every push;
+``soak`` runs many new ones and is for a long sitting.
+
+Tests marked ``compiled`` are too large for kernels that run as plain Python:
+they are skipped under ``NUMBA_DISABLE_JIT=1``.  The folder of real data is
+``../shared/data`` beside the repository, or where ``LFTJ_DATA`` says; tests
+that need it skip with a message when it is absent.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+_SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+# Explaining a failure line by line takes minutes over compiled code.
+_PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
+
+settings.register_profile(
+    "default",
+    max_examples=40 if _INTERPRETED else 120,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    phases=_PHASES,
+    suppress_health_check=_SLOW_IS_FINE,
+)
+settings.register_profile(
+    "soak",
+    max_examples=5000,
+    deadline=None,
+    print_blob=True,
+    phases=_PHASES,
+    suppress_health_check=_SLOW_IS_FINE,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "compiled: needs compiled kernels, skipped under NUMBA_DISABLE_JIT=1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if _INTERPRETED:
+        skip = pytest.mark.skip(reason="too large for kernels run as plain Python (NUMBA_DISABLE_JIT)")
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data sets, described by the README in it."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("LFTJ_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(
+            "no real data: neither ../shared/data beside the repository nor the folder named by LFTJ_DATA"
+        )
+    return folder

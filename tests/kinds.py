@@ -1,0 +1,127 @@
+"""Kinds of values for random data: per domain of the engine, its Arrow types and a small pool of values.
+
+Columns of one kind may meet in a join whatever their Arrow type; columns of
+different kinds never do in the random rules.  The pools are small so that
+joins hit, and hold the values on which encodings go wrong: the empty string,
+quotes, text beyond ASCII, both zeros, the ends of int64.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``literals``: constants to meet it.  ``affine``: ``x < y + 3`` works.  ``number``: has sums."""
+
+    name: str
+    types: tuple[pa.DataType, ...]
+    pool: tuple[Any, ...]
+    literals: tuple[Any, ...] = ()
+    affine: bool = False
+    number: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def values(self, arrow: pa.DataType) -> tuple[Any, ...]:
+        """The pool's values that a column of this type can hold."""
+        if pa.types.is_fixed_size_binary(arrow):
+            return tuple(v for v in self.pool if len(v) == arrow.byte_width)
+        return self.pool
+
+
+def _moments(zone: ZoneInfo | None) -> tuple[datetime.datetime, ...]:
+    return (
+        datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=zone),
+        datetime.datetime(2026, 1, 31, 10, 0, 0, tzinfo=zone),
+        datetime.datetime(2026, 1, 31, 10, 0, 0, 250000, tzinfo=zone),
+        datetime.datetime(2026, 7, 1, 0, 0, 0, tzinfo=zone),
+    )
+
+
+_UTC = ZoneInfo("UTC")
+_SIGNED = (pa.int64(), pa.int8(), pa.int16(), pa.int32())
+_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+_HALVES = tuple(Decimal(text) for text in ("0.5", "0.0", "1.5", "-1.5", "2.0"))
+_DAYS = tuple(datetime.date(*day) for day in ((2026, 1, 31), (1969, 12, 31), (2000, 2, 29), (1900, 1, 1)))
+_WORDS = ("a", "b", "", "aa", "B", "é", 'say "\\"', "two\nlines", "\N{GRINNING FACE}", "ﬀ")
+_BYTES = (b"a\x00", b"\x00\xff", b"", b"a", b"\xff\xfe")
+
+INTEGER = Kind(
+    "integer",
+    (pa.int64(), *_SIGNED, *_UNSIGNED),
+    tuple(range(6)),
+    (*range(6), -1, Decimal("2.5")),
+    True,
+    True,
+)
+SIGNED = Kind("signed", _SIGNED, (0, 1, -1, 2, -2, -3), (0, 1, -1, -2, 7, Decimal("-0.5")), True, True)
+WIDE = Kind("wide", (pa.int64(),), (0, 2**63 - 1, -(2**63), 2**40, -1), (0, 2**63 - 1, -(2**63), 2**40))
+BOOLEAN = Kind("boolean", (pa.bool_(),), (False, True), (False, True))
+FLOAT = Kind(
+    "float",
+    (pa.float64(), pa.float32()),
+    (0.5, 0.0, -0.0, 1.5, -1.5, 1024.0),
+    (Decimal("0.5"), 1.5, -1.5, 0, 1024.0, Decimal("0.1")),
+    number=True,
+)
+EXTREME = Kind(
+    "extreme",
+    (pa.float64(),),
+    (0.1, 5e-324, 1.7e308, -1.7e308, float("inf"), float("-inf")),
+    (0.1, 1.7e308),
+    number=True,
+)
+DATE = Kind("date", (pa.date32(), pa.date64()), _DAYS, _DAYS[:3])
+MOMENT = Kind("timestamp", (pa.timestamp("us"),), _moments(None), _moments(None))
+COARSE = Kind("coarse timestamp", (pa.timestamp("s"),), _moments(None)[:2], _moments(None))
+ZONED = Kind(
+    "zoned timestamp",
+    (pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin")),
+    _moments(_UTC),
+    tuple(m.astimezone(datetime.UTC) for m in _moments(_UTC)),
+)
+TIME = Kind("time", (pa.time64("us"),), (datetime.time(0), datetime.time(10, 0, 0, 1), datetime.time(23, 59)))
+DURATION = Kind("duration", (pa.duration("ms"),), tuple(datetime.timedelta(hours=h) for h in (0, -1, 25)))
+DECIMAL = Kind(
+    "decimal",
+    (pa.decimal128(6, 2), pa.decimal128(10, 1), pa.decimal256(20, 3), pa.decimal128(6, 2)),
+    _HALVES,
+    (*_HALVES, Decimal("1.50"), Decimal("0.1"), 2),
+    number=True,
+)
+STRING = Kind(
+    "string",
+    (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())),
+    _WORDS,
+    (*_WORDS[:8], "absent", "zzz"),
+)
+BINARY = Kind(
+    "binary", (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)), _BYTES, (*_BYTES, b"absent")
+)
+
+KINDS = (
+    INTEGER,
+    SIGNED,
+    STRING,
+    FLOAT,
+    DECIMAL,
+    DATE,
+    MOMENT,
+    ZONED,
+    BINARY,
+    BOOLEAN,
+    WIDE,
+    EXTREME,
+    COARSE,
+    TIME,
+    DURATION,
+)

@@ -1,0 +1,275 @@
+"""Rule structures of the tests' own, and their rendering to the rule language's text.
+
+Nothing of the engine is imported: the reference (``reference.py``) evaluates
+these structures, the engine reads the rendered text, and the tests compare.
+A misreading of the text by the engine therefore shows as a difference too.
+
+A program is a tuple of rules.  Values in data and literals are plain Python
+values; ``Decimal`` literals are written with a point (``1.5``), ``float``
+literals with an exponent (``1.5e0``).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    pass
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: Any
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    operator: str  # + - * /
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Minus:
+    operand: Expression
+
+
+Term = Variable | Wildcard | Constant
+Expression = Variable | Constant | Arithmetic | Minus
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``functional`` atoms are written ``name[keys] = value``, the value being the last term."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    negated: bool = False
+    functional: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Also the assignment ``v = expression``, where nothing else binds one side."""
+
+    operator: str  # < <= > >= = !=
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Either:
+    """A disjunction; each alternative is a conjunction of literals."""
+
+    alternatives: tuple[tuple[Literal, ...], ...]
+
+
+Literal = Atom | Comparison | Either
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    function: str  # count sum avg min max concat
+    arguments: tuple[Variable | Constant, ...] = ()
+
+
+@dataclass(frozen=True)
+class Head:
+    """``value`` None: ``h(a, b)``; else ``h[a, b] = value``."""
+
+    relation: str
+    variables: tuple[Variable, ...]
+    value: Variable | Aggregate | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    heads: tuple[Head, ...]
+    body: tuple[Literal, ...]
+
+
+Program = tuple[Rule, ...]
+
+
+# -- shorthand for tests written by hand --------------------------------------
+
+
+def term(value: Any) -> Term:
+    """A str is a variable (``"_"`` the wildcard); anything else, or a structure, stands for itself."""
+    if isinstance(value, Variable | Wildcard | Constant):
+        return value
+    if isinstance(value, str):
+        return Wildcard() if value == "_" else Variable(value)
+    return Constant(value)
+
+
+def atom(relation: str, *terms: Any) -> Atom:
+    """``atom("e", "a", "_", 5)`` is ``e(a, _, 5)``."""
+    return Atom(relation, tuple(term(t) for t in terms))
+
+
+def no(relation: str, *terms: Any) -> Atom:
+    """A negated atom."""
+    return Atom(relation, tuple(term(t) for t in terms), negated=True)
+
+
+def lookup(relation: str, *terms: Any) -> Atom:
+    """``lookup("f", "k", "v")`` is ``f[k] = v``."""
+    return Atom(relation, tuple(term(t) for t in terms), functional=True)
+
+
+def expression(value: Any) -> Expression:
+    if isinstance(value, Arithmetic | Minus):
+        return value
+    made = term(value)
+    assert not isinstance(made, Wildcard)
+    return made
+
+
+def compare(left: Any, operator: str, right: Any) -> Comparison:
+    return Comparison(operator, expression(left), expression(right))
+
+
+def arith(left: Any, operator: str, right: Any) -> Arithmetic:
+    return Arithmetic(operator, expression(left), expression(right))
+
+
+def head(relation: str, *variables: str, value: str | Aggregate | None = None) -> Head:
+    made = Variable(value) if isinstance(value, str) else value
+    return Head(relation, tuple(Variable(v) for v in variables), made)
+
+
+def aggregate(function: str, *arguments: Any) -> Aggregate:
+    """Arguments: a str is a variable; separators are given as ``Constant``."""
+    made = tuple(term(a) for a in arguments)
+    return Aggregate(function, tuple(a for a in made if not isinstance(a, Wildcard)))
+
+
+# -- walking ------------------------------------------------------------------
+
+
+def literals(body: tuple[Literal, ...]) -> Iterator[Atom | Comparison]:
+    """The atoms and comparisons of a body, those inside disjunctions included, in the order of writing."""
+    for literal in body:
+        if isinstance(literal, Either):
+            for alternative in literal.alternatives:
+                yield from literals(alternative)
+        else:
+            yield literal
+
+
+def variables_of(node: Any) -> list[str]:
+    """Names of the variables in an atom, comparison or expression, each once, in the order of writing."""
+    if isinstance(node, Variable):
+        return [node.name]
+    parts: tuple[Any, ...] = ()
+    if isinstance(node, Atom):
+        parts = node.terms
+    elif isinstance(node, Comparison | Arithmetic):
+        parts = (node.left, node.right)
+    elif isinstance(node, Minus):
+        parts = (node.operand,)
+    return list(dict.fromkeys(name for part in parts for name in variables_of(part)))
+
+
+# -- rendering ----------------------------------------------------------------
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+
+
+def render_value(value: Any) -> str:
+    """A literal of the rule language.
+
+    >>> render_value(Decimal("-1.50")), render_value(0.25), render_value(b"\\x00A")
+    ('-1.50', '2.5e-01', 'x"0041"')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        return text if "." in text else text + ".0"
+    if isinstance(value, float):
+        mantissa, exponent = format(value, ".16e").split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+    if isinstance(value, str):
+        return (
+            '"' + "".join(_ESCAPES.get(c, c if c.isprintable() else f"\\u{ord(c):04x}") for c in value) + '"'
+        )
+    if isinstance(value, bytes):
+        return f'x"{value.hex()}"'
+    if isinstance(value, datetime.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TypeError(f"the rule language has no literal for {value!r}")
+
+
+def render_term(node: Term) -> str:
+    if isinstance(node, Wildcard):
+        return "_"
+    return node.name if isinstance(node, Variable) else render_value(node.value)
+
+
+def render_expression(node: Expression, nested: bool = False) -> str:
+    if isinstance(node, Minus):
+        return f"-{render_expression(node.operand, nested=True)}"
+    if isinstance(node, Arithmetic):
+        left = render_expression(node.left, nested=True)
+        text = f"{left} {node.operator} {render_expression(node.right, nested=True)}"
+        return f"({text})" if nested else text
+    return render_term(node)
+
+
+def render_call(relation: str, terms: list[str], functional: bool) -> str:
+    if functional:
+        return f"{relation}[{', '.join(terms[:-1])}] = {terms[-1]}"
+    return f"{relation}({', '.join(terms)})"
+
+
+def render_literal(node: Literal) -> str:
+    if isinstance(node, Atom):
+        call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
+        return ("!" if node.negated else "") + call
+    if isinstance(node, Comparison):
+        return f"{render_expression(node.left)} {node.operator} {render_expression(node.right)}"
+    return "(" + " ; ".join(render_body(alternative) for alternative in node.alternatives) + ")"
+
+
+def render_body(body: tuple[Literal, ...]) -> str:
+    return ", ".join(render_literal(literal) for literal in body)
+
+
+def render_head(node: Head) -> str:
+    names = [variable.name for variable in node.variables]
+    if isinstance(node.value, Aggregate):
+        names.append(f"{node.value.function}({', '.join(render_term(a) for a in node.value.arguments)})")
+    elif node.value is not None:
+        names.append(node.value.name)
+    return render_call(node.relation, names, functional=node.value is not None)
+
+
+def render(program: Program) -> str:
+    """The program's text, a rule a line.
+
+    >>> e, n = atom("e", "a", "b"), no("f", "b", "_", 5)
+    >>> print(render((Rule((head("h", "a"),), (e, n, compare("a", "<", arith("b", "+", 3)))),)))
+    h(a) <- e(a, b), !f(b, _, 5), a < b + 3.
+    >>> print(render((Rule((head("n", "a", value=aggregate("count")),), (e,)),)))
+    n[a] = count() <- e(a, b).
+    """
+    return "\n".join(
+        f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body)}." for rule in program
+    )
