@@ -31,7 +31,7 @@ from lftj.expressions import compare, evaluate, variables_of
 from lftj.lowering import Lowered, lower
 from lftj.plan import Plan, compile_plan
 from lftj.planner import OrderChoice, choose_order
-from lftj.problem import JoinAtom, JoinProblem, connected
+from lftj.problem import connected
 from lftj.relation import Relation
 from lftj.search import Counters, batches, count_rows
 from lftj.syntax import Aggregate, Atom, Comparison, Variable
@@ -352,10 +352,9 @@ class Evaluation:
             return None
         if lowered.empty:
             return 0
-        if not lowered.problem.existentials - lowered.problem.pinned and _no_projection(lowered.problem):
+        if set(body.atom_variables()) == set(head.variables):  # rows are assignments
             run = self.plan_body(rule, head, body, [], counted=True)
-            total = sum(int(weights.sum()) for _, weights in self._rows(run))
-            return total
+            return sum(int(weights.sum()) for _, weights in self._rows(run))
         run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
         if run.plan.needs_distinct:
             self.runs.remove(run)
@@ -375,16 +374,6 @@ def wanted_variables(head: CheckedHead) -> list[str]:
     elif head.value is not None:
         names.append(head.value)
     return list(dict.fromkeys(names))
-
-
-def _no_projection(problem: JoinProblem) -> bool:
-    """Every column of every atom is a variable of the problem: assignments are rows."""
-
-    def whole(atom: JoinAtom) -> bool:
-        covered = set(atom.columns) | {second for _, second in atom.equal}
-        return covered == set(range(len(atom.relation.codes)))
-
-    return all(whole(atom) for atom in problem.atoms)
 
 
 def _variables(comparison: Comparison) -> list[Variable]:

@@ -141,20 +141,18 @@ class _Lowering:
             relation.check_functional()
         columns: list[int] = []
         variables: list[str] = []
+        counted: list[int] = []
         equal: list[tuple[int, int]] = []
         for column, term in enumerate(atom.terms):
             if isinstance(term, Variable):
-                occurrences = sum(isinstance(t, Variable) and t.name == term.name for t in atom.terms)
-                if uses[term.name] == 1:
+                places = [i for i, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == term.name]
+                if places[0] != column:
+                    equal.append((places[0], column))
                     continue
-                first = next(
-                    i for i, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == term.name
-                )
-                if first != column:
-                    equal.append((first, column))
+                if uses[term.name] == len(places):  # nobody else asks for it
+                    if self.counted and not atom.negated:
+                        counted.append(column)
                     continue
-                if uses[term.name] == occurrences and occurrences > 1:
-                    continue  # only repeated within this atom: the agreement is all that matters
                 name = term.name
             elif isinstance(term, Constant):
                 domain = relation.schema.columns[column].type.domain
@@ -174,7 +172,9 @@ class _Lowering:
         for first, second in equal:
             relation.refuse_nan(first)
             relation.refuse_nan(second)
-        return JoinAtom(relation, tuple(columns), tuple(variables), tuple(equal), label=_label(atom))
+        return JoinAtom(
+            relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom)
+        )
 
     def _pin(self, domain: str, code: int, text: str) -> str:
         """The variable that stands for a literal; one per domain and code."""

@@ -157,12 +157,12 @@ class _Compilation:
             if not atom.variables:
                 size = atom.n_rows()
                 self.empty = self.empty or size == 0
-                self.factor *= size if problem.counted else 1
+                self.factor *= size if atom.counted else 1
                 continue
-            trie, variables = atom.trie(self.order, problem.counted)
+            trie, variables = atom.trie(self.order)
             self.empty = self.empty or trie.n_tuples == 0
             iterator = self.add_atom(trie, variables, atom.label, negated=False)
-            if problem.counted and trie.multiplicity is not None:
+            if atom.counted and trie.multiplicity is not None:
                 self.ask_position(iterator)
                 inner = int(self.place[variables[-1]] == last)
                 self.factors.append([iterator, address(trie.multiplicity), inner])

@@ -28,28 +28,29 @@ from lftj.trie import Trie
 class JoinAtom:
     """An atom over data: ``columns[i]`` of the relation's rows, where ``equal`` columns agree, is ``variables[i]``.
 
-    Columns that are missing stand for variables of their own that occur nowhere
-    else: they are proved by a present prefix, or counted by multiplicity.
+    ``counted``: columns that are not walked, but whose distinct combinations count into the weight of an
+    assignment.  The columns that are left are proved by a present prefix.
     """
 
     relation: Relation
     columns: tuple[int, ...]
     variables: tuple[str, ...]
     equal: tuple[tuple[int, int], ...] = ()
+    counted: tuple[int, ...] = ()
     label: str = ""
 
     def n_rows(self) -> int:
-        """Rows of the relation on which the ``equal`` columns agree."""
-        if not self.equal:
+        """Of an atom without variables: the number of assignments it stands for, 0 when nothing satisfies it."""
+        if not self.equal and len(self.counted) in (0, len(self.relation.codes)):
             return self.relation.n_rows
-        return self.relation.index(tuple(range(len(self.relation.codes))), self.equal).n_tuples
+        return self.relation.index(self.counted or (0,), self.equal).n_tuples
 
-    def trie(self, order: Sequence[str], counted: bool = False) -> tuple[Trie, tuple[str, ...]]:
+    def trie(self, order: Sequence[str]) -> tuple[Trie, tuple[str, ...]]:
         """The index whose levels follow the key order, and the variable of each level."""
         place = {name: depth for depth, name in enumerate(order)}
         by_depth = sorted(range(len(self.columns)), key=lambda i: place[self.variables[i]])
         columns = tuple(self.columns[i] for i in by_depth)
-        trie = self.relation.index(columns, self.equal, counted=counted)
+        trie = self.relation.index(columns, self.equal, self.counted)
         return trie, tuple(self.variables[i] for i in by_depth)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lftj.trie import Trie
 
 Nulls = Literal["refuse", "drop"]
-_IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...], bool]
+_IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
 
 
 class _Entry:
@@ -149,18 +149,18 @@ class Relation:
         self,
         columns: tuple[int, ...],
         equal: tuple[tuple[int, int], ...] = (),
-        counted: bool = False,
+        counted: tuple[int, ...] = (),
     ) -> Trie:
         """The trie over the distinct projection to ``columns`` (at least one), in their order.
 
         ``equal``: only rows whose codes agree on each of these pairs of columns.
-        ``counted``: the trie also knows of how many rows each of its tuples is the projection.
+        ``counted``: other columns; the trie then also knows how many distinct combinations of them each of
+        its tuples stands with (:attr:`lftj.trie.Trie.multiplicity`).
 
         >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
         >>> [keys.tolist() for keys in edge.index((1, 0)).keys]
         [[5, 6], [1, 2, 1]]
         """
-        counted = counted and len(columns) < len(self.codes)
         # setdefault is atomic, so all threads that want this index meet at one entry.
         entry = self._indices.setdefault((columns, equal, counted), _Entry())
         with entry.lock:
@@ -168,8 +168,15 @@ class Relation:
                 entry.trie = self._build(columns, equal, counted)
             return entry.trie
 
-    def _build(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], counted: bool) -> Trie:
+    def _build(
+        self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], counted: tuple[int, ...]
+    ) -> Trie:
         from lftj.trie import Trie
+
+        if counted:
+            whole = len(columns) + len(counted) + len(equal) == len(self.codes)
+            if not whole or len(counted) == 1:  # the longer index is likely to serve other atoms too
+                return self.index((*columns, *counted), equal).truncated(len(columns))
 
         rows = list(self.codes)
         if equal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +56,9 @@ def atoms(draw: st.DrawFn, pool: Sequence[Relation], names: str) -> JoinAtom:
     if arity > width and draw(st.integers(0, 4)) == 0:
         left_out = next(c for c in range(arity) if c not in columns)
         equal = ((columns[0], left_out),) if columns[0] < left_out else ((left_out, columns[0]),)
-    return JoinAtom(source, tuple(columns), tuple(variables), equal, label=f"{source.name}{variables}")
+    others = [c for c in range(arity) if c not in columns and c not in (second for _, second in equal)]
+    counted = tuple(c for c in others if draw(st.booleans()))
+    return JoinAtom(source, tuple(columns), tuple(variables), equal, counted, label=f"{source.name}{variables}")
 
 
 @st.composite
@@ -68,7 +71,7 @@ def problems(draw: st.DrawFn) -> JoinProblem:
         pool.append(relation(rows, arity, f"r{number}"))
     positive = tuple(draw(st.lists(atoms(pool, VARIABLES), min_size=1, max_size=4)))
     bound = "".join(sorted({v for atom in positive for v in atom.variables}))
-    negations = tuple(draw(st.lists(atoms(pool, bound), max_size=2)))
+    negations = tuple(replace(atom, counted=()) for atom in draw(st.lists(atoms(pool, bound), max_size=2)))
     conditions = []
     for _ in range(draw(st.integers(0, 2))):
         left, operator = draw(st.sampled_from(bound)), draw(st.sampled_from(sorted(OPERATORS)))
@@ -76,24 +79,29 @@ def problems(draw: st.DrawFn) -> JoinProblem:
         if right != left:
             conditions.append(JoinCondition(left, operator, right, draw(st.integers(-2, 3))))
     emitted = tuple(name for name in bound if draw(st.booleans()))
-    return JoinProblem(positive, negations, tuple(conditions), emitted, counted=draw(st.booleans()))
+    counted = draw(st.booleans())
+    if not counted:
+        positive = tuple(replace(atom, counted=()) for atom in positive)
+    return JoinProblem(positive, negations, tuple(conditions), emitted, counted)
 
 
-def rows_of(atom: JoinAtom) -> list[tuple[int, ...]]:
+def rows_of(atom: JoinAtom) -> set[tuple[int, ...]]:
+    """Rows on which the equal columns agree, projected to the variables' columns and, behind them, the counted ones."""
     rows = zip(*(column.tolist() for column in atom.relation.codes), strict=True)
-    return [row for row in rows if all(row[i] == row[j] for i, j in atom.equal)]
+    kept = [row for row in rows if all(row[i] == row[j] for i, j in atom.equal)]
+    return {tuple(row[c] for c in (*atom.columns, *atom.counted)) for row in kept}
 
 
 def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
-    """Emitted rows with the number of choices of one row per atom that agree, or 1 when nothing is counted."""
+    """Emitted rows with the number of choices of one projected row per atom that agree, or 1 when nothing is counted."""
     found: Counter[tuple[int, ...]] = Counter()
-    negated = [(atom, {tuple(row[c] for c in atom.columns) for row in rows_of(atom)}) for atom in problem.negations]
+    negated = [(atom, rows_of(atom)) for atom in problem.negations]
 
     def extend(binding: dict[str, int], left: list[JoinAtom]) -> None:
         if left:
             atom = left[0]
             for row in rows_of(atom):
-                values = dict(zip(atom.variables, (row[c] for c in atom.columns), strict=True))
+                values = dict(zip(atom.variables, row, strict=False))
                 if all(binding.get(name, value) == value for name, value in values.items()):
                     extend(binding | values, left[1:])
             return
@@ -209,9 +217,9 @@ def test_shares_cover_every_key_once() -> None:
 def test_a_count_beyond_int64_is_an_error() -> None:
     wide = relation({(i,) for i in range(3000)}, 1)
     pair = relation({(0, i) for i in range(3000)}, 2)
-    product = JoinProblem(tuple(JoinAtom(wide, (), ()) for _ in range(3)), counted=True)
+    product = JoinProblem(tuple(JoinAtom(wide, (), (), counted=(0,)) for _ in range(3)), counted=True)
     compiled = compile_plan(product, (), write=True)
     assert compiled.factor == 27_000_000_000
-    many = JoinProblem(tuple(JoinAtom(pair, (0,), ("a",)) for _ in range(6)), counted=True)
+    many = JoinProblem(tuple(JoinAtom(pair, (0,), ("a",), counted=(1,)) for _ in range(6)), counted=True)
     with pytest.raises(RangeError, match="exceeds"):
         list(batches(compile_plan(many, "a", write=True), Counters(np.zeros((1, 3), np.int64)), 1, weighted=True))
