@@ -7,8 +7,10 @@ query that runs keeps what it started with, and a failed load changes nothing.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,11 +23,24 @@ from lftj.progress import bar
 from lftj.relation import Relation
 
 if TYPE_CHECKING:
-    from lftj.evaluation import Evaluation, Settings
+    from lftj.evaluation import Evaluation, Plans, Settings
     from lftj.explain import Explanation
 
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
+
+
+PREPARED = 64
+"""Programs whose plans a database remembers; a plan is forgotten when a relation it reads is replaced."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A checked program, the loaded relations it reads, and plans of its bodies made so far."""
+
+    program: CheckedProgram
+    reads: dict[str, Relation]
+    plans: Plans
 
 
 class Relations(dict[str, Relation]):
@@ -57,6 +72,7 @@ class Database:
     def __init__(self) -> None:
         self.relations = Relations()
         self.domains = Domains()
+        self._prepared: OrderedDict[str, _Prepared] = OrderedDict()
 
     def load(
         self,
@@ -80,6 +96,8 @@ class Database:
 
         table = read_table(source, columns, progress=progress)
         self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
+        for rule in [rule for rule, known in self._prepared.items() if name in known.reads]:
+            del self._prepared[rule]
 
     def query(
         self,
@@ -172,12 +190,31 @@ class Database:
             return explain(evaluation, name, analyze)
 
     def trace(
-        self, rule: str, *, head: str | None = None, order: Sequence[str] | None = None, limit: int = 10_000_000
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        order: Sequence[str] | None = None,
+        limit: int = 1_000_000,
     ) -> pa.Table:
         """Every iterator operation of the plain leapfrog evaluation of one rule with one body.
 
-        One row per operation: node binding, atom, level, operation, from, to (ENGINE.md section 1, *trace*).
-        Raises LimitError when there are more than ``limit`` operations.
+        One row per operation: depth, node binding, atom, level, operation, from, to (ENGINE.md section 1,
+        *trace*; :mod:`lftj.trace` says what is logged).
+
+        Raises LimitError when there are more than ``limit`` operations; a million take about 250 MB.
+        Raises RuleError for a head with several rules or a disjunction.
+
+        >>> db = Database()
+        >>> db.load("a", {"x": [1, 3, 4]})
+        >>> db.load("b", {"x": [3, 9]})
+        >>> for row in db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"]).to_pylist():
+        ...     print(*row.values())
+        a(x) open None 1
+        b(x) open None 3
+        a(x) seek 3 3
+        b(x) next 3 9
+        a(x) seek 9 None
         """
         from lftj.trace import trace
 
@@ -198,7 +235,8 @@ class Database:
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation import Evaluation, Settings
 
-        program = self.check(rule)
+        prepared = self._prepare(rule)
+        program = prepared.program
         name = _chosen_head(program, head)
         if threads is None:
             threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -207,7 +245,25 @@ class Database:
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
-        return Evaluation(program, dict(self.relations), settings, target=name), name
+        return Evaluation(program, dict(self.relations), settings, target=name, plans=prepared.plans), name
+
+    def _prepare(self, rule: str) -> _Prepared:
+        """The checked program with the plans of earlier evaluations, if no relation that it reads was replaced."""
+        known = self._prepared.pop(rule, None)
+        if known is None or any(self.relations.get(name) is not was for name, was in known.reads.items()):
+            program = self.check(rule)
+            read = {
+                atom.relation
+                for stratum in program.strata
+                for checked in stratum
+                for body in checked.bodies
+                for atom in (*body.atoms, *body.negations)
+            }
+            known = _Prepared(program, {name: self.relations[name] for name in read - set(program.derived)}, {})
+        self._prepared[rule] = known
+        while len(self._prepared) > PREPARED:
+            self._prepared.popitem(last=False)
+        return known
 
 
 def _chosen_head(program: CheckedProgram, head: str | None) -> str:

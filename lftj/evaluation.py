@@ -38,6 +38,9 @@ from lftj.syntax import Aggregate, Atom, Comparison, Variable
 from lftj.zset import Distinct
 
 Advance = Callable[[float], None]
+Plans = dict[tuple[object, ...], tuple[Lowered, OrderChoice, Plan]]
+"""Plans of a program's bodies by body, wanted variables and settings; only of bodies that read loaded relations."""
+
 Columns = list[np.ndarray]
 
 
@@ -74,6 +77,7 @@ class Evaluation:
     settings: Settings = field(default_factory=Settings)
     target: str | None = None  # the head that Settings.order is meant for
     runs: list[BodyRun] = field(default_factory=list)
+    plans: Plans = field(default_factory=dict)  # kept by the database for the next evaluation of the program
 
     # -- heads ------------------------------------------------------------------
 
@@ -200,11 +204,21 @@ class Evaluation:
         self, rule: CheckedRule, head: CheckedHead, body: Body, wanted: Sequence[str], counted: bool, write: bool = True
     ) -> BodyRun:
         """Lower a body, choose its order, compile its plan."""
-        lowered = lower(body, self.relations, wanted, counted)
         order = self.settings.order if head.relation == self.target else None
-        choice = choose_order(lowered.problem, order, body.atom_variables())
-        plan = compile_plan(lowered.problem, choice.order, write)
-        self._warn_of_product(rule, body, wanted, counted)
+        key = (id(body), tuple(wanted), counted, write, order)
+        if key not in self.plans:
+            self._warn_of_product(rule, body, wanted, counted)
+            lowered = lower(body, self.relations, wanted, counted)
+            choice = choose_order(lowered.problem, order, body.atom_variables())
+            planned = lowered, choice, compile_plan(lowered.problem, choice.order, write)
+            if any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):
+                return self._new_run(rule, head, body, *planned)
+            self.plans[key] = planned
+        return self._new_run(rule, head, body, *self.plans[key])
+
+    def _new_run(
+        self, rule: CheckedRule, head: CheckedHead, body: Body, lowered: Lowered, choice: OrderChoice, plan: Plan
+    ) -> BodyRun:
         run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
         self.runs.append(run)
         return run

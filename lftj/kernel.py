@@ -68,7 +68,7 @@ from lftj.layout import (
     TAIL_COUNT,
     TAIL_EXISTS,
 )
-from lftj.node import bind, fill_block, open_node, times_multiplicity
+from lftj.node import all_match, bind, fill_block, open_node, times_multiplicity
 
 
 @kernel(_nrt=False)
@@ -84,7 +84,7 @@ def match_weight(plan, state, node, match):
     return weight
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def block_weight(plan, state, node):
     """Assignments that all unused matches of the last walked depth stand for; -1: overflow."""
     first, last = state[node + N_NEXT], state[node + N_MATCHES]
@@ -139,7 +139,7 @@ def emit_block(plan, state, depth, row, rows, weights):
     return True
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def emit_prefix(plan, state, rows, weights, weight):
     """Write the present binding of the emitted depths as one row; False when there is no room."""
     if plan[H_WRITE]:
@@ -188,6 +188,11 @@ def search(plan, state, rows, weights, budget):
         if move == MOVE_OPEN:
             open_node(plan, state, depth, row)
             move = MOVE_NEXT
+            if depth == last and tail == TAIL_COUNT and all_match(plan, state, row):
+                # counted without being listed: as if the whole range were one block
+                state[node + N_MATCHES] = state[node + N_END]
+                state[node + N_NEXT] = state[node + N_POSITION]
+                state[node + N_POSITION] = state[node + N_END]
         while state[node + N_NEXT] == state[node + N_MATCHES] and state[node + N_POSITION] < state[node + N_END]:
             fill_block(plan, state, row)
             if state[R_WORK] > budget:

@@ -71,8 +71,12 @@ D_SLOT = 9  # state: list of keys of matches
 D_BLOCK = 10  # leader keys tried before the first match is used
 D_NODE = 11  # state: node row
 D_COUNTERS = 12  # state: counter row
-D_MATCHES_FILTERED = 13  # 1: a filter condition or a complete negation may drop matches
+D_FILTERS = 13  # FILTERS_*: what a filter condition or a complete negation that drops matches has to move
 DEPTH_FIELDS = 14
+
+FILTERS_NONE = 0  # nothing drops matches
+FILTERS_KEYS = 1  # matches are keys alone
+FILTERS_POSITIONS = 2  # matches have positions too
 
 # -- plan: condition rows, on the key x of a depth: x OP y + offset ----------------------
 C_OPERATOR = 0  # OP_*

@@ -163,6 +163,9 @@ class _Lowering:
                     self.empty = f"{text_of(term)} does not occur in {atom.relation}"
                     code = 0
                 name = self._pin(domain.name, code, text_of(term))
+                if name in variables:
+                    equal.append((columns[variables.index(name)], column))
+                    continue
             else:
                 continue
             columns.append(column)

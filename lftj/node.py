@@ -38,8 +38,8 @@ from lftj.layout import (
     D_CONDITION,
     D_CONDITIONS,
     D_COUNTERS,
+    D_FILTERS,
     D_FIRST,
-    D_MATCHES_FILTERED,
     D_NEGATION,
     D_NEGATIONS,
     D_NODE,
@@ -50,6 +50,7 @@ from lftj.layout import (
     F_OFFSETS,
     F_PARENT,
     FACTOR_FIELDS,
+    FILTERS_KEYS,
     H_DEPTHS,
     H_FACTORS,
     H_KEYS,
@@ -109,7 +110,7 @@ MERGE_RATIO = 12
 """Two ranges are merged when the longer has at most this many times the keys of the shorter."""
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
     low, high = KEY_MIN, KEY_MAX
@@ -135,7 +136,7 @@ def bounds(plan, state, depth, row):
     return low, high
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def open_node(plan, state, depth, row):
     """Set the cursors of all participants below the present binding and choose the leader."""
     node = plan[row + D_NODE]
@@ -219,7 +220,19 @@ def open_node(plan, state, depth, row):
     state[R_WORK] += opened
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
+def all_match(plan, state, row):
+    """Whether every key that the node has left is a match: one participant, nothing that drops matches."""
+    node = plan[row + D_NODE]
+    return (
+        plan[row + D_PARTICIPANTS] == 1
+        and plan[row + D_FILTERS] == 0
+        and state[node + N_LEADER] >= 0
+        and plan[state[node + N_LEADER] + I_SLOT] < 0
+    )
+
+
+@kernel(_nrt=False, forceinline=True)
 def outer_weight(plan, state):
     """Product of the multiplicities that are bound before the last walked depth; -1: overflow."""
     weight = np.int64(1)
@@ -242,7 +255,7 @@ def times_multiplicity(plan, factor, position, weight):
     return weight * rows
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def fill_block(plan, state, row):
     """Try up to N_BLOCK leader keys; put the matches into the depth's lists, N_MATCHES of them.
 
@@ -293,11 +306,11 @@ def fill_block(plan, state, row):
     state[counters + NEXTS] += reached - start
     state[counters + SEEKS] += seeks
     state[R_WORK] += reached - start + seeks
-    if found and plan[row + D_MATCHES_FILTERED]:
+    if found and plan[row + D_FILTERS]:
         filter_matches(plan, state, row)
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def merged_with(plan, state, first, last, leader, length):
     """The one other participant when merging with it pays, else -1."""
     other = np.int64(-1)
@@ -448,12 +461,21 @@ def filter_condition(plan, state, row, condition):
     """Keep the matches for which one filter condition holds."""
     node = plan[row + D_NODE]
     slot = plan[row + D_SLOT]
+    matches = state[node + N_MATCHES]
     kept = np.int64(0)
-    for match in range(state[node + N_MATCHES]):
-        if condition_holds(plan, state, condition, state[slot + match]):
-            if kept != match:
-                keep_match(plan, state, row, match, kept)
-            kept += 1
+    if plan[condition + C_OPERATOR] == OP_DIFFERS and plan[row + D_FILTERS] == FILTERS_KEYS:
+        other = plan[condition + C_OTHER]
+        refused = (state[plan[H_KEYS] + other] if other >= 0 else np.int64(0)) + plan[condition + C_OFFSET]
+        for match in range(matches):
+            key = state[slot + match]
+            state[slot + kept] = key
+            kept += key != refused
+    else:
+        for match in range(matches):
+            if condition_holds(plan, state, condition, state[slot + match]):
+                if kept != match:
+                    keep_match(plan, state, row, match, kept)
+                kept += 1
     state[node + N_MATCHES] = kept
 
 
@@ -470,17 +492,21 @@ def filter_negation(plan, state, row, iterator):
     state[plan[row + D_COUNTERS] + SEEKS] += matches
     state[R_WORK] += matches
     kept = np.int64(0)
+    only_keys = plan[row + D_FILTERS] == FILTERS_KEYS
     for match in range(matches):
         key = state[slot + match]
         start = find(plan, iterator, others, start, end, key)
-        if start == end or others[start] != key:
+        if only_keys:
+            state[slot + kept] = key
+            kept += start == end or others[start] != key
+        elif start == end or others[start] != key:
             if kept != match:
                 keep_match(plan, state, row, match, kept)
             kept += 1
     state[node + N_MATCHES] = kept
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def bind(plan, state, depth, row):
     """Bind the node's next match: its key, its participants' positions, its negations' branches."""
     node = plan[row + D_NODE]

@@ -235,7 +235,9 @@ class _Compilation:
         fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in segments) else BLOCK
         fields[L.D_NODE] = nodes[depth]
         fields[L.D_COUNTERS] = self.in_state(L.COUNTERS)
-        fields[L.D_MATCHES_FILTERED] = int(filters or complete)
+        if filters or complete:
+            positions = any(self.memory[iterator + L.I_SLOT] >= 0 for iterator in own)
+            fields[L.D_FILTERS] = L.FILTERS_POSITIONS if positions else L.FILTERS_KEYS
         return fields
 
     def stages(self, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:

@@ -64,7 +64,7 @@ def find(plan, iterator, keys, start, end, key):
     return gallop(keys, start, end, key)
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def child_range(plan, state, iterator):
     """Half-open range of the keys of ``iterator`` below its parent's bound key."""
     parent = plan[iterator + I_PARENT]

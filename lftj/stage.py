@@ -86,7 +86,7 @@ def clear_marks(state, marks, base, keys, start, end):
         state[np.uint64(marks) + (bit >> SIX)] = 0
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def intersect_marked(keys, start, end, state, marks, base, out):
     """List the marked ones of keys[start:end] at ``state[out:]``; return how many."""
     found = np.uint64(out)
@@ -119,7 +119,7 @@ def intersect_galloping(keys, start, end, others, other_start, other_end, state,
     return found - out
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def current_stage(plan, state, row):
     """Last stage of a depth that is up to date together with all before it; -1: none."""
     stage = plan[row + D_STAGE]
@@ -132,7 +132,7 @@ def current_stage(plan, state, row):
     return current
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def rent_stage(plan, state, row, current, length):
     """Count ``length`` leader keys against the first stale stage; build it once that has cost enough.
 

@@ -2,13 +2,26 @@
 
 The search of :mod:`lftj.kernel` takes shortcuts (blocks, stages, marks, shared
 iterators), and which ones depends on sizes.  The trace is defined without them
-(LFTJ section 3; ENGINE.md section 1): at each node all participants are opened,
-then the leapfrog alternates seeks, and ``next`` follows a match.  So a change of
-the data changes the trace only where the join really took another course; the
-maintenance claims are measured in the edit distance of two such traces.
+(LFTJ section 3; ENGINE.md section 1), so a change of the data changes it only
+where the join really took another course; the maintenance claims are measured
+in the edit distance of two such traces.
 
-A row of the log: depth, iterator, operation, from, to, and the binding of the
-depths before.  ``to`` is ``END`` when the iterator passed its last key.
+What is logged at one node, in this order:
+
+* every participant's ``open``, and where it lands below the node's lower bound
+  (comparisons and literals put bounds on keys) its ``seek`` to that bound;
+* the leapfrog: a ``seek`` of the least participant to the greatest key, until
+  all agree (a match), one has ended, or the greatest key is above the node's
+  upper bound;
+* at a match, for every negated atom with a column here whose branch is there:
+  its ``seek`` to the key;
+* the ``next`` of the participant whose turn it is, once the search is back from
+  the depths below the match; then the leapfrog goes on.
+
+A node whose bounds leave no key does nothing.  A body that has no assignment
+whatever the order has no trace: an atom that no tuple fits, a literal that does
+not occur.  For an aggregate all assignments are walked, else existential
+variables short-circuit as in the search.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -19,8 +32,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.compiled import kernel
+from lftj.dictionary import DECIMAL
 from lftj.errors import LimitError, RuleError
 from lftj.layout import (
     C_OPERATOR,
@@ -53,30 +68,63 @@ from lftj.memory import view
 from lftj.node import bounds, condition_holds
 from lftj.plan import Plan, compile_plan
 from lftj.seek import child_range, gallop
+from lftj.syntax import Aggregate
 
 if TYPE_CHECKING:
     from lftj.body import ColumnType
     from lftj.evaluation import Evaluation
+    from lftj.problem import JoinProblem
 
 OPEN, NEXT, SEEK = 0, 1, 2
 OPERATIONS = ("open", "next", "seek")
-END = KEY_MAX
-"""What ``to`` holds where an iterator ended."""
 
-LOG_FIELDS = 5
+# -- a row of the log ----------------------------------------------------------
+G_DEPTH = 0
+G_ITERATOR = 1  # iterator row of the plan
+G_OPERATION = 2
+G_FROM = 3  # key that the iterator stood on (next) or sought (seek); nothing of an open
+G_TO = 4  # key that it landed on, END when it ended
+G_ENDED = 5  # 1: it passed its last key
+G_BINDING = 6  # first of the keys bound at the depths before
+
+END = KEY_MAX
+"""The key of an iterator that ended: no smaller than any, and not to be told from a key by itself."""
+
+SCHEMA = pa.schema(
+    {
+        "depth": pa.int32(),
+        "binding": pa.string(),
+        "atom": pa.string(),
+        "level": pa.int32(),
+        "operation": pa.string(),
+        "from": pa.string(),
+        "to": pa.string(),
+    }
+)
+"""Of the table that :func:`trace` makes."""
+
+ROWS_AT_ONCE = 1 << 18
+"""Operations that are turned into text together."""
+
+
+@kernel(_nrt=False)
+def _ended(plan, state, iterator):
+    cursor = plan[iterator + I_CURSOR]
+    return state[cursor + P_CURSOR] >= state[cursor + P_END]
 
 
 @kernel(_nrt=False)
 def _write(plan, state, log, row, depth, iterator, operation, start, landed):
     """Append one operation; rows beyond the log's length are only counted."""
     if row < log.shape[0]:
-        log[row, 0] = depth
-        log[row, 1] = iterator
-        log[row, 2] = operation
-        log[row, 3] = start
-        log[row, 4] = landed
+        log[row, G_DEPTH] = depth
+        log[row, G_ITERATOR] = iterator
+        log[row, G_OPERATION] = operation
+        log[row, G_FROM] = start
+        log[row, G_TO] = landed
+        log[row, G_ENDED] = _ended(plan, state, iterator)
         for before in range(depth):
-            log[row, LOG_FIELDS + before] = state[plan[H_KEYS] + before]
+            log[row, G_BINDING + before] = state[plan[H_KEYS] + before]
     return row + 1
 
 
@@ -88,12 +136,6 @@ def _key_at(plan, state, iterator):
     if position >= end:
         return END
     return view(plan[iterator + I_KEYS], end)[position]
-
-
-@kernel(_nrt=False)
-def _ended(plan, state, iterator):
-    cursor = plan[iterator + I_CURSOR]
-    return state[cursor + P_CURSOR] >= state[cursor + P_END]
 
 
 @kernel(_nrt=False)
@@ -117,7 +159,7 @@ def _seek(plan, state, iterator, key):
 
 @kernel(_nrt=False)
 def _negations_allow(plan, state, depth, first, count, key, log, row):
-    """Walk the negated atoms' iterators of a depth to ``key``; whether none is complete, and the log's length."""
+    """Walk negated atoms' iterators to ``key``; whether no negated atom holds now, and the log's length."""
     allowed = True
     for place in range(first, first + count):
         iterator = plan[place]
@@ -142,7 +184,9 @@ def _accept(plan, state, depth, at, key, log, row):
         if plan[condition + C_OPERATOR] > OP_AT_MOST and not condition_holds(plan, state, condition, key):
             return False, row
         condition += CONDITION_FIELDS
-    allowed, row = _negations_allow(plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row)
+    allowed, row = _negations_allow(
+        plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row
+    )
     if allowed:
         state[plan[H_KEYS] + depth] = key
         first = plan[at + D_FIRST]
@@ -176,7 +220,10 @@ def _open_ring(plan, state, depth, at, low, ring, log, row):
 
 @kernel(_nrt=False)
 def _leapfrog(plan, state, depth, count, high, ring, log, row):
-    """Leapfrog search (LFTJ 3.1) from the ring's present state: whether all agree on a key <= high, log's length."""
+    """Leapfrog search (LFTJ 3.1) on from the ring's present state.
+
+    Returns whether all agree on a key <= high, and the log's length.
+    """
     highest = _key_at(plan, state, ring[1 + (ring[0] + count - 1) % count])
     while highest <= high:
         iterator = ring[1 + ring[0]]
@@ -195,13 +242,15 @@ def _leapfrog(plan, state, depth, count, high, ring, log, row):
 def trace_search(plan, state, rings, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 
+    It stops soon after the log is full: then the number is above the log's length, and says no more.
+
     rings: int64 (depths, 1 + participants): per depth the place in the ring, then its iterators by key.
-    log: int64 (rows, LOG_FIELDS + depths).
+    log: int64 (rows, G_BINDING + depths).
     """
     row = 0
     depth = np.int64(0)
     opening = True
-    while depth >= 0:
+    while depth >= 0 and row <= log.shape[0]:
         at = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
         count = plan[at + D_PARTICIPANTS]
         ring = rings[depth]
@@ -237,80 +286,112 @@ def trace_search(plan, state, rings, log):
 
 
 def trace_codes(plan: Plan, limit: int) -> np.ndarray:
-    """The log of a plan, int64 (operations, LOG_FIELDS + depths), in codes.
+    """The log of a plan in codes: int64 (operations, G_BINDING + depths).
 
     Raises LimitError when there are more than ``limit`` operations.
     """
-    if plan.empty or not plan.depths:
-        return np.empty((0, LOG_FIELDS + plan.depths), dtype=np.int64)
-    rows = 1 << 12
-    while True:
-        log = np.zeros((min(rows, limit), LOG_FIELDS + plan.depths), dtype=np.int64)
+    rows = min(1 << 12, limit)
+    while not plan.empty and plan.depths:
+        log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
         rings = np.zeros((plan.depths, 2 + len(plan.iterator_names)), dtype=np.int64)
         wanted = trace_search(plan.memory, plan.new_state(), rings, log)
-        if wanted <= len(log):
+        if wanted <= rows:
             return log[:wanted]
-        if wanted > limit:
+        if rows == limit:
             raise LimitError(
-                f"the trace has {wanted:,} operations, more than limit={limit:,}: take a smaller input or a higher limit"
+                f"the trace has more than limit={limit:,} operations: take a smaller input or a higher limit"
             )
-        rows = wanted
+        rows = min(rows << 4, limit)
+    return np.empty((0, G_BINDING + plan.depths), dtype=np.int64)
 
 
 def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
     """The trace of one head's only body as a table.
 
-    Columns: ``depth`` (1 for the first key variable), ``binding`` (``a=1, b=2``: the node), ``atom``, ``level``
-    (0-based), ``operation`` (open, next, seek), ``from`` and ``to``: keys as text, ``from`` NULL for an open,
-    ``to`` NULL where the iterator ended.
+    Columns: ``depth`` (1 for the first key variable), ``binding`` (``a=1, b=2``: the node; a literal stands
+    for itself), ``atom``, ``level`` (0-based), ``operation`` (open, next, seek), ``from`` and ``to``: keys as
+    text, ``from`` NULL for an open, ``to`` NULL where the iterator ended.
     """
     from lftj.evaluation import wanted_variables
 
+    if limit < 0:
+        raise ValueError(f"limit is a number of operations, not {limit}")
     rules = evaluation.rules_of(name)
     if len(rules) != 1 or len(rules[0][0].bodies) != 1:
         raise RuleError(f"{name} has several bodies; a trace is of one rule without disjunction")
     rule, head = rules[0]
-    run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted=False)
+    counted = isinstance(head.value, Aggregate)
+    run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted)
     problem = run.lowered.problem
     plan = compile_plan(problem, run.plan.order, write=True, share=False)
+    if run.lowered.empty is not None:
+        return SCHEMA.empty_table()
     log = trace_codes(plan, limit)
-    return _table(run.body.types, plan, log)
+    pieces = [_table(plan, log[at : at + ROWS_AT_ONCE]) for at in range(0, len(log), ROWS_AT_ONCE)]
+    return pa.concat_tables([SCHEMA.empty_table(), *pieces])
 
 
-def _table(types: dict[str, ColumnType], plan: Plan, log: np.ndarray) -> pa.Table:
-    """The log with names and values for codes."""
-    labels = plan.problem.labels
+def _table(plan: Plan, log: np.ndarray) -> pa.Table:
+    """A part of the log with names and values for codes."""
+    columns: dict[str, list[pa.Array]] = {"binding": [], "from": [], "to": []}
+    rows_by_depth = [np.flatnonzero(log[:, G_DEPTH] == depth) for depth in range(plan.depths)]
+    types = [_type_of(plan.problem, name) for name in plan.order]
+    for depth, rows in enumerate(rows_by_depth):
+        here = log[rows]
+        columns["from"].append(_texts(types[depth], here[:, G_FROM], here[:, G_OPERATION] == OPEN))
+        columns["to"].append(_texts(types[depth], here[:, G_TO], here[:, G_ENDED] == 1))
+        pieces = [pa.array([""] * len(rows), pa.string())]
+        for before, name in enumerate(plan.order[:depth]):
+            values = _texts(types[before], here[:, G_BINDING + before])
+            comma = ", " if before else ""
+            named = comma if name in plan.problem.labels else f"{comma}{name}="
+            pieces.append(pc.binary_join_element_wise(named, values, ""))
+        columns["binding"].append(pc.binary_join_element_wise(*pieces, ""))
+    names = [plan.iterator_names[iterator] for iterator in log[:, G_ITERATOR].tolist()]
+    columns["depth"] = [pa.array(log[:, G_DEPTH] + 1, pa.int32())]
+    columns["atom"] = [pa.array([atom for atom, _ in names], pa.string())]
+    columns["level"] = [pa.array([level for _, level in names], pa.int32())]
+    columns["operation"] = [pa.array([OPERATIONS[i] for i in log[:, G_OPERATION].tolist()], pa.string())]
+    in_order = pa.array(np.argsort(np.concatenate(rows_by_depth)))
+    joined = {name: pa.concat_arrays(parts) for name, parts in columns.items()}
+    for name in ("binding", "from", "to"):
+        joined[name] = joined[name].take(in_order)
+    return pa.table([joined[name] for name in SCHEMA.names], schema=SCHEMA)
 
-    def texts(codes: np.ndarray, name: str) -> list[str | None]:
-        """Codes of a variable as text; END as None."""
-        if name in labels:
-            return [None if code == END else labels[name] if code == pinned[name] else str(code) for code in codes]
-        type_ = types[name]
-        known = np.unique(codes[(codes != END) & (codes != KEY_MIN)])
-        shown = dict(zip(known.tolist(), type_.domain.decode(known, type_.arrow).to_pylist(), strict=True))
-        return [str(shown[code]) if code in shown else None for code in codes.tolist()]
 
-    pinned = {c.left: c.offset for c in plan.problem.conditions if c.left in labels}
-    depths = log[:, 0]
-    start = np.full(len(log), None, dtype=object)
-    landed = np.full(len(log), None, dtype=object)
-    binding = np.full(len(log), "", dtype=object)
-    for depth, name in enumerate(plan.order):
-        here = depths == depth
-        start[here] = texts(log[here, 3], name)
-        landed[here] = texts(log[here, 4], name)
-        below = depths > depth
-        joint = np.where(binding[below] == "", "", ", ")
-        bound = np.array(texts(log[below, LOG_FIELDS + depth], name), dtype=object)
-        binding[below] = binding[below] + joint + f"{labels.get(name, name)}=" + bound
-    return pa.table(
-        {
-            "depth": pa.array(depths + 1, pa.int32()),
-            "binding": pa.array(binding, pa.string()),
-            "atom": pa.array([plan.iterator_names[i][0] for i in log[:, 1]], pa.string()),
-            "level": pa.array([plan.iterator_names[i][1] for i in log[:, 1]], pa.int32()),
-            "operation": pa.array([OPERATIONS[i] for i in log[:, 2]], pa.string()),
-            "from": pa.array(start, pa.string()),
-            "to": pa.array(landed, pa.string()),
-        }
+def _type_of(problem: JoinProblem, name: str) -> ColumnType:
+    """The type of the first column that a variable, or the variable of a literal, stands for."""
+    return next(
+        atom.relation.schema.columns[column].type
+        for atom in (*problem.atoms, *problem.negations)
+        for column, variable in zip(atom.columns, atom.variables, strict=True)
+        if variable == name
     )
+
+
+def _texts(type_: ColumnType, codes: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """Codes as text; NULL where ``missing``."""
+    there = codes if missing is None else codes[~missing]
+    known = np.unique(there)
+    return _spelled(known, type_).take(pa.array(np.searchsorted(known, codes), mask=missing))
+
+
+def _spelled(codes: np.ndarray, type_: ColumnType) -> pa.Array:
+    """Codes as text, also of keys that the column's own type is too narrow for, which another's may be."""
+    domain = type_.domain
+    if domain.name == "binary":
+        values = domain.decode(codes, pa.binary()).to_pylist()
+        return pa.array([f'x"{value.hex()}"' for value in values], pa.string())
+    if domain.name == "decimal":
+        values = domain.decode(codes, DECIMAL).to_pylist()
+        return pa.array([format(value.normalize(), "f") for value in values], pa.string())
+    if domain.name == "boolean":  # a strict bound may lie beside both
+        values = [{0: "false", 1: "true"}.get(code, str(code)) for code in codes.tolist()]
+        return pa.array(values, pa.string())
+    widest = {"integer": pa.int64(), "float": pa.float64(), "date": pa.date32(), "string": pa.string()}
+    arrow = widest.get(domain.name, type_.arrow)
+    if isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    return domain.decode(codes, arrow).cast(pa.string())

@@ -65,25 +65,25 @@ def expected_rows(scenario: Scenario) -> set[Row] | None:
     return rows
 
 
-def which_head(scenario: Scenario) -> dict[str, str]:
-    """The arguments that choose the wanted head, where there is a choice."""
-    return {} if len(scenario.program[-1].heads) == 1 else {"head": scenario.wanted}
+def which_head(scenario: Scenario) -> str | None:
+    """The argument ``head=``: the wanted head where there is a choice."""
+    return None if len(scenario.program[-1].heads) == 1 else scenario.wanted
 
 
 def compare_with_reference(scenario: Scenario, batch_rows: int, threads: int) -> None:
     expected = expected_rows(scenario)
     db = database(scenario)
-    chosen = which_head(scenario)
+    head = which_head(scenario)
     if expected is None:
         event("functional conflict")
         with pytest.raises(errors.FunctionalConflictError):
-            db.query(scenario.text, **chosen)
+            db.query(scenario.text, head=head)
         return
-    same(rows_of(db.query(scenario.text, threads=threads, **chosen)), expected)
-    batches = list(db.stream(scenario.text, batch_rows=batch_rows, **chosen))
+    same(rows_of(db.query(scenario.text, threads=threads, head=head)), expected)
+    batches = list(db.stream(scenario.text, batch_rows=batch_rows, head=head))
     assert all(batch.num_rows <= batch_rows for batch in batches)
     same([row for batch in batches for row in rows_of(batch)], expected)
-    assert db.count(scenario.text, threads=threads, **chosen) == len(expected)
+    assert db.count(scenario.text, threads=threads, head=head) == len(expected)
 
 
 ways = given(batch_rows=st.sampled_from((1, 2, 3, 7)), threads=st.sampled_from((1, 2)), data=st.data())
@@ -192,7 +192,7 @@ def test_columns_have_the_variables_names_and_the_datas_types(scenario: Scenario
     assume(not any(isinstance(literal, Either) for literal in scenario.program[-1].body))
     assume(expected_rows(scenario) is not None)
     db = database(scenario)
-    table = db.query(scenario.text, **which_head(scenario))
+    table = db.query(scenario.text, head=which_head(scenario))
     assert table.column_names == expected_names(scenario)
     for got, expected in zip(table.schema.types, expected_types(scenario), strict=True):
         assert expected is None or got == expected
