@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from lftj.body import CheckedProgram, ColumnType, Schema
+from lftj.body import CheckedProgram, Schema
 from lftj.domains import Domains
-from lftj.errors import OrderError, RangeError, RuleError, UnknownRelationError
+from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
 from lftj.relation import Relation
 

@@ -17,29 +17,28 @@ arguments; the search itself counts the assignments behind each row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates import aggregate
-from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Column, ColumnType, Schema
-from lftj.domains import without_views
+from lftj.aggregates import Aggregation
+from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Schema
 from lftj.errors import CartesianProductWarning, EvaluationError, FunctionalConflictError, RangeError
-from lftj.expressions import compare, evaluate, variables_of
+from lftj.finishing import compared_variables, finish
 from lftj.lowering import Lowered, lower
 from lftj.plan import Plan, compile_plan
 from lftj.planner import OrderChoice, choose_order
 from lftj.problem import connected
 from lftj.relation import Relation
 from lftj.search import Counters, batches, count_rows
-from lftj.syntax import Aggregate, Atom, Comparison, Variable
+from lftj.syntax import Aggregate, Atom, Variable
 from lftj.zset import Distinct
 
 Advance = Callable[[float], None]
 Plans = dict[tuple[object, ...], tuple[Lowered, OrderChoice, Plan]]
-"""Plans of a program's bodies by body, wanted variables and settings; only of bodies that read loaded relations."""
+"""Plans by body, wanted variables and settings; only of bodies that read nothing but loaded relations."""
 
 Columns = list[np.ndarray]
 
@@ -123,7 +122,9 @@ class Evaluation:
         schema = self.program.derived[name]
         rules = self.rules_of(name)
         sources = [
-            self._aggregate_batches(rule, head) if isinstance(head.value, Aggregate) else self._set_batches(rule, head)
+            self._aggregate_batches(rule, head)
+            if isinstance(head.value, Aggregate)
+            else self._set_batches(rule, head)
             for rule, head in rules
         ]
         aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
@@ -167,41 +168,42 @@ class Evaluation:
     # -- aggregates -------------------------------------------------------------------
 
     def _aggregate_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
-        call = head.value
-        assert isinstance(call, Aggregate)
         names = wanted_variables(head)
-        if len(rule.bodies) == 1:
-            run = self.plan_body(rule, head, rule.bodies[0], names, counted=True)
-            runs = [run]
-            gathered: list[tuple[list[np.ndarray], np.ndarray]] = []
-            for rows, weights in self._rows(run):
-                gathered.append(([rows[name] for name in names], weights))
-            columns = [np.concatenate([c[i] for c, _ in gathered] or [_NOTHING]) for i in range(len(names))]
-            weights = np.concatenate([w for _, w in gathered] or [_NOTHING])
-        else:
-            # Assignments of the variables that every alternative binds: the same one counts once.
-            common = [name for name in rule.bodies[0].types if all(name in b.types for b in rule.bodies)]
-            common += [name for name in names if name not in common]
-            runs = [self.plan_body(rule, head, body, common, counted=False) for body in rule.bodies]
-            collected = Distinct(len(common))
-            for run in runs:
-                for rows, ones in self._rows(run):
-                    collected.add([rows[name] for name in common], ones)
-            distinct, weights = collected.finish()
-            columns = [distinct[common.index(name)] for name in names]
-            weights = np.ones(len(weights), dtype=np.int64)
-        types = runs[0].body.types
         try:
-            keys, values = aggregate(head, dict(zip(names, columns, strict=True)), weights, types)
+            keys, values = self._aggregated(rule, head, names)
         except (RangeError, EvaluationError) as error:
-            raise type(error)(f"{error}\n  {rule.text}") from None
+            text = str(error)
+            raise type(error)(text if text.endswith(rule.text) else f"{text}\n  {rule.text}") from None
         if len(values):
             yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
+
+    def _aggregated(self, rule: CheckedRule, head: CheckedHead, names: list[str]) -> tuple[Columns, pa.Array]:
+        """Key columns and values of an aggregate head."""
+        aggregation = Aggregation(head, rule.bodies[0].types)
+        if len(rule.bodies) == 1:
+            for rows, weights in self._rows(self.plan_body(rule, head, rule.bodies[0], names, counted=True)):
+                aggregation.add({name: rows[name] for name in names}, weights)
+            return aggregation.finish()
+        # Assignments of the variables that every alternative binds: the same one counts once.
+        common = [name for name in rule.bodies[0].types if all(name in b.types for b in rule.bodies)]
+        collected = Distinct(len(common))
+        for body in rule.bodies:
+            for rows, ones in self._rows(self.plan_body(rule, head, body, common, counted=False)):
+                collected.add([rows[name] for name in common], ones)
+        columns, weights = collected.finish()
+        aggregation.add({name: columns[common.index(name)] for name in names}, weights)
+        return aggregation.finish()
 
     # -- bodies ----------------------------------------------------------------------------
 
     def plan_body(
-        self, rule: CheckedRule, head: CheckedHead, body: Body, wanted: Sequence[str], counted: bool, write: bool = True
+        self,
+        rule: CheckedRule,
+        head: CheckedHead,
+        body: Body,
+        wanted: Sequence[str],
+        counted: bool,
+        write: bool = True,
     ) -> BodyRun:
         """Lower a body, choose its order, compile its plan."""
         order = self.settings.order if head.relation == self.target else None
@@ -217,7 +219,13 @@ class Evaluation:
         return self._new_run(rule, head, body, *self.plans[key])
 
     def _new_run(
-        self, rule: CheckedRule, head: CheckedHead, body: Body, lowered: Lowered, choice: OrderChoice, plan: Plan
+        self,
+        rule: CheckedRule,
+        head: CheckedHead,
+        body: Body,
+        lowered: Lowered,
+        choice: OrderChoice,
+        plan: Plan,
     ) -> BodyRun:
         run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
         self.runs.append(run)
@@ -226,9 +234,9 @@ class Evaluation:
     @staticmethod
     def _warn_of_product(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> None:
         """Warn when two parts of a body that multiply the rows share no variable."""
-        variables = frozenset(body.atom_variables())
-        edges = [tuple(v.name for v in terms) for terms in (*map(_atom_variables, body.atoms), *map(_variables, body.comparisons))]
-        parts = connected(variables, edges)
+        tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
+        edges = [tuple(variable.name for variable in variables) for variables in tied]
+        parts = connected(frozenset(body.atom_variables()), edges)
         multiplying = [part for part in parts if counted or part & set(wanted)]
         if len(multiplying) > 1:
             shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
@@ -239,7 +247,7 @@ class Evaluation:
             )
 
     def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        """Rows of a body by variable, after late comparisons, assignments and negations; and their weights."""
+        """Rows of a body by variable, finished (:mod:`lftj.finishing`), and their weights."""
         lowered, plan = run.lowered, run.plan
         if lowered.empty:
             return
@@ -257,84 +265,13 @@ class Evaluation:
                 weights = np.ones(n_rows, dtype=np.int64)
             rows = dict(zip(plan.problem.emitted, columns, strict=True))
             if not lowered.finishes_in_search:
-                rows, weights = self._finish(run, rows, weights)
+                try:
+                    rows, weights = finish(lowered, rows, weights, self.relations)
+                except (RangeError, EvaluationError) as error:
+                    raise type(error)(f"{error}\n  {run.rule.text}") from None
             run.rows += len(weights)
             if len(weights):
                 yield rows, weights
-
-    def _finish(
-        self, run: BodyRun, rows: dict[str, np.ndarray], weights: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """What the search could not do: assignments, comparisons, negations over assigned variables."""
-        lowered = run.lowered
-        values = {name: lowered.types[name].domain.decode(codes, lowered.types[name].arrow) for name, codes in rows.items()}
-
-        def keep(mask: np.ndarray) -> None:
-            nonlocal rows, values, weights
-            if mask.all():
-                return
-            rows = {name: codes[mask] for name, codes in rows.items()}
-            kept = pa.array(np.flatnonzero(mask))
-            values = {name: without_views(array).take(kept) for name, array in values.items()}
-            weights = weights[mask]
-
-        pending = list(lowered.comparisons)
-
-        def compare_ready() -> None:
-            for comparison in list(pending):
-                if {v.name for v in _variables(comparison)} <= values.keys():
-                    pending.remove(comparison)
-                    keep(np.asarray(compare(comparison, values).fill_null(False)))
-
-        try:
-            compare_ready()
-            for assignment in lowered.assignments:
-                type_ = lowered.types[assignment.variable]
-                array = evaluate(assignment.expression, values)
-                if len(array) != len(weights):  # an expression over literals alone gives one value
-                    array = pa.repeat(array[0], len(weights))
-                if array.type != type_.arrow:
-                    array = array.cast(type_.arrow)
-                values[assignment.variable] = array
-                rows[assignment.variable] = type_.domain.encode(array)
-                compare_ready()
-        except (RangeError, EvaluationError) as error:
-            raise type(error)(f"{error}\n  {run.rule.text}") from None
-        for negation in lowered.negations:
-            keep(~self._holds(lowered.types, negation, rows, len(weights)))
-        return rows, weights
-
-    def _holds(
-        self, types: Mapping[str, ColumnType], negation: Atom, rows: Mapping[str, np.ndarray], n_rows: int
-    ) -> np.ndarray:
-        """Which rows a negated atom over assigned variables holds: a join of the rows with it."""
-        names = list(rows)
-        numbered = "row#"  # no variable of a rule has this name
-        integer = next((t for t in types.values()), None)
-        assert integer is not None
-        schema = Schema(tuple(Column(name, types[name]) for name in names) + (Column(numbered, integer),))
-        number = np.arange(n_rows, dtype=np.int64)
-        order = np.lexsort([number, *(rows[name] for name in reversed(names))])
-        table = Relation.from_codes("rows", schema, [*(rows[name][order] for name in names), number[order]])
-        body = Body(
-            atoms=(
-                Atom("rows#", (*(Variable(name) for name in names), Variable(numbered))),
-                Atom(negation.relation, negation.terms, negation.functional),
-            ),
-            negations=(),
-            comparisons=(),
-            assignments=(),
-            types={**types, numbered: integer},
-        )
-        lowered = lower(body, {**self.relations, "rows#": table}, [numbered], counted=False)
-        held = np.zeros(n_rows, dtype=bool)
-        if lowered.empty:
-            return held
-        choice = choose_order(lowered.problem, None)
-        plan = compile_plan(lowered.problem, choice.order, write=True)
-        for columns, _ in batches(plan, Counters.of(plan), self.settings.batch_rows):
-            held[columns[0]] = True
-        return held
 
     def plan_head(self, name: str) -> None:
         """Plan every body of a head without running it; ``runs`` then holds the plans."""
@@ -350,7 +287,11 @@ class Evaluation:
         rules = self.rules_of(name)
         if len(rules) == 1:
             rule, head = rules[0]
-            plain = head.value is None and len(rule.bodies) == 1 and len(set(head.variables)) == len(head.variables)
+            plain = (
+                head.value is None
+                and len(rule.bodies) == 1
+                and len(set(head.variables)) == len(head.variables)
+            )
             if plain:
                 counted = self._count_in_search(rule, head)
                 if counted is not None:
@@ -377,9 +318,6 @@ class Evaluation:
         return run.rows
 
 
-_NOTHING = np.empty(0, dtype=np.int64)
-
-
 def wanted_variables(head: CheckedHead) -> list[str]:
     """Variables that a head reads from its body, each once: keys, value, aggregate's arguments."""
     names = list(head.variables)
@@ -388,10 +326,6 @@ def wanted_variables(head: CheckedHead) -> list[str]:
     elif head.value is not None:
         names.append(head.value)
     return list(dict.fromkeys(names))
-
-
-def _variables(comparison: Comparison) -> list[Variable]:
-    return [*variables_of(comparison.left), *variables_of(comparison.right)]
 
 
 def _atom_variables(atom: Atom) -> list[Variable]:
@@ -416,5 +350,6 @@ def _refuse_conflicts(name: str, schema: Schema, columns: Columns, text: str) ->
     ]
     keys = ", ".join(repr(values[0]) for values in shown[:-1])
     raise FunctionalConflictError(
-        f"{name}[{keys}] has two values, {shown[-1][0]!r} and {shown[-1][1]!r}; a functional head takes one per key\n  {text}"
+        f"{name}[{keys}] has two values, {shown[-1][0]!r} and {shown[-1][1]!r};"
+        f" a functional head takes one per key\n  {text}"
     )

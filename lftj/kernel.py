@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lftj.block import fill_block
 from lftj.compiled import kernel
 from lftj.layout import (
     D_BACK,
@@ -68,7 +69,7 @@ from lftj.layout import (
     TAIL_COUNT,
     TAIL_EXISTS,
 )
-from lftj.node import all_match, bind, fill_block, open_node, times_multiplicity
+from lftj.node import all_match, bind, open_node, times_multiplicity
 
 
 @kernel(_nrt=False)
@@ -111,7 +112,7 @@ def block_weight(plan, state, node):
 
 @kernel(_nrt=False)
 def emit_block(plan, state, depth, row, rows, weights):
-    """Write unused matches of the last walked depth as rows, as many as fit; False on overflow of a weight."""
+    """Write unused matches of the last walked depth as rows, as many as fit; False: a weight overflowed."""
     node = plan[row + D_NODE]
     slot = plan[row + D_SLOT]
     first = state[node + N_NEXT]
@@ -193,7 +194,9 @@ def search(plan, state, rows, weights, budget):
                 state[node + N_MATCHES] = state[node + N_END]
                 state[node + N_NEXT] = state[node + N_POSITION]
                 state[node + N_POSITION] = state[node + N_END]
-        while state[node + N_NEXT] == state[node + N_MATCHES] and state[node + N_POSITION] < state[node + N_END]:
+        while (
+            state[node + N_NEXT] == state[node + N_MATCHES] and state[node + N_POSITION] < state[node + N_END]
+        ):
             fill_block(plan, state, row)
             if state[R_WORK] > budget:
                 break

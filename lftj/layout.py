@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# -- plan: header ------------------------------------------------------------------
+# -- plan: header --------------------------------------------------------------
 H_DEPTHS = 0  # number of walked depths
 H_EMIT = 1  # depth after the last emitted one: 0 .. H_DEPTHS
 H_TAIL = 2  # TAIL_*
@@ -44,7 +44,7 @@ TAIL_NONE = 0  # the last walked depth is emitted
 TAIL_COUNT = 1  # assignments below an emitted prefix are counted: its weight
 TAIL_EXISTS = 2  # one assignment below an emitted prefix is enough
 
-# -- plan: iterator rows, participants and negations alike ---------------------------
+# -- plan: iterator rows, participants and negations alike ---------------------
 I_KEYS = 0  # address of the level's keys
 I_LENGTH = 1  # number of keys in the level
 I_CHILDREN = 2  # address of the level's child offsets (I_LENGTH + 1 of them), 0 on the last level
@@ -57,7 +57,7 @@ I_SLOT = 8  # state: list of positions of matches; -1 where nobody asks for them
 I_CURSOR = 9  # state: cursor row
 ITERATOR_FIELDS = 10
 
-# -- plan: depth rows ------------------------------------------------------------------
+# -- plan: depth rows ----------------------------------------------------------
 D_FIRST = 0  # list of participants (iterator rows), staged ones first, in stage order; and how many
 D_PARTICIPANTS = 1
 D_BACK = 2  # depth to return to when the node has no further match; -1: the search ends
@@ -78,7 +78,7 @@ FILTERS_NONE = 0  # nothing drops matches
 FILTERS_KEYS = 1  # matches are keys alone
 FILTERS_POSITIONS = 2  # matches have positions too
 
-# -- plan: condition rows, on the key x of a depth: x OP y + offset ----------------------
+# -- plan: condition rows, on the key x of a depth: x OP y + offset ------------
 C_OPERATOR = 0  # OP_*
 C_OTHER = 1  # depth of y, or -1: y is 0
 C_OFFSET = 2
@@ -94,7 +94,7 @@ OP_TABLE_AT_MOST = 4
 OP_TABLE_GREATER = 5
 OP_TABLE_AT_LEAST = 6
 
-# -- plan: stage rows -----------------------------------------------------------------------
+# -- plan: stage rows ----------------------------------------------------------
 S_COVERED = 0  # how many of the depth's participants it intersects (the first ones)
 S_BOUND_AT = 1  # state: node row of the last of their parents; a new key there makes the stage stale
 S_LIST = 2  # state: list of its keys, unless it is one participant's own range
@@ -103,13 +103,15 @@ S_BASE = 4  # key of the first mark
 S_STATE = 5  # state: stage row
 STAGE_FIELDS = 6
 
-# -- plan: factor rows, columns that are not walked but counted by multiplicity -----------------
+# -- plan: factor rows, columns that are not walked but counted by multiplicity
 F_PARENT = 0  # iterator row of the level that they hang below
 F_OFFSETS = 1  # address of the offsets of its rows (I_LENGTH of the parent + 1)
 F_INNER = 2  # 1 when the parent is bound at the last walked depth
 FACTOR_FIELDS = 3
 
-# -- state: registers, at its start -----------------------------------------------------------------
+BLOCK = 1024  # most leader keys tried at once, and the length of every list of matches
+
+# -- state: registers, at its start --------------------------------------------
 R_DEPTH = 0
 R_MOVE = 1  # MOVE_*
 R_TOTAL = 2  # rows emitted so far
@@ -125,7 +127,7 @@ MOVE_OPEN = 0
 MOVE_NEXT = 1
 MOVE_FLUSH = 2
 
-# -- state: node rows, the open node of a depth --------------------------------------------------------
+# -- state: node rows, the open node of a depth --------------------------------
 N_MATCHES = 0  # matches in the depth's list
 N_NEXT = 1  # the next of them
 N_LEADER = 2  # iterator row whose keys are tried; -1: the stage's list
@@ -139,7 +141,7 @@ N_STAMP = 9  # number of the key bound here: differs for every binding of this d
 N_WEIGHT = 10  # last depth: product of the factors that are bound before it
 NODE_FIELDS = 11
 
-# -- state: stage rows ------------------------------------------------------------------------------------
+# -- state: stage rows ---------------------------------------------------------
 T_STAMP = 0  # N_STAMP of S_BOUND_AT for which the stage was built; 0: never
 T_LIST = 1  # address of its keys
 T_FROM = 2  # half-open range of them
@@ -148,19 +150,19 @@ T_SPENT = 4  # leader keys tried so far that the stage might have saved, for T_S
 T_SPENT_STAMP = 5
 STAGE_STATE_FIELDS = 6
 
-# -- state: cursor rows ----------------------------------------------------------------------------------------
+# -- state: cursor rows --------------------------------------------------------
 P_CURSOR = 0  # position of the search, and one past the last
 P_END = 1
 P_BOUND = 2  # position of the bound key; of a negation, -1: the branch is not there
 CURSOR_FIELDS = 3
 
-# -- state: counter rows ------------------------------------------------------------------------------------------
+# -- state: counter rows -------------------------------------------------------
 OPENS = 0  # iterators opened
 NEXTS = 1  # keys passed over by stepping: leader keys, listed and marked keys
 SEEKS = 2  # look-ups of a key in another participant: gallop, rank table or mark
 COUNTERS = 3
 
-# -- what a call of the kernel returns ---------------------------------------------------------------------------------
+# -- what a call of the kernel returns -----------------------------------------
 STATUS_DONE = 0
 STATUS_FULL = 1  # the output buffers are full
 STATUS_PAUSED = 2  # the budget of operations is spent

@@ -19,6 +19,7 @@ and ``explain`` shows them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,13 @@ from lftj.syntax import (
     Comparison,
     Constant,
     Expression,
+    Term,
     Variable,
+    Wildcard,
 )
+
+WILDCARD_NAME = re.compile(r"_\d+")
+"""What the checker names wildcards that an aggregate counts."""
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
@@ -61,23 +67,34 @@ class Lowered:
 
 
 def lower(
-    body: Body, relations: Mapping[str, Relation], wanted: Sequence[str], counted: bool
+    body: Body,
+    relations: Mapping[str, Relation],
+    wanted: Sequence[str],
+    counted: bool,
+    grouped: Sequence[str] = (),
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
     ``counted``: rows get weights, the number of assignments of all variables behind them;
-    else rows are a set.  Raises NanError and FunctionalConflictError about the data.
+    else rows are a set.  ``grouped``: variables that are keys of a functional head.
+    Raises NanError and FunctionalConflictError about the data.
     """
-    return _Lowering(body, relations, wanted, counted).run()
+    return _Lowering(body, relations, wanted, counted, grouped).run()
 
 
 class _Lowering:
     def __init__(
-        self, body: Body, relations: Mapping[str, Relation], wanted: Sequence[str], counted: bool
+        self,
+        body: Body,
+        relations: Mapping[str, Relation],
+        wanted: Sequence[str],
+        counted: bool,
+        grouped: Sequence[str],
     ) -> None:
         self.body = body
         self.relations = relations
         self.counted = counted
+        self.grouped = grouped
         self.in_atoms = set(body.atom_variables())
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
@@ -113,10 +130,9 @@ class _Lowering:
             uses.update(condition.variables)
         for filter_ in self.filters:
             uses.update(filter_.variables)
-        atoms = [self._atom(atom, uses) for atom in self.body.atoms]
-        negations = [self._atom(atom, uses) for atom in self.early_negations]
-        # Several variables with the same name in two atoms count two uses each time: a variable used once
-        # stands in one column of one atom and nowhere else.
+        keys = self._keys()
+        atoms = [self._atom(atom, uses, keys) for atom in self.body.atoms]
+        negations = [self._atom(atom, uses, keys) for atom in self.early_negations]
         problem = JoinProblem(
             atoms=(*(atom for atom in atoms if atom is not None), *self.filters),
             negations=tuple(atom for atom in negations if atom is not None),
@@ -134,8 +150,22 @@ class _Lowering:
             empty=self.empty,
         )
 
-    def _atom(self, atom: Atom, uses: Counter[str]) -> JoinAtom | None:
-        """The atom over data; None for a negated atom that nothing can satisfy."""
+    def _keys(self) -> set[str]:
+        """Variables that have to equal something, wherever they stand: NaN is no value for them."""
+        places: Counter[str] = Counter()
+        for atom in (*self.body.atoms, *self.body.negations):
+            places.update(term.name for term in atom.terms if isinstance(term, Variable))
+        keys = {name for name, count in places.items() if count > 1} | set(self.grouped)
+        for condition in self.conditions:
+            if condition.right is not None:
+                keys.update(condition.variables)
+        return keys
+
+    def _atom(self, atom: Atom, uses: Counter[str], keys: set[str]) -> JoinAtom | None:
+        """The atom over data; None for a negated atom that nothing can satisfy.
+
+        ``uses``: how often the search meets a variable; ``keys``: those that can't be NaN.
+        """
         relation = self.relations[atom.relation]
         if atom.functional and not relation.schema.functional:
             relation.check_functional()
@@ -145,7 +175,7 @@ class _Lowering:
         equal: list[tuple[int, int]] = []
         for column, term in enumerate(atom.terms):
             if isinstance(term, Variable):
-                places = [i for i, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == term.name]
+                places = [i for i, t in enumerate(atom.terms) if term == t]
                 if places[0] != column:
                     equal.append((places[0], column))
                     continue
@@ -170,13 +200,14 @@ class _Lowering:
                 continue
             columns.append(column)
             variables.append(name)
-            if not (atom.functional and column == len(atom.terms) - 1):
+            is_value = atom.functional and column == len(atom.terms) - 1
+            if name in keys or not is_value:
                 relation.refuse_nan(column)
         for first, second in equal:
             relation.refuse_nan(first)
             relation.refuse_nan(second)
         return JoinAtom(
-            relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom)
+            relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom, uses)
         )
 
     def _pin(self, domain: str, code: int, text: str) -> str:
@@ -210,6 +241,8 @@ class _Lowering:
             return False
         if not KEY_MIN // 2 < offset < KEY_MAX // 2:
             return False
+        if x == y and type_.domain.name == "float":
+            return False  # NaN, and what it says of itself
         if x == y:
             holds = {"<": offset > 0, "<=": offset >= 0, ">": offset < 0, ">=": offset <= 0}
             holds |= {"=": offset == 0, "!=": offset != 0}
@@ -221,17 +254,23 @@ class _Lowering:
         return True
 
     def _affine(self, expression: Expression) -> tuple[str | None, int]:
-        """``(x, c)`` of ``x``, ``x + c``, ``c + x`` or ``x - c`` over a variable of an atom; else (None, 0)."""
+        """``(x, c)`` of ``x``, ``x + c``, ``c + x``, ``x - c`` over an atom's variable; else (None, 0)."""
         if isinstance(expression, Variable):
             return (expression.name, 0) if expression.name in self.in_atoms else (None, 0)
-        if isinstance(expression, BinaryOperation) and expression.operator in ("+", "-"):
-            left, right, sign = expression.left, expression.right, 1 if expression.operator == "+" else -1
-            if isinstance(left, Constant) and sign == 1:
-                left, right = right, left
-            if isinstance(left, Variable) and left.name in self.in_atoms and isinstance(right, Constant):
-                if isinstance(right.value, int) and not isinstance(right.value, bool):
-                    return left.name, sign * right.value
-        return None, 0
+        if not isinstance(expression, BinaryOperation) or expression.operator not in ("+", "-"):
+            return None, 0
+        left, right, sign = expression.left, expression.right, 1 if expression.operator == "+" else -1
+        if isinstance(left, Constant) and sign == 1:
+            left, right = right, left
+        if (
+            not isinstance(left, Variable)
+            or left.name not in self.in_atoms
+            or not isinstance(right, Constant)
+        ):
+            return None, 0
+        if isinstance(right.value, bool) or not isinstance(right.value, int):
+            return None, 0
+        return left.name, sign * right.value
 
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
@@ -257,10 +296,17 @@ class _Lowering:
         return True
 
 
-def _label(atom: Atom) -> str:
+def _label(atom: Atom, uses: Mapping[str, int]) -> str:
     """The atom as a rule would write it, without its negation sign."""
-    terms = [text_of(term) if isinstance(term, Variable | Constant) else "_" for term in atom.terms]
+
+    def text(term: Term) -> str:
+        if isinstance(term, Wildcard):
+            return "_"
+        if isinstance(term, Variable) and uses[term.name] == 1 and WILDCARD_NAME.fullmatch(term.name):
+            return "_"
+        return text_of(term)
+
+    terms = [text(term) for term in atom.terms]
     if atom.functional:
         return f"{atom.relation}[{', '.join(terms[:-1])}] = {terms[-1]}"
     return f"{atom.relation}({', '.join(terms)})"
-

@@ -51,8 +51,8 @@ else:
         array_type = types.Array(item, 1, "C")
 
         @intrinsic
-        def make(typing_context: Any, where: Any, length: Any) -> Any:  # noqa: ARG001 - numba's protocol
-            def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        def make(typing_context: Any, where: Any, length: Any) -> Any:
+            def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> Any:
                 array = make_array(array_type)(context, builder)
                 size = context.get_constant(types.intp, item.bitwidth // 8)
                 pointer = builder.inttoptr(arguments[0], context.get_data_type(item).as_pointer())

@@ -19,7 +19,6 @@ import numpy as np
 
 from lftj import layout as L
 from lftj.memory import address
-from lftj.node import BLOCK
 from lftj.problem import JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.trie import Trie
 
@@ -145,7 +144,9 @@ class _Compilation:
             tries=tuple(self.tries),
             ranks=ranks,
             first_trie=min(
-                (trie for trie, level in roots if level == 0), key=lambda trie: len(trie.keys[0]), default=None
+                (trie for trie, level in roots if level == 0),
+                key=lambda trie: len(trie.keys[0]),
+                default=None,
             ),
         )
 
@@ -211,7 +212,7 @@ class _Compilation:
     def ask_position(self, iterator: int) -> None:
         """Give the iterator a list for the positions of its matches."""
         if self.memory[iterator + L.I_SLOT] < 0:
-            self.memory[iterator + L.I_SLOT] = self.in_state(BLOCK)
+            self.memory[iterator + L.I_SLOT] = self.in_state(L.BLOCK)
 
     # -- depths ----------------------------------------------------------------------------
 
@@ -231,8 +232,8 @@ class _Compilation:
         fields[L.D_CONDITION] = self.row([field for condition in conditions for field in condition])
         fields[L.D_CONDITIONS] = len(conditions)
         fields[L.D_BACK] = _back(depth, segments)
-        fields[L.D_SLOT] = self.in_state(BLOCK)
-        fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in segments) else BLOCK
+        fields[L.D_SLOT] = self.in_state(L.BLOCK)
+        fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in segments) else L.BLOCK
         fields[L.D_NODE] = nodes[depth]
         fields[L.D_COUNTERS] = self.in_state(L.COUNTERS)
         if filters or complete:
@@ -270,7 +271,9 @@ class _Compilation:
             fields[L.S_COVERED] = covered
             fields[L.S_BOUND_AT] = nodes[bound_at(staged[covered - 1])]
             if covered > 1:
-                longest = min(trie.max_fanouts[level] for trie, level in (self.levels[i] for i in staged[:covered]))
+                longest = min(
+                    trie.max_fanouts[level] for trie, level in (self.levels[i] for i in staged[:covered])
+                )
                 fields[L.S_LIST] = self.in_state(1 + longest)  # a rejected last key is written too
             fields[L.S_MARKS] = self.in_state((spread + 63) // 64) if dense else -1
             fields[L.S_BASE] = low

@@ -26,10 +26,11 @@ from lftj.trie import Trie
 
 @dataclass(frozen=True)
 class JoinAtom:
-    """An atom over data: ``columns[i]`` of the relation's rows, where ``equal`` columns agree, is ``variables[i]``.
+    """An atom over data: ``columns[i]`` of the relation's rows is ``variables[i]``.
 
-    ``counted``: columns that are not walked, but whose distinct combinations count into the weight of an
-    assignment.  The columns that are left are proved by a present prefix.
+    Only rows count in which each pair of ``equal`` columns agrees.  ``counted``: columns that are not
+    walked, but whose distinct combinations count into the weight of an assignment.  The columns that are
+    left are proved by a present prefix.
     """
 
     relation: Relation
@@ -40,7 +41,7 @@ class JoinAtom:
     label: str = ""
 
     def n_rows(self) -> int:
-        """Of an atom without variables: the number of assignments it stands for, 0 when nothing satisfies it."""
+        """Of an atom without variables: how many assignments it stands for, 0 when nothing satisfies it."""
         if not self.equal and len(self.counted) in (0, len(self.relation.codes)):
             return self.relation.n_rows
         return self.relation.index(self.counted or (0,), self.equal).n_tuples
@@ -75,7 +76,10 @@ class JoinCondition:
 
 @dataclass(frozen=True)
 class JoinProblem:
-    """What to join.  ``counted``: variables that are not emitted count into weights; else they are existential."""
+    """What to join.
+
+    ``counted``: variables that are not emitted count into weights; else they are existential.
+    """
 
     atoms: tuple[JoinAtom, ...]
     negations: tuple[JoinAtom, ...] = ()

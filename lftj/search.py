@@ -83,9 +83,19 @@ class Search:
         return int(self.state[L.R_ROWS])
 
     def count_only(self, budget: int) -> None:
-        """Run without writing rows (the plan was compiled so) until done or ``budget`` operations are spent."""
+        """Run a plan that writes no rows until done or ``budget`` operations are spent."""
         nothing = np.empty((len(self.plan.problem.emitted), 0), dtype=np.int64)
         self.run(nothing, np.empty(0, dtype=np.int64), budget)
+
+    def restart(self, low: int, high: int) -> None:
+        """Begin anew over another share.
+
+        Counters, the number of rows and stamps go on: differences count, and no stage is taken for up to date.
+        """
+        self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
+        self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
+        self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
+        self.done = self.plan.empty
 
     def restart_rows(self) -> None:
         """The next call fills fresh buffers from their start."""
@@ -132,7 +142,7 @@ Batch = tuple[list[np.ndarray], np.ndarray | None]
 def count_rows(
     plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
-    """Number of rows, nothing written; the plan was compiled with ``write=False`` for a problem that is not counted."""
+    """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
     if plan.empty:
         return 0
     if plan.depths == 0:
@@ -208,7 +218,9 @@ def batches(
             counters.add(one.counters)
         if filled == 0:
             return None
-        return [column[:filled] for column in rows], _scaled(weights[:filled], plan.factor) if weighted else None
+        return [column[:filled] for column in rows], _scaled(
+            weights[:filled], plan.factor
+        ) if weighted else None
 
     if threads == 1 or len(pieces) == 1:
         for done, (low, high) in enumerate(pieces, 1):

@@ -25,6 +25,9 @@ import numpy as np
 SMALL_ROWS = 1 << 10
 """Up to this many rows numpy's sort is as good as a compiled one."""
 
+SMALL_WORDS = 1 << 19
+"""Up to this many one-word rows numpy's sort takes less than loading the compiled ones, once per process."""
+
 _WORD_BITS = 64
 _BLOCK_ROWS = 1 << 15
 
@@ -220,6 +223,8 @@ def _sort(
     words: np.ndarray, cargo: np.ndarray | None, fields: list[_Field], unsorted_columns: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Words and cargo in the order of the words; fields from ``unsorted_columns`` on are in order already."""
+    if cargo is None and len(words) <= SMALL_WORDS:
+        return np.sort(words), None
     from lftj import radix
 
     low_bit = fields[unsorted_columns - 1].shift if unsorted_columns < len(fields) else 0

@@ -99,7 +99,7 @@ def intersect_marked(keys, start, end, state, marks, base, out):
 
 @kernel(_nrt=False)
 def intersect_galloping(keys, start, end, others, other_start, other_end, state, out):
-    """List those of keys[start:end] that are in others[other_start:other_end] at ``state[out:]``; return how many.
+    """List what keys[start:end] and others[other_start:other_end] share at ``state[out:]``; return how many.
 
     ``keys`` may be that list itself: it is never written ahead of what is read.
     """
@@ -195,7 +195,9 @@ def build_stage(plan, state, row, stage):
         work += min(high - low, end - start)
         use_marks = before >= 0 and place == first + covered and plan[before + S_MARKS] >= 0
         if use_marks and high - low <= MARKS_RATIO * (end - start):
-            found = intersect_marked(others, low, high, state, plan[before + S_MARKS], plan[before + S_BASE], out)
+            found = intersect_marked(
+                others, low, high, state, plan[before + S_MARKS], plan[before + S_BASE], out
+            )
         elif high - low < end - start and where != own:
             found = intersect_galloping(others, low, high, keys, start, end, state, out)
         else:

@@ -8,22 +8,37 @@ keys with the number of rows of each.  From these come
   other atoms bring them.  On skewed data this is far from the average: a key
   that is reached often is also left often (the size of the two-atom join is
   exactly the sum of the products of both counts);
-* the share of rows that a bound by a literal leaves.
+* the share of keys or rows that a bound leaves: a literal, or another column's
+  key plus a constant.
 
-Cost: one sort per column, once per relation; pairs of histograms are merged in
-O(keys).
+Histograms are kept as long as their relation lives.  What combines several is
+computed from a sample of at most ``SAMPLE`` rows, evenly spaced in key order: a
+key with more than a ``SAMPLE``-th of all rows is always among them.
+
+Cost: once per column, O(range of keys) where keys are dense and one sort where
+they are not (none for a declared first column); then O(SAMPLE * log keys) per
+combination.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lftj.relation import Relation
+
+SAMPLE = 1024
+"""Rows of a histogram that a combination with others looks at."""
+
+DRAWS_SAMPLE = 128
+"""Rows of a histogram that :meth:`Histogram.draws` looks at."""
+
+DENSE = 8
+"""Keys are counted by an array over their range when that has at most this many items per row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +48,38 @@ class Histogram:
     keys: np.ndarray
     counts: np.ndarray
 
+    @classmethod
+    def of(cls, column: np.ndarray, is_sorted: bool = False) -> Histogram:
+        """Count the keys of an int64 column.
+
+        >>> histogram = Histogram.of(np.array([7, 2, 7]))
+        >>> histogram.keys.tolist(), histogram.counts.tolist()
+        ([2, 7], [1.0, 2.0])
+        """
+        if not len(column):
+            return cls(np.empty(0, dtype=np.int64), np.empty(0))
+        if not is_sorted:
+            low, high = int(column.min()), int(column.max())
+            if high - low < DENSE * len(column):
+                counts = np.bincount(column - low)
+                places = np.flatnonzero(counts)
+                return cls(places + low, counts[places].astype(np.float64))
+            column = np.sort(column)
+        starts = np.concatenate([[0], np.flatnonzero(column[1:] != column[:-1]) + 1])
+        return cls(column[starts], np.diff(starts, append=len(column)).astype(np.float64))
+
     @property
     def n_keys(self) -> int:
         return len(self.keys)
 
     @property
     def n_rows(self) -> float:
-        return float(self.counts.sum())
+        return float(self.starts[-1])
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Rows before each key in key order, and at the end all rows: float64 (n_keys + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.counts)])
 
     def at(self, keys: np.ndarray) -> np.ndarray:
         """Counts of ``keys``; 0 for those that do not occur.
@@ -52,12 +92,40 @@ class Histogram:
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[place] == keys, self.counts[place], 0.0)
 
-    def share_between(self, low: int, high: int) -> float:
-        """Share of the keys in the closed interval [low, high]."""
+    def sample(self, size: int = SAMPLE) -> tuple[np.ndarray, np.ndarray]:
+        """Keys with a weight each, together all rows: every key, or those of ``size`` rows evenly spaced."""
+        if self.n_keys <= size:
+            return self.keys, self.counts
+        rows = (np.arange(size) + 0.5) * (self.n_rows / size)
+        places = np.searchsorted(self.starts, rows, side="right") - 1
+        return self.keys[places], np.full(size, self.n_rows / size)
+
+    def draws(self, n_keys: float) -> float:
+        """How often each row is drawn on average when draws give ``n_keys`` distinct keys.
+
+        Frequent keys are drawn more than once; this is one step from as many draws as keys.
+
+        >>> round(Histogram(np.arange(4), np.array([97.0, 1.0, 1.0, 1.0])).draws(2.0), 3)
+        0.044
+        """
+        keys, weights = self.sample(DRAWS_SAMPLE)
+        counts = weights if len(keys) == self.n_keys else self.at(keys)
+        draws = n_keys / max(1.0, self.n_rows)
+        length = float(-np.expm1(counts * -draws) @ (weights / counts))
+        return draws * max(1.0, n_keys / length) if length else draws
+
+    def share_between(self, low: np.ndarray, high: np.ndarray, of_rows: bool) -> np.ndarray:
+        """Share of the keys, or of the rows, in each closed interval [low, high].
+
+        >>> histogram = Histogram(np.array([1, 4]), np.array([1.0, 3.0]))
+        >>> histogram.share_between(np.array([2, 5]), np.array([9, 9]), of_rows=True).tolist()
+        [0.75, 0.0]
+        """
         if not len(self.keys):
-            return 1.0
+            return np.ones(len(low))
         first, last = np.searchsorted(self.keys, low), np.searchsorted(self.keys, high, side="right")
-        return max(0.0, float(last - first)) / len(self.keys)
+        passed = self.starts[last] - self.starts[first] if of_rows else last - first
+        return np.maximum(0.0, passed) / (self.n_rows if of_rows else len(self.keys))
 
 
 _histograms: WeakKeyDictionary[Relation, dict[int, Histogram]] = WeakKeyDictionary()
@@ -67,8 +135,7 @@ def histogram(relation: Relation, column: int) -> Histogram:
     """The histogram of one column; computed once per relation."""
     known = _histograms.setdefault(relation, {})
     if column not in known:
-        keys, counts = np.unique(relation.codes[column], return_counts=True)
-        known[column] = Histogram(keys, counts.astype(np.float64))
+        known[column] = Histogram.of(relation.codes[column], is_sorted=column == 0)
     return known[column]
 
 
@@ -89,39 +156,3 @@ def distinct(relation: Relation, columns: Sequence[int]) -> float:
     for column in columns:
         cells *= max(1, histogram(relation, column).n_keys)
     return max(1.0, cells * -np.expm1(-n_rows / cells))
-
-
-@dataclass(frozen=True)
-class Source:
-    """A column of a relation, as something that brings keys."""
-
-    relation: Relation
-    column: int
-
-    def __hash__(self) -> int:
-        return hash((id(self.relation), self.column))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self.relation is other.relation and self.column == other.column
-
-
-@functools.lru_cache(maxsize=512)
-def weighted_fanout(of: Source, brought_by: tuple[Source, ...]) -> float:
-    """Average rows per key of ``of``, keys weighted by the product of their counts in ``brought_by``.
-
-    With nothing to bring keys, the plain average.
-    """
-    own = histogram(of.relation, of.column)
-    if not own.n_keys:
-        return 0.0
-    if not brought_by:
-        return own.n_rows / own.n_keys
-    smallest = min(brought_by, key=lambda s: histogram(s.relation, s.column).n_keys)
-    keys = histogram(smallest.relation, smallest.column).keys
-    weights = np.ones(len(keys))
-    for source in brought_by:
-        weights *= histogram(source.relation, source.column).at(keys)
-    total = float(weights.sum())
-    if total == 0.0:
-        return 0.0
-    return float((weights * own.at(keys)).sum()) / total

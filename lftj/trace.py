@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lftj.block import condition_holds
 from lftj.compiled import kernel
 from lftj.dictionary import DECIMAL
 from lftj.errors import LimitError, RuleError
@@ -65,7 +66,7 @@ from lftj.layout import (
     TAIL_EXISTS,
 )
 from lftj.memory import view
-from lftj.node import bounds, condition_holds
+from lftj.node import bounds
 from lftj.plan import Plan, compile_plan
 from lftj.seek import child_range, gallop
 from lftj.syntax import Aggregate

@@ -73,13 +73,22 @@ class WholeDomain(Domain):
     def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
         if column.type.bit_width == 32 and not pa.types.is_integer(column.type):
             column = column.cast(pa.int32())  # date32 and time32 have no cast to int64
-        return joined([chunk.cast(pa.int64()).to_numpy() for chunk in chunks_of(column)], np.int64)
+        return joined([_int64s(chunk.cast(pa.int64())) for chunk in chunks_of(column)], np.int64)
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
-        array = pa.array(codes, pa.int64())
+        # from_buffers and not pa.array: that would import pandas, where there is one, to look at the type.
+        codes = np.ascontiguousarray(codes, dtype=np.int64)
+        array = pa.Array.from_buffers(pa.int64(), len(codes), [None, pa.py_buffer(codes)])
         if arrow_type.bit_width == 32 and not pa.types.is_integer(arrow_type):
             array = array.cast(pa.int32())
         return array.cast(arrow_type)
+
+
+def _int64s(array: pa.Array) -> np.ndarray:
+    """The values of an int64 array without NULL, not copied (``to_numpy`` would import pandas)."""
+    if not len(array):
+        return np.empty(0, dtype=np.int64)
+    return np.frombuffer(array.buffers()[1], dtype=np.int64, count=len(array), offset=8 * array.offset)
 
 
 class _IntegerDomain(WholeDomain):

@@ -21,11 +21,16 @@ import pyarrow as pa
 
 from lftj.database import Database
 
-Kind = Literal["uniform", "power", "rmat"]
-KINDS: tuple[Kind, ...] = ("uniform", "power", "rmat")
+Kind = Literal["uniform", "power", "rmat", "blocks"]
+KINDS: tuple[Kind, ...] = ("uniform", "power", "rmat", "blocks")
 
 QUADRANTS = (0.57, 0.76, 0.95)
 """Cumulated probabilities of the four quadrants of the recursive matrix."""
+
+
+BLOCKS = 20
+STRAY = 0.1
+"""Share of the keys of ``blocks`` that are drawn from anywhere."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,12 @@ class Table:
     functional: bool = False
 
     def draw(self, generator: np.random.Generator, kind: Kind) -> pa.Table:
-        columns = _rmat(generator, self) if kind == "rmat" else [_keys(generator, self, n, kind) for n in self.ends]
+        if kind == "rmat":
+            columns = _rmat(generator, self)
+        elif kind == "blocks":
+            columns = _blocks(generator, self)
+        else:
+            columns = [_keys(generator, self, n, kind) for n in self.ends]
         if self.functional:
             columns[0] = np.arange(self.rows)
         return pa.table({f"c{i}": column for i, column in enumerate(columns)})
@@ -68,6 +78,17 @@ def _rmat(generator: np.random.Generator, table: Table) -> list[np.ndarray]:
     return [column * n_keys >> scale for column, n_keys in zip(columns, table.ends, strict=True)]
 
 
+def _blocks(generator: np.random.Generator, table: Table) -> list[np.ndarray]:
+    """Most rows stay within one block of every column, so columns are far from independent."""
+    block = generator.integers(0, BLOCKS, table.rows)
+    columns = []
+    for n_keys in table.ends:
+        within = (block + generator.random(table.rows)) * (n_keys / BLOCKS)
+        anywhere = generator.random(table.rows) * n_keys
+        columns.append(np.where(generator.random(table.rows) < STRAY, anywhere, within).astype(np.int64))
+    return columns
+
+
 @dataclass(frozen=True)
 class Shape:
     """A rule over tables; ``tables`` that the rule does not name are not there."""
@@ -76,11 +97,11 @@ class Shape:
     rule: str
     tables: Mapping[str, Table] = field(default_factory=dict)
 
-    def database(self, kind: Kind) -> Database:
+    def database(self, kind: Kind, seed: int = 0) -> Database:
         """The tables drawn: the same on every machine."""
         database = Database()
         for name, table in self.tables.items():
-            generator = np.random.default_rng(zlib.crc32(f"{self.name} {name} {kind}".encode()))
+            generator = np.random.default_rng(zlib.crc32(f"{self.name} {name} {kind} {seed}".encode()))
             database.load(name, table.draw(generator, kind))
         return database
 

@@ -144,7 +144,8 @@ def draw_term(draw: DrawFn, kind: Kind, scope: Scope, fresh: list[str] | None, a
     if known and (choice < 10 or (fresh is None and choice < 16)):
         return Variable(draw(st.sampled_from(known)))
     if choice >= 18 and kind.literals:
-        earlier = [t for t in atom if isinstance(t, Constant) and t.value in kind.literals]
+        known_literals = [repr(value) for value in kind.literals]  # True is no literal of integers
+        earlier = [t for t in atom if isinstance(t, Constant) and repr(t.value) in known_literals]
         return earlier[0] if earlier and choice == 18 else draw_constant(draw, kind)
     if choice >= 16 or not fresh:
         return Wildcard()

@@ -1,4 +1,4 @@
-"""oracle: the compiled search against brute force over all bindings, for random join problems and every key order.
+"""oracle: the compiled search against brute force, for random join problems and every key order.
 
 The `kernel` marker: these tests also run without the JIT and with numba's bounds checks.
 """
@@ -58,7 +58,9 @@ def atoms(draw: st.DrawFn, pool: Sequence[Relation], names: str) -> JoinAtom:
         equal = ((columns[0], left_out),) if columns[0] < left_out else ((left_out, columns[0]),)
     others = [c for c in range(arity) if c not in columns and c not in (second for _, second in equal)]
     counted = tuple(c for c in others if draw(st.booleans()))
-    return JoinAtom(source, tuple(columns), tuple(variables), equal, counted, label=f"{source.name}{variables}")
+    return JoinAtom(
+        source, tuple(columns), tuple(variables), equal, counted, label=f"{source.name}{variables}"
+    )
 
 
 @st.composite
@@ -86,14 +88,14 @@ def problems(draw: st.DrawFn) -> JoinProblem:
 
 
 def rows_of(atom: JoinAtom) -> set[tuple[int, ...]]:
-    """Rows on which the equal columns agree, projected to the variables' columns and, behind them, the counted ones."""
+    """Rows on which the equal columns agree: the variables' columns, then the counted ones."""
     rows = zip(*(column.tolist() for column in atom.relation.codes), strict=True)
     kept = [row for row in rows if all(row[i] == row[j] for i, j in atom.equal)]
     return {tuple(row[c] for c in (*atom.columns, *atom.counted)) for row in kept}
 
 
 def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
-    """Emitted rows with the number of choices of one projected row per atom that agree, or 1 when nothing is counted."""
+    """Emitted rows with the number of agreeing choices of a row per atom, or 1 when not counted."""
     found: Counter[tuple[int, ...]] = Counter()
     negated = [(atom, rows_of(atom)) for atom in problem.negations]
 
@@ -117,7 +119,9 @@ def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
     return found if problem.counted else Counter(dict.fromkeys(found, 1))
 
 
-def run(problem: JoinProblem, order: Sequence[str], batch_rows: int, threads: int = 1) -> Counter[tuple[int, ...]]:
+def run(
+    problem: JoinProblem, order: Sequence[str], batch_rows: int, threads: int = 1
+) -> Counter[tuple[int, ...]]:
     compiled = compile_plan(problem, order, write=True)
     got: Counter[tuple[int, ...]] = Counter()
     counters = Counters.of(compiled)
@@ -135,7 +139,9 @@ def run(problem: JoinProblem, order: Sequence[str], batch_rows: int, threads: in
 
 
 @given(problems(), st.integers(1, 5), st.data())
-def test_every_order_gives_what_brute_force_gives(problem: JoinProblem, batch_rows: int, data: st.DataObject) -> None:
+def test_every_order_gives_what_brute_force_gives(
+    problem: JoinProblem, batch_rows: int, data: st.DataObject
+) -> None:
     expected = brute_force(problem)
     orders = list(itertools.permutations(problem.variables))
     for order in data.draw(st.lists(st.sampled_from(orders), min_size=1, max_size=4, unique=True)):
@@ -153,7 +159,9 @@ def test_counting_without_writing(problem: JoinProblem, data: st.DataObject) -> 
 
 
 @given(problems(), st.integers(1, 30), st.data())
-def test_a_search_resumes_after_any_number_of_operations(problem: JoinProblem, budget: int, data: st.DataObject) -> None:
+def test_a_search_resumes_after_any_number_of_operations(
+    problem: JoinProblem, budget: int, data: st.DataObject
+) -> None:
     order = data.draw(st.permutations(problem.variables))
     compiled = compile_plan(problem, order, write=True)
     if not compiled.depths:
@@ -191,7 +199,8 @@ def test_dense_cliques_use_stages() -> None:
     edge = relation(pairs, 2)  # type: ignore[arg-type]
     names = "abcd"
     problem = JoinProblem(
-        tuple(JoinAtom(edge, (0, 1), (x, y)) for x, y in itertools.combinations(names, 2)), emitted=tuple(names)
+        tuple(JoinAtom(edge, (0, 1), (x, y)) for x, y in itertools.combinations(names, 2)),
+        emitted=tuple(names),
     )
     compiled = compile_plan(problem, names, write=True)
     assert sum(compiled.stages(depth) for depth in range(4)) >= 3
@@ -201,7 +210,11 @@ def test_dense_cliques_use_stages() -> None:
         one.run(rows, np.empty(0, dtype=np.int64))
     assert (one.counters[2:, 2] > 0).all()
     got = {tuple(row) for row in rows[:, : one.total].T.tolist()}
-    expected = {c for c in itertools.combinations(range(30), 4) if all(p in pairs for p in itertools.combinations(c, 2))}
+    expected = {
+        c
+        for c in itertools.combinations(range(30), 4)
+        if all(p in pairs for p in itertools.combinations(c, 2))
+    }
     assert got == expected
 
 
@@ -222,4 +235,8 @@ def test_a_count_beyond_int64_is_an_error() -> None:
     assert compiled.factor == 27_000_000_000
     many = JoinProblem(tuple(JoinAtom(pair, (0,), ("a",), counted=(1,)) for _ in range(6)), counted=True)
     with pytest.raises(RangeError, match="exceeds"):
-        list(batches(compile_plan(many, "a", write=True), Counters(np.zeros((1, 3), np.int64)), 1, weighted=True))
+        list(
+            batches(
+                compile_plan(many, "a", write=True), Counters(np.zeros((1, 3), np.int64)), 1, weighted=True
+            )
+        )

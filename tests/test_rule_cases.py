@@ -95,6 +95,7 @@ def test_integer_sums_never_wrap() -> None:
     assert ask("s[] = avg(v) <- f[_] = v.", f={"k": ints(1, 2), "v": ints(TOP, TOP)}) == [(float(TOP),)]
 
 
+@pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 def test_concat_orders_by_the_value_or_as_told() -> None:
     s = {"k": ints(1, 1, 1), "o": ints(3, 1, 2), "t": pa.array(["a", "c", "b"])}
     assert ask("c[k] = concat(t) <- s(k, o, t).", s=s) == [(1, "a,b,c")]
@@ -283,6 +284,7 @@ def test_orders_that_do_not_fit_are_refused() -> None:
 # -- functional predicates ----------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 def test_functional_conflicts() -> None:
     with pytest.raises(errors.FunctionalConflictError):
         ask("h[a] = b <- e(a, b).", e=E)
