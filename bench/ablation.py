@@ -58,7 +58,7 @@ def without(idea: str) -> Iterator[None]:
     """The engine with one idea switched off; "" for none."""
     from lftj import evaluation, plan, trie
 
-    def no_stages(self: Any, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:  # noqa: ARG001
+    def no_stages(self: Any, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:
         return self.participants[depth], []
 
     compile_plan = plan.compile_plan

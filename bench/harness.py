@@ -92,7 +92,7 @@ class _Child:
         self._progress = progress
         root = str(Path(__file__).resolve().parents[1])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the child is gone
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - the child writes to it while this function goes on
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.child"],
             stdin=subprocess.PIPE,

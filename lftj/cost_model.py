@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lftj import layout as L
-from lftj.problem import JoinAtom, JoinProblem, needs_distinct, segments_of
+from lftj.problem import JoinProblem, needs_distinct, segments_of
 from lftj.stage import MARKS_RATIO
 from lftj.statistics import Histogram, distinct, histogram
 
@@ -83,7 +83,7 @@ class _Node(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """A condition seen from one of its variables: ``x OP other + offset``; ``filters``: it narrows no range."""
+    """A condition seen from one variable: ``x OP other + offset``; ``filters``: it narrows no range."""
 
     other: str | None
     operator: str
@@ -98,7 +98,9 @@ class CostModel:
         self.problem = problem
         self.bit = {name: 1 << place for place, name in enumerate(problem.variables)}
         self.everything = (1 << len(self.bit)) - 1
-        self.atoms = [atom for atom in problem.atoms if atom.variables]
+        # Atoms that say the same are one.
+        same = {(id(a.relation), a.columns, a.variables, a.equal): a for a in problem.atoms if a.variables}
+        self.atoms = list(same.values())
         self.masks = [self.mask(atom.variables) for atom in self.atoms]
         self.uses = {
             name: [
@@ -139,7 +141,9 @@ class CostModel:
         """Whether an atom, a literal or an equality with a bound variable gives ``name`` its keys."""
         if self.uses[name] or name in self.codes:
             return True
-        return any(b.operator == "=" and b.other is not None and self.bit[b.other] & bound for b in self.bounds[name])
+        return any(
+            b.operator == "=" and b.other is not None and self.bit[b.other] & bound for b in self.bounds[name]
+        )
 
     # -- nodes --------------------------------------------------------------------
 
@@ -157,21 +161,27 @@ class CostModel:
         checks = sum(mask & after == mask and bool(mask & self.bit[name]) for mask in self.negated)
         if name in self.codes:
             ones = (1.0,) * len(uses)
-            return _Node(1.0, 2.0 * len(uses) + checks, ones, (0,) * len(uses), False, 1.0, 1.0, checks, False)
+            return _Node(
+                1.0, 2.0 * len(uses) + checks, ones, (0,) * len(uses), False, 1.0, 1.0, checks, False
+            )
         fanouts: list[float] = []
         fixed_by: list[int] = []
         lists: list[tuple[int, float]] = []
-        roots: set[tuple[int, int]] = set()
+        seen: set[tuple[int, int, frozenset[tuple[int, str]]]] = set()
+        rooted = 0
         for use, (at, atom, column) in enumerate(uses):
             before = self.masks[at] & bound
-            if not before:
-                if (id(atom.relation), column) in roots:
-                    continue  # one iterator serves both atoms
-                roots.add((id(atom.relation), column))
+            prefix = frozenset(
+                pair for pair in zip(atom.columns, atom.variables, strict=True) if self.bit[pair[1]] & before
+            )
+            if (id(atom.relation), column, prefix) in seen:
+                continue  # one iterator serves both atoms
+            seen.add((id(atom.relation), column, prefix))
+            rooted += not before
             fanouts.append(self._fanout(at, bound, column))
             fixed_by.append(before if self.masks[at] & ~after == 0 else 0)
             lists.append((use, fanouts[-1] if before else math.inf))
-        in_bounds, passing = self._shares(name, bound, of_rows=len(roots) < len(fanouts))
+        in_bounds, passing = self._shares(name, bound, of_rows=rooted < len(fanouts))
         if not fanouts:
             return _Node(in_bounds * passing, 2.0 + checks, (), (), False, 1.0, 1.0, checks, False)
         matches = min(fanouts)
@@ -222,7 +232,7 @@ class CostModel:
         return self.keys[name]
 
     def _held(self, name: str, use: int, fanout: float) -> np.ndarray:
-        """Probability for each key of :meth:`_keys_of` to stand in a list of ``fanout`` keys; of inf: in any list."""
+        """Probability for each key of :meth:`_keys_of` to be in a list of ``fanout`` keys; of inf: in any."""
         key = (name, use, fanout)
         if key not in self.held:
             _, atom, column = self.uses[name][use]
@@ -266,7 +276,7 @@ class CostModel:
         if name in self.codes:
             rows = float(own.at(np.array([self.codes[name]]))[0])
             return average * rows * own.n_keys / own.n_rows
-        # The keys that all atoms hold; each as often as the atoms that tie it to other bound variables bring it.
+        # The keys that all atoms hold, each as often as the atoms that tie it to bound variables bring it.
         weights = self._keys_of(name)[1]
         rows_of_keys = weights
         for use, (other_at, _, _) in enumerate(self.uses[name]):
@@ -301,8 +311,10 @@ class CostModel:
                 passing *= 0.5
         return in_bounds, passing
 
-    def _share_between(self, column: Histogram, other: str | None, low: int, high: int, of_rows: bool) -> float:
-        """Share of a column's keys from ``other + low`` to ``other + high``; KEY_MIN and KEY_MAX are no limit."""
+    def _share_between(
+        self, column: Histogram, other: str | None, low: int, high: int, of_rows: bool
+    ) -> float:
+        """Share of a column's keys from ``other + low`` to ``other + high``; KEY_MIN, KEY_MAX: no limit."""
         keys, weights = np.zeros(1, dtype=np.int64), np.ones(1)
         brought = None if other is None else self._histogram(other)
         if brought is not None:
@@ -310,7 +322,9 @@ class CostModel:
             if not len(keys):
                 return 1.0
         lows, highs = (
-            np.array([limit if limit in (L.KEY_MIN, L.KEY_MAX) else _clipped(key + limit) for key in keys.tolist()])
+            np.array(
+                [limit if limit in (L.KEY_MIN, L.KEY_MAX) else _clipped(key + limit) for key in keys.tolist()]
+            )
             for limit in (low, high)
         )
         shares = column.share_between(lows, highs, of_rows)
@@ -363,7 +377,9 @@ class CostModel:
             walked = steps[-1].cost - path.cost
             scale = (end.cost - path.cost) / walked if walked else 1.0
             for name, before, after in zip(order[first:], steps, steps[1:], strict=False):
-                found.append(DepthEstimate(name, before.nodes, after.nodes, scale * (after.cost - before.cost)))
+                found.append(
+                    DepthEstimate(name, before.nodes, after.nodes, scale * (after.cost - before.cost))
+                )
             path = end
         return tuple(found)
 
@@ -401,7 +417,9 @@ def _staged(node: _Node, last: int, fanout: float) -> float:
     if size * MARKS_RATIO >= shortest:
         size = shortest  # testing marks is so quick that the kernel rather tries the shortest list
     staged = (1.0 + moving) * (1.0 + size * node.in_bounds) + node.checks * node.matches
-    return (2.0 * node.operations + (fanout - 1.0) * staged) / fanout  # one node before it is built, one to build it
+    return (
+        2.0 * node.operations + (fanout - 1.0) * staged
+    ) / fanout  # one node before it is built, one to build it
 
 
 def _bounds(problem: JoinProblem, name: str) -> Iterable[_Bound]:

@@ -42,6 +42,11 @@ class _Prepared:
     reads: dict[str, Relation]
     plans: Plans
 
+    def holds_for(self, relations: Relations) -> bool:
+        """Whether the program reads these relations and derives none of them."""
+        read = all(relations.get(name) is was for name, was in self.reads.items())
+        return read and not any(name in relations for name in self.program.derived)
+
 
 class Relations(dict[str, Relation]):
     """The loaded relations by name; shows as a table of names, columns, types and row counts."""
@@ -208,7 +213,8 @@ class Database:
         >>> db = Database()
         >>> db.load("a", {"x": [1, 3, 4]})
         >>> db.load("b", {"x": [3, 9]})
-        >>> for row in db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"]).to_pylist():
+        >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
+        >>> for row in trace.to_pylist():
         ...     print(*row.values())
         a(x) open None 1
         b(x) open None 3
@@ -239,7 +245,9 @@ class Database:
         program = prepared.program
         name = _chosen_head(program, head)
         if threads is None:
-            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            threads = (
+                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            )
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if order is not None and isinstance(order, str):
@@ -248,9 +256,9 @@ class Database:
         return Evaluation(program, dict(self.relations), settings, target=name, plans=prepared.plans), name
 
     def _prepare(self, rule: str) -> _Prepared:
-        """The checked program with the plans of earlier evaluations, if no relation that it reads was replaced."""
+        """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""
         known = self._prepared.pop(rule, None)
-        if known is None or any(self.relations.get(name) is not was for name, was in known.reads.items()):
+        if known is None or not known.holds_for(self.relations):
             program = self.check(rule)
             read = {
                 atom.relation
@@ -259,7 +267,9 @@ class Database:
                 for body in checked.bodies
                 for atom in (*body.atoms, *body.negations)
             }
-            known = _Prepared(program, {name: self.relations[name] for name in read - set(program.derived)}, {})
+            known = _Prepared(
+                program, {name: self.relations[name] for name in read - set(program.derived)}, {}
+            )
         self._prepared[rule] = known
         while len(self._prepared) > PREPARED:
             self._prepared.popitem(last=False)
@@ -269,7 +279,9 @@ class Database:
 def _chosen_head(program: CheckedProgram, head: str | None) -> str:
     if head is not None:
         if head not in program.derived:
-            raise UnknownRelationError(f"no rule has the head {head!r}; heads are {', '.join(program.derived)}")
+            raise UnknownRelationError(
+                f"no rule has the head {head!r}; heads are {', '.join(program.derived)}"
+            )
         return head
     if len(program.last_heads) > 1:
         raise RuleError(

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lftj import layout as L
-from lftj.evaluation import BodyRun, Evaluation
+from lftj.evaluation import BodyRun, Evaluation, wanted_variables
+from lftj.expressions import text_of
 from lftj.problem import JoinAtom, connected
 from lftj.syntax import Aggregate
+
+EXISTS = "exists: stops at the first success"
+HELD = "all distinct rows are held in memory"
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,13 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
     else:
         evaluation.plan_head(name)
     seconds = time.perf_counter() - started if analyze else None
-    return Explanation(tuple(_report(run, analyze) for run in evaluation.runs), analyze, seconds)
+    reports = tuple(_report(evaluation, run, analyze) for run in evaluation.runs)
+    return Explanation(reports, analyze, seconds)
 
 
-def _report(run: BodyRun, analyze: bool) -> BodyReport:
+def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
     plan, problem, lowered = run.plan, run.plan.problem, run.lowered
-    notes = list(_notes(run))
+    notes = _notes(evaluation, run)
     depths = []
     for depth, (name, estimate) in enumerate(zip(plan.order, run.choice.estimates, strict=True)):
         counts = run.counters.table[depth] if analyze else np.zeros(3, dtype=np.int64)
@@ -117,26 +122,44 @@ def _report(run: BodyRun, analyze: bool) -> BodyReport:
     )
 
 
-def _notes(run: BodyRun) -> list[str]:
-    plan, problem, lowered = run.plan, run.plan.problem, run.lowered
-    notes = []
-    parts = connected(frozenset(problem.variables), problem.edges)
-    if len(parts) > 1 and not problem.existentials:
-        shown = "; ".join(", ".join(problem.labels.get(n, n) for n in sorted(part)) for part in parts)
-        notes.append(f"cartesian product of parts that share no variable: {shown}")
-    if plan.needs_distinct:
-        notes.append("an existential variable stands before a head variable: all distinct rows are held in memory")
-    if isinstance(run.head.value, Aggregate):
-        notes.append(f"{run.head.value.function}: the search counts the assignments behind each row")
-    from lftj.expressions import text_of
+def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
+    """Why rows can't leave as the search finds them."""
+    head, problem = run.head, run.plan.problem
+    reasons = []
+    if head.schema.functional:
+        reasons.append("a key may come up with two values")
+    if len(evaluation.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
+        reasons.append("rows of several bodies may be equal")
+    hidden = [name for name in problem.emitted if name not in wanted_variables(head)]
+    if hidden:
+        reasons.append(f"{', '.join(hidden)} is not in the head")
+    if run.plan.needs_distinct:
+        reasons.append("an existential variable stands before a head variable")
+    return reasons
 
+
+def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
+    problem, lowered = run.plan.problem, run.lowered
+    notes = []
+    parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
+    multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
+    if len(multiplying) > 1:
+        shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
+        notes.append(f"cartesian product of parts that share no variable: {shown}")
+    if isinstance(run.head.value, Aggregate):
+        one_body = f"{run.head.value.function}: the search counts the assignments behind each row"
+        several = f"{run.head.value.function}: {HELD}, for an assignment of several alternatives counts once"
+        notes.append(one_body if problem.counted else several)
+    else:
+        notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
     for comparison in lowered.comparisons:
         text = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
         notes.append(f"on the rows, after the search: {text}")
     for assignment in lowered.assignments:
-        notes.append(f"on the rows, after the search: {assignment.variable} = {text_of(assignment.expression)}")
+        source = text_of(assignment.expression)
+        notes.append(f"on the rows, after the search: {assignment.variable} = {source}")
     for negation in lowered.negations:
-        notes.append(f"on the rows, after the search: not {negation.relation}, which reads an assigned variable")
+        notes.append(f"on the rows, after the search: not {negation.relation}, of an assigned variable")
     return notes
 
 
@@ -152,12 +175,12 @@ def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
             notes.append(f"not {atom.label}")
     for first, last in plan.segments:
         if first <= depth <= last:
-            notes.append("exists: stops at the first success")
+            notes.append(EXISTS)
     if depth >= plan.emit and problem.counted:
         notes.append("counted")
     if plan.stages(depth):
         notes.append("fixed part intersected once")
-    return notes
+    return list(dict.fromkeys(notes))  # one comparison may be two bounds
 
 
 def _index_text(atom: JoinAtom, order: tuple[str, ...]) -> str:
@@ -192,5 +215,6 @@ def _text(body: BodyReport, analyzed: bool) -> str:
         lines.append(f"  {'  '.join(cells)}   {'; '.join(depth_notes)}".rstrip())
     lines += [f"  note: {note}" for note in body.notes]
     if body.rows is not None:
-        lines.append(f"  measured: {body.rows:,} rows, {body.operations:,} operations")
+        noun = "row" if body.rows == 1 else "rows"
+        lines.append(f"  measured: {body.rows:,} {noun}, {body.operations:,} operations")
     return "\n".join(lines)

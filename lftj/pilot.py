@@ -11,7 +11,7 @@ key order.
 All orders are sampled a little; those that then are within ``CLOSE`` of the
 best are sampled again.
 
-Cost: a plan and ``FIRST_SAMPLES`` or ``SAMPLES`` kernel calls of some
+Cost: a plan and at least ``FIRST_SAMPLES`` kernel calls of some
 microseconds per order, and ``PILOT_SHARE`` of the operations that the orders
 are estimated at.
 """
@@ -33,9 +33,12 @@ from lftj.statistics import Histogram, histogram
 
 PILOT_SHARE = 0.05
 FIRST_SAMPLES = 16
-SAMPLES = 32
+MORE_SAMPLES = 16
 CLOSE = 3.0
 LEAST_BUDGET = 50_000
+MOST_BUDGET = 20_000_000
+"""Operations of one order's pilot: some tens of milliseconds, whatever the query is estimated at."""
+
 MOST_RANGES = 16
 """A second variable's keys are cut into at most this many ranges."""
 
@@ -48,14 +51,17 @@ def pilot(
     The random draws are seeded: one problem gives one answer.
     """
     budget = PILOT_SHARE * min(cost for _, cost in estimates) / len(estimates)
-    pilots = [OrderPilot(problem, order, cost, max(LEAST_BUDGET, budget)) for order, cost in estimates]
+    pilots = [
+        OrderPilot(problem, order, cost, min(MOST_BUDGET, max(LEAST_BUDGET, budget)))
+        for order, cost in estimates
+    ]
     for one in pilots:
         one.draw(FIRST_SAMPLES)
     least = min(one.operations for one in pilots)
     for one in pilots:
         if one.operations <= CLOSE * least:
             one.estimate = max(one.estimate, one.operations)
-            one.draw(SAMPLES)
+            one.draw(MORE_SAMPLES)
     return [(order, one.operations) for (order, _), one in zip(estimates, pilots, strict=True)]
 
 
@@ -65,27 +71,32 @@ class OrderPilot:
     def __init__(self, problem: JoinProblem, order: tuple[str, ...], estimate: float, budget: float) -> None:
         self.estimate = estimate
         self.budget = budget  # operations that may still be spent
-        self.generator = np.random.default_rng(0)
-        first = next((depth for depth, name in enumerate(order) if name not in problem.pinned), 0)
-        self.ranges = _ranges(problem, order[first + 1]) if first + 1 < len(order) else None
-        if self.ranges is not None:
-            limits = [JoinCondition(order[first + 1], op, None, L.KEY_MIN) for op in (">=", "<=")]
-            problem = replace(problem, conditions=(*problem.conditions, *limits))
-        plan = compile_plan(problem, order, write=False)
-        self.plan = replace(plan, memory=plan.memory.copy())
-        self.first = first
-        self.keys, self.starts = first_keys(plan, first)
-        self.search = Search(self.plan)
         self.total = 0.0  # estimates of the whole, one per sample, summed up
         self.samples = 0
+        self.generator = np.random.default_rng(0)
+        first = next((depth for depth, name in enumerate(order) if name not in problem.pinned), 0)
+        self.second = first + 1
+        self.ranges = _ranges(problem, order[self.second]) if self.second < len(order) else None
+        if self.ranges is not None:
+            limits = [JoinCondition(order[self.second], operator, None) for operator in (">=", "<=")]
+            problem = replace(problem, conditions=(*problem.conditions, *limits))
+        plan = compile_plan(problem, order, write=False)
+        self.plan = replace(plan, memory=plan.memory.copy())  # whose limits change from sample to sample
+        self.keys, self.starts = first_keys(plan, first)
         # A short circuit ends with its first success: no sample shows how soon that is.
         self.indivisible = any(low <= first <= high for low, high in plan.segments) or not len(self.keys)
+        self.search = Search(self.plan)
+        rows = np.array(plan.counter_rows[self.second :], dtype=np.int64).reshape(-1, 1)
+        self.counters = (rows + np.arange(L.COUNTERS)).ravel()  # of the second variable and those below
+        self.nothing = np.empty((len(problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
     @property
     def operations(self) -> float:
         """Estimate of the operations of a whole evaluation, distinct rows included."""
+        if not self.samples:
+            return self.estimate
         walked = 0.0 if self.indivisible else 2.0 * len(self.keys)  # the first variable's own node
-        return walked + (self.total / self.samples if self.samples else self.estimate)
+        return walked + self.total / self.samples
 
     def draw(self, wanted: int) -> None:
         """Search ``wanted`` samples, or as many as the budget allows."""
@@ -99,57 +110,63 @@ class OrderPilot:
             return
         where = (np.arange(wanted) + self.generator.random(wanted)) * (self.starts[-1] / wanted)
         rows = np.minimum(np.searchsorted(self.starts, where, side="right") - 1, len(self.keys) - 1)
-        shares = np.diff(self.starts)[rows] / self.starts[-1]
-        pieces = np.clip(self.estimate * shares * wanted / self.budget, 1, MOST_RANGES)
+        keys, shares = self.keys[rows], np.diff(self.starts)[rows] / self.starts[-1]
+        pieces = np.clip(np.floor(self.estimate * shares * wanted / self.budget), 1, MOST_RANGES)
+        lows, highs, parts = self._second_ranges(pieces)
         for at in self.generator.permutation(wanted):
-            part = self._limit_second(self.ranges, pieces[at]) if self.ranges is not None else 1.0
-            key = int(self.keys[rows[at]])
-            opens, below = self._search(key, key)
-            self.total += (opens + below / part) / shares[at]
+            self._limit_second(lows[at], highs[at])
+            opens, below = self._search(keys[at], keys[at])
+            self.total += (opens + below / parts[at]) / shares[at]
             self.samples += 1
             if self.budget <= 0:
                 break
 
-    def _limit_second(self, column: Histogram, pieces: float) -> float:
-        """Draw one of about ``pieces`` ranges of the second variable's keys; returns its share of the rows."""
-        keys, starts = column.keys, column.starts
-        if pieces < 2 or len(keys) < 2:
-            low, high = 0, len(keys)
-        else:
-            width = starts[-1] / int(pieces)
-            drawn = np.searchsorted(starts, self.generator.random() * starts[-1], side="right") - 1
-            piece = starts[drawn] // width
-            low, high = np.searchsorted(starts[:-1], [piece * width, (piece + 1) * width])
-        row = self.plan.memory[L.H_DEPTH_ROWS] + (self.first + 1) * L.DEPTH_FIELDS
-        last = self.plan.memory[row + L.D_CONDITION] + self.plan.memory[row + L.D_CONDITIONS] * L.CONDITION_FIELDS
-        low_key = int(keys[low]) if low else L.KEY_MIN
-        high_key = int(keys[high]) - 1 if high < len(keys) else L.KEY_MAX
-        self.plan.memory[last - 2 * L.CONDITION_FIELDS + L.C_OFFSET] = low_key
-        self.plan.memory[last - L.CONDITION_FIELDS + L.C_OFFSET] = high_key
-        return float(starts[high] - starts[low]) / float(starts[-1])
+    def _second_ranges(self, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw one of each number of ranges of the second variable's keys: its limits, its share of rows."""
+        if self.ranges is None:
+            return pieces, pieces, np.ones(len(pieces))
+        keys, starts = self.ranges.keys, self.ranges.starts
+        where = self.generator.random(len(pieces)) * starts[-1]
+        drawn = np.minimum(np.searchsorted(starts, where, side="right") - 1, len(keys) - 1)
+        width = starts[-1] / pieces
+        piece = np.floor(starts[drawn] / width)
+        low = np.minimum(np.searchsorted(starts[:-1], piece * width), drawn)
+        high = np.maximum(np.searchsorted(starts[:-1], (piece + 1) * width), drawn + 1)
+        lows = np.where(low == 0, L.KEY_MIN, keys[low])
+        highs = np.where(high == len(keys), L.KEY_MAX, keys[np.minimum(high, len(keys) - 1)] - 1)
+        return lows, highs, (starts[high] - starts[low]) / starts[-1]
+
+    def _limit_second(self, low: int, high: int) -> None:
+        """Write the limits into the plan's last two conditions on the second variable."""
+        if self.ranges is not None:
+            memory = self.plan.memory
+            row = memory[L.H_DEPTH_ROWS] + self.second * L.DEPTH_FIELDS
+            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * L.CONDITION_FIELDS
+            memory[end - 2 * L.CONDITION_FIELDS + L.C_OFFSET] = low
+            memory[end - L.CONDITION_FIELDS + L.C_OFFSET] = high
 
     def _search(self, low: int, high: int) -> tuple[float, float]:
-        """Search first keys from ``low`` to ``high``: opens of the second variable's node, other operations below.
+        """Search first keys ``low`` to ``high``: opens of the second variable's node, other operations below.
 
-        Where that node is limited to a range, the seeks that find it are left out: a whole evaluation has none.
+        Where that node is limited to a range, the seeks that find it are left out: the whole has none.
         """
-        search, second = self.search, self.first + 1
-        before, rows = search.counters, search.total
+        search, state = self.search, self.search.state
+        state[self.counters] = 0
+        rows = search.total
         search.restart(low, high)
-        search.count_only(int(self.budget))
-        counters = search.counters - before
-        self.budget -= float(counters.sum())
-        if second == len(counters):
-            return 0.0, 0.0
-        opens = float(counters[second, L.OPENS])
-        below = float(counters[second:].sum()) - opens * (1.0 if self.ranges is None else 2.0)
+        search.run(*self.nothing, int(self.budget))
+        counters = state[self.counters]
+        operations = float(counters.sum())
+        self.budget -= operations
+        opens = float(counters[L.OPENS]) if len(counters) else 0.0
+        below = operations - opens * (1.0 if self.ranges is None else 2.0)
         if self.plan.needs_distinct:
             below += DISTINCT_COST * (search.total - rows)
         return opens, below
 
 
 def _ranges(problem: JoinProblem, name: str) -> Histogram | None:
-    """The keys to cut a second variable's range by; None where a range would not show its part of the work."""
+    """The keys to cut a second variable's range by; None where a range would not show its part."""
     if name in problem.existentials or name in problem.pinned:
         return None
     columns = [
@@ -161,7 +178,7 @@ def _ranges(problem: JoinProblem, name: str) -> Histogram | None:
 
 
 def first_keys(plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first variable's keys, in its shortest list, and the tuples before each; then the number of all tuples.
+    """The first variable's keys, in its shortest list, the tuples before each, and the number of all.
 
     ``depth``: of the first variable that no literal pins.
     """

@@ -47,7 +47,10 @@ IMPROVED = 2
 """Orders that are improved by moves, and rounds of moves for each."""
 
 PILOT_FROM = 1_000_000
-PILOT_ORDERS = 6
+PILOT_ORDERS = 4
+SWITCH = 1.5
+"""The pilot's best order is taken when the best estimated one costs this many times as much in the pilot."""
+
 PILOT_ORDER_COST = 250_000
 """Operations that take as long as piloting one order does besides its own operations."""
 
@@ -88,12 +91,17 @@ def choose_order(
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:
         piloted = pilot(problem, [(order, costs[order]) for order in worth])
-        best = min(piloted, key=lambda pair: pair[1])[0]
-        reason = f"least operations in a pilot of the {len(worth)} best estimated orders"
+        measured, least = min(piloted, key=lambda pair: pair[1])
+        reason = f"least estimated cost; a pilot of the {len(worth)} best orders found none much better"
+        if least * SWITCH < piloted[0][1]:
+            best = measured
+            reason = f"least operations in a pilot of the {len(worth)} best estimated orders"
     return OrderChoice(best, model.estimates(best), reason, tuple(piloted))
 
 
-def _worth_piloting(ranked: Sequence[tuple[str, ...]], costs: dict[tuple[str, ...], float]) -> list[tuple[str, ...]]:
+def _worth_piloting(
+    ranked: Sequence[tuple[str, ...]], costs: dict[tuple[str, ...], float]
+) -> list[tuple[str, ...]]:
     """The best orders, at most half of them with the same first variable."""
     least = costs[ranked[0]]
     if least < PILOT_FROM:
@@ -108,7 +116,7 @@ def _worth_piloting(ranked: Sequence[tuple[str, ...]], costs: dict[tuple[str, ..
 
 
 def complete_order(problem: JoinProblem, wanted: Sequence[str], known: Iterable[str] = ()) -> tuple[str, ...]:
-    """The caller's order with constants first and left-out existentials last; OrderError when it does not fit."""
+    """The caller's order, constants first and left-out existentials last; OrderError when it does not fit."""
     names = [name for name in problem.variables if name not in problem.labels]
     possible = dict.fromkeys([*known, *names])
     unknown = [name for name in wanted if name not in possible]
@@ -142,7 +150,7 @@ def _unbound(model: CostModel, order: Sequence[str]) -> str | None:
 
 
 def candidates(model: CostModel) -> dict[tuple[str, ...], float]:
-    """Orders worth comparing, with their estimated costs: the best few of each way of treating existentials."""
+    """Orders worth comparing with their estimated costs: the best of each way of treating existentials."""
     components = model.problem.components
     ways: Iterable[tuple[bool, ...]] = [(True,) * len(components)]
     if len(components) <= 4:
@@ -164,7 +172,8 @@ def _best_orders(model: CostModel, segments: Sequence[frozenset[str]]) -> list[t
     within = frozenset().union(*segments)
     free = [name for name in problem.variables if name not in constants and name not in within]
     touching = [
-        (segment, model.mask(segment), model.mask(_touched_by(problem, segment) - constants)) for segment in segments
+        (segment, model.mask(segment), model.mask(_touched_by(problem, segment) - constants))
+        for segment in segments
     ]
 
     def with_segments(path: Path) -> Path:
@@ -224,7 +233,7 @@ def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list
 
 
 def _improve(model: CostModel, order: tuple[str, ...], costs: dict[tuple[str, ...], float]) -> None:
-    """Move one variable at a time to where it makes the order cheapest; every order tried is added to ``costs``."""
+    """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
     fixed = len(model.problem.labels)
     for _ in range(IMPROVED):
         tried = []

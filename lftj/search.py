@@ -90,7 +90,7 @@ class Search:
     def restart(self, low: int, high: int) -> None:
         """Begin anew over another share.
 
-        Counters, the number of rows and stamps go on: differences count, and no stage is taken for up to date.
+        Counters, the number of rows and stamps go on: differences count, and no stage is up to date.
         """
         self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
         self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0

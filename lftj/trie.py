@@ -47,7 +47,7 @@ class Trie:
     max_fanouts: tuple[int, ...]  # per level: most keys below one parent
     key_ranges: tuple[tuple[int, int], ...]  # per level: least and largest key; (0, -1) when empty
     multiplicity: np.ndarray | None = None
-    """Of a projection: offsets (tuples + 1,) of each tuple's rows in what was projected; None: one row each."""
+    """Of a projection: offsets (tuples + 1,) of each tuple's rows in its source; None: one row each."""
 
     @classmethod
     def from_sorted(cls, columns: Sequence[np.ndarray], weights: np.ndarray | None = None) -> Trie:

@@ -119,12 +119,21 @@ SHAPES = (
     Shape("4-cycle", "h(a, b, c, d) <- e(a, b), e(b, c), e(c, d), e(d, a).", SPARSE),
     Shape("4-clique", "h(a, b, c, d) <- e(a, b), e(a, c), e(a, d), e(b, c), e(b, d), e(c, d).", EDGE),
     Shape("diamond", "h(a, b, c, d) <- e(a, b), e(a, c), e(b, c), e(b, d), e(c, d).", SPARSE),
-    Shape("tailed triangle", "h(a, b, c, d) <- e(a, b), e(b, c), e(c, a), f(c, d).", {**EDGE, "f": Table(900, (500, 300))}),
+    Shape(
+        "tailed triangle",
+        "h(a, b, c, d) <- e(a, b), e(b, c), e(c, a), f(c, d).",
+        {**EDGE, "f": Table(900, (500, 300))},
+    ),
     Shape("path of 3", "h(a, b, c, d) <- e(a, b), e(b, c), e(c, d).", SPARSE),
     Shape(
         "path of 4, narrow ends",
         "h(a, b, c, d, x) <- p(a, b), q(b, c), r(c, d), s(d, x).",
-        {"p": Table(150, (40, 400)), "q": Table(2000, (400, 700)), "r": Table(3000, (700, 500)), "s": Table(80, (500, 20))},
+        {
+            "p": Table(150, (40, 400)),
+            "q": Table(2000, (400, 700)),
+            "r": Table(3000, (700, 500)),
+            "s": Table(80, (500, 20)),
+        },
     ),
     Shape(
         "star join",
@@ -157,7 +166,11 @@ SHAPES = (
             "part": Table(400, (400, 15), functional=True),
         },
     ),
-    Shape("triangle with a selective atom", "h(a, b, c) <- e(a, b), e(b, c), e(a, c), v(b).", {**EDGE, "v": Table(12, (500,))}),
+    Shape(
+        "triangle with a selective atom",
+        "h(a, b, c) <- e(a, b), e(b, c), e(a, c), v(b).",
+        {**EDGE, "v": Table(12, (500,))},
+    ),
     Shape("triangle with a literal", "h(b, c) <- e(b, c), e(c, 7), e(b, 7).", EDGE),
     Shape("triangle with a bound", "h(a, b, c) <- e(a, b), e(b, c), e(a, c), c < 40.", EDGE),
     Shape(
@@ -170,7 +183,11 @@ SHAPES = (
         "h(a, b, c, d) <- r(a, b, c), s(a, b, d), t(a, c, d), u(b, c, d).",
         {name: Table(3000, (40, 40, 40)) for name in "rstu"},
     ),
-    Shape("self-join with inequality", "h(a, b, c) <- e(a, b), e(a, c), b < c, v(c).", {**EDGE, "v": Table(60, (500,))}),
+    Shape(
+        "self-join with inequality",
+        "h(a, b, c) <- e(a, b), e(a, c), b < c, v(c).",
+        {**EDGE, "v": Table(60, (500,))},
+    ),
     Shape(
         "butterfly with inequalities",
         "h(u, v, p, q) <- l(u, p), l(u, q), l(v, p), l(v, q), u < v, p < q.",
@@ -181,7 +198,9 @@ SHAPES = (
         "h(x, y, t) <- f(x, z), f(y, z), x != y, l(x, t), l(y, t).",
         {"f": Table(1500, (400, 300)), "l": Table(1200, (400, 600))},
     ),
-    Shape("open triangle", "h(a, b, c) <- e(a, b), e(b, c), !e(a, c), v(a).", {**EDGE, "v": Table(100, (500,))}),
+    Shape(
+        "open triangle", "h(a, b, c) <- e(a, b), e(b, c), !e(a, c), v(a).", {**EDGE, "v": Table(100, (500,))}
+    ),
     Shape(
         "LSQB q9-like",
         "h(a, b, c, t) <- k(a, b), k(b, c), i(c, t), a != c, !k(a, c), t < 20.",
@@ -197,13 +216,23 @@ SHAPES = (
     Shape(
         "disconnected existentials",
         "h(a) <- n(a), e(a, b), f(b, u), g(u), e(c, a), f(c, v), w(v).",
-        {**EDGE, "n": Table(400, (500,)), "f": Table(1500, (500, 300)), "g": Table(40, (300,)), "w": Table(150, (300,))},
+        {
+            **EDGE,
+            "n": Table(400, (500,)),
+            "f": Table(1500, (500, 300)),
+            "g": Table(40, (300,)),
+            "w": Table(150, (300,)),
+        },
     ),
     Shape(
         "LSQB q3-like",
         "h(a, b, c, x, y, z, p) <- k(a, b), k(b, c), k(c, a), l(a, x), l(b, y), l(c, z), "
         "o(x, p), o(y, p), o(z, p).",
-        {"k": Table(3000, (300, 300)), "l": Table(300, (300, 80), functional=True), "o": Table(80, (80, 12), functional=True)},
+        {
+            "k": Table(3000, (300, 300)),
+            "l": Table(300, (300, 80), functional=True),
+            "o": Table(80, (80, 12), functional=True),
+        },
     ),
     Shape("bowtie", "h(a, b, c, d, x) <- e(a, b), e(b, c), e(c, a), e(a, d), e(d, x), e(x, a).", EDGE),
     Shape(
@@ -216,12 +245,24 @@ SHAPES = (
         "h(x, u, y, v) <- r(u, x), s(v, y), x < y, y < x + 3, v < 10.",
         {"r": Table(1500, (60, 20000)), "s": Table(1500, (60, 20000))},
     ),
-    Shape("two parts", "h(a, b, c, d) <- e(a, b), v(a), f(c, d), w(d).", {
-        "e": Table(1500, (500, 300)), "v": Table(15, (500,)), "f": Table(1200, (400, 300)), "w": Table(10, (300,)),
-    }),
+    Shape(
+        "two parts",
+        "h(a, b, c, d) <- e(a, b), v(a), f(c, d), w(d).",
+        {
+            "e": Table(1500, (500, 300)),
+            "v": Table(15, (500,)),
+            "f": Table(1200, (400, 300)),
+            "w": Table(10, (300,)),
+        },
+    ),
     Shape("count by group", "n[a] = count() <- e(a, b), e(b, c), e(c, a).", EDGE),
-    Shape("sum over a star", "n[u] = count() <- fact(c, p, s), customer(c, u), part(p, 3).", {
-        "fact": Table(4000, (400, 300, 60)), "customer": Table(400, (400, 12), functional=True),
-        "part": Table(300, (300, 20), functional=True),
-    }),
+    Shape(
+        "sum over a star",
+        "n[u] = count() <- fact(c, p, s), customer(c, u), part(p, 3).",
+        {
+            "fact": Table(4000, (400, 300, 60)),
+            "customer": Table(400, (400, 12), functional=True),
+            "part": Table(300, (300, 20), functional=True),
+        },
+    ),
 )
