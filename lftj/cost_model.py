@@ -62,10 +62,11 @@ class Path(NamedTuple):
     bound: int  # set of its variables
     last: int  # bit of its last variable, 0 for none
     fanout: float  # matches per node of its last variable
+    proved: int  # set of the variables of its short circuits: they do not multiply what comes later
     order: tuple[str, ...]
 
 
-START = Path(0.0, 1.0, 0, 0, 1.0, ())
+START = Path(0.0, 1.0, 0, 0, 1.0, 0, ())
 
 
 class _Node(NamedTuple):
@@ -127,7 +128,7 @@ class CostModel:
         self.keys: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.counts: dict[tuple[str, int], np.ndarray] = {}
         self.held: dict[tuple[str, int, float], np.ndarray] = {}
-        self.meetings: dict[tuple[str, tuple[tuple[int, float], ...]], float] = {}
+        self.spreads: dict[tuple[str, tuple[tuple[int, float], ...]], np.ndarray] = {}
         self.domains: dict[str, float] = {}
 
     def mask(self, names: Iterable[str]) -> int:
@@ -187,7 +188,7 @@ class CostModel:
         matches = min(fanouts)
         operations = len(fanouts) * (1.0 + matches * in_bounds)
         if len(lists) > 1:
-            matches = min(matches, self._meeting(name, tuple(lists)))
+            matches = min(matches, float(self._spread(name, tuple(lists)).sum()))
         matches *= in_bounds * passing
         return _Node(
             matches=matches,
@@ -212,15 +213,15 @@ class CostModel:
             self.domains[name] = float(max([1, *(column.n_keys for column in columns)]))
         return self.domains[name]
 
-    def _meeting(self, name: str, lists: tuple[tuple[int, float], ...]) -> float:
-        """Keys that stand in all lists, given as (number of the variable's use, keys)."""
+    def _spread(self, name: str, lists: tuple[tuple[int, float], ...]) -> np.ndarray:
+        """How often each key of :meth:`_keys_of` is in all lists, given as (number of the use, keys)."""
         key = (name, lists)
-        if key not in self.meetings:
-            expected = self._keys_of(name)[1]
+        if key not in self.spreads:
+            spread = self._keys_of(name)[1]
             for use, fanout in lists:
-                expected = expected * self._held(name, use, fanout)
-            self.meetings[key] = float(expected.sum())
-        return self.meetings[key]
+                spread = spread * self._held(name, use, fanout)
+            self.spreads[key] = spread
+        return self.spreads[key]
 
     def _keys_of(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A sample of the keys that a variable can take, and how many keys each stands for."""
@@ -276,17 +277,18 @@ class CostModel:
         if name in self.codes:
             rows = float(own.at(np.array([self.codes[name]]))[0])
             return average * rows * own.n_keys / own.n_rows
-        # The keys that all atoms hold, each as often as the atoms that tie it to bound variables bring it.
-        weights = self._keys_of(name)[1]
-        rows_of_keys = weights
-        for use, (other_at, _, _) in enumerate(self.uses[name]):
-            counts = self._counts(name, use)
+        # The keys as often as the search comes upon them, when this variable is bound after the others.
+        others = bound & ~before
+        lists: list[tuple[int, float]] = []
+        rows_of_keys = np.zeros(0)
+        for use, (other_at, _, other_column) in enumerate(self.uses[name]):
             if other_at == at:
-                rows_of_keys = counts
-            brings = other_at != at and self.masks[other_at] & bound & ~self.bit[name]
-            weights = weights * (counts if brings else np.minimum(counts, 1.0))
-        total = float(weights.sum())
-        return average * float(weights @ rows_of_keys) / total * own.n_keys / own.n_rows if total else 0.0
+                rows_of_keys = self._counts(name, use)
+            tied = self.masks[other_at] & others
+            lists.append((use, self._fanout(other_at, others, other_column) if tied else math.inf))
+        spread = self._spread(name, tuple(lists))
+        total = float(spread.sum())
+        return average * float(spread @ rows_of_keys) / total * own.n_keys / own.n_rows if total else 0.0
 
     def _shares(self, name: str, bound: int, of_rows: bool) -> tuple[float, float]:
         """Share of a variable's keys that bounds leave, and share of those that filters pass."""
@@ -339,8 +341,8 @@ class CostModel:
 
     def extend(self, path: Path, name: str) -> Path:
         """The path with one more variable bound after it."""
-        cost, nodes, bound, last, fanout, order = path
-        node = self.node(name, bound)
+        cost, nodes, bound, last, fanout, proved, order = path
+        node = self.node(name, bound & ~proved)
         operations = node.operations
         if node.fixed and fanout >= STAGED_FROM:
             operations = _staged(node, last, fanout)
@@ -348,17 +350,21 @@ class CostModel:
         bound |= bit
         if bound == self.everything and node.counts_at_once:
             operations = 1.0
-        return Path(cost + nodes * operations, nodes * node.matches, bound, bit, node.matches, (*order, name))
+        fanout = node.matches
+        return Path(cost + nodes * operations, nodes * fanout, bound, bit, fanout, proved, (*order, name))
 
     def extend_segment(self, path: Path, names: Sequence[str]) -> Path:
         """The path with a short circuit after it, left at the first success: one of as many as there are."""
         end = path
         for name in names:
             end = self.extend(end, name)
-        expected = end.nodes / path.nodes if path.nodes else 0.0
-        if expected <= 1.0:
-            return end
-        return end._replace(cost=path.cost + (end.cost - path.cost) / expected, nodes=path.nodes)
+        expected = max(1.0, end.nodes / path.nodes) if path.nodes else 1.0
+        least = path.nodes * (1.0 + len(self.uses[names[0]]))  # opening the first node, and one key
+        return end._replace(
+            cost=path.cost + max(min(least, end.cost - path.cost), (end.cost - path.cost) / expected),
+            nodes=end.nodes / expected,
+            proved=path.proved | self.mask(names),
+        )
 
     def path(self, order: Sequence[str]) -> Path:
         """The whole order."""

@@ -57,6 +57,8 @@ class Relations(dict[str, Relation]):
         lines = [("relation", "rows", "columns")]
         for name, relation in self.items():
             columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in relation.schema.columns)
+            if relation.dropped_rows:
+                columns += f"  ({relation.dropped_rows:,} with NULL dropped)"
             lines.append((name, f"{relation.n_rows:,}", columns))
         widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
         return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
@@ -93,7 +95,7 @@ class Database:
         ``source``: a path (Parquet, CSV, Arrow IPC), a pyarrow Table or batch reader, any object with
         ``__arrow_c_stream__`` (polars, pandas, DuckDB), numpy arrays by column name, or an iterable of
         tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
-        rows with a NULL in any column; ``relations[name].dropped_rows`` says how many.
+        rows with a NULL in any column; ``relations`` says how many.
 
         Raises DataError (SourceError, NullError, UnsupportedTypeError, RangeError) and then changes nothing.
         """
@@ -125,7 +127,11 @@ class Database:
             evaluation.settings = settings
             evaluation.derive_for(name)
             schema = evaluation.program.derived[name]
-            batches = [_record_batch(schema, columns) for columns in evaluation.head_batches(name)]
+            batches = [
+                _record_batch(schema, piece)
+                for columns in evaluation.head_batches(name)
+                for piece in _pieces(columns, QUERY_BATCH_ROWS)
+            ]
         return pa.Table.from_batches(batches, _arrow_schema(schema))
 
     def stream(
@@ -311,12 +317,18 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:
-    """Code columns as values.  A head without columns has at most one row, shown as no column."""
+    """Code columns as values."""
     arrays = [
         column.type.domain.decode(codes, column.type.arrow)
         for column, codes in zip(schema.columns, columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_arrow_schema(schema))
+
+
+def _pieces(columns: Sequence[np.ndarray], most_rows: int) -> Iterator[Sequence[np.ndarray]]:
+    """The same rows in pieces: one Arrow array holds 2 GiB of text at most."""
+    for start in range(0, len(columns[0]), most_rows):
+        yield [column[start : start + most_rows] for column in columns]
 
 
 def _rebatched(
@@ -333,7 +345,7 @@ def _rebatched(
         return [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
 
     for batch in batches:
-        start, n_rows = 0, len(batch[0]) if batch else 0
+        start, n_rows = 0, len(batch[0])
         while start < n_rows:
             taken = min(batch_rows - n_waiting, n_rows - start)
             waiting.append([column[start : start + taken] for column in batch])

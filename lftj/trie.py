@@ -88,6 +88,7 @@ class Trie:
         multiplicity = None
         if weights is not None and (weights != 1).any():
             multiplicity = np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
+            multiplicity.setflags(write=False)
         for array in (*keys, *children):
             array.setflags(write=False)
         fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
@@ -103,6 +104,7 @@ class Trie:
         ([1, 4], [0, 2, 3])
         """
         offsets = self.leaf_offsets(n_levels - 1)
+        offsets.setflags(write=False)
         return Trie(
             self.keys[:n_levels],
             self.children[: n_levels - 1],
@@ -138,19 +140,33 @@ class Trie:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        assert np.all(np.diff(self.keys[0]) > 0), "level 0 increases strictly"
+        assert _rises(self.keys[0]).all(), "level 0 increases strictly"
+        assert len(self.children) == len(self.keys) - 1
+        assert self.max_fanouts[0] == len(self.keys[0])
         for level, children in enumerate(self.children):
             below = self.keys[level + 1]
             assert len(children) == len(self.keys[level]) + 1
             assert children[0] == 0 and children[-1] == len(below)
-            assert np.all(np.diff(children) > 0), "every node has a child"
-            falls = np.flatnonzero(np.diff(below) <= 0) + 1
+            assert _rises(children).all(), "every node has a child"
+            falls = np.flatnonzero(~_rises(below)) + 1
             assert np.isin(falls, children).all(), "keys increase strictly below one parent"
             assert self.max_fanouts[level + 1] == np.diff(children).max(initial=0)
+        for keys, (least, largest) in zip(self.keys, self.key_ranges, strict=True):
+            assert (least, largest) == ((keys.min(), keys.max()) if len(keys) else (0, -1))
         if self.ranks is not None:
             base, largest = self.key_ranges[0]
-            expected = np.searchsorted(self.keys[0], np.arange(base, largest + 2))
+            expected = np.searchsorted(self.keys[0] - base, np.arange(largest - base + 2))
             assert np.array_equal(self.ranks, expected)
+        if self.multiplicity is not None:
+            assert len(self.multiplicity) == self.n_tuples + 1 and self.multiplicity[0] == 0
+            assert _rises(self.multiplicity).all(), "every tuple stands for a row"
+        for array in (*self.keys, *self.children, self.ranks, self.multiplicity):
+            assert array is None or not array.flags.writeable
+
+
+def _rises(keys: np.ndarray) -> np.ndarray:
+    """Where the next item is greater; their difference may exceed int64."""
+    return keys[1:] > keys[:-1]
 
 
 def _rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:

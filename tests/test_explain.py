@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_the_text_has_all_of_it(db: lftj.Database) -> None:
 def test_the_planner_says_why(db: lftj.Database) -> None:
     body = only(db.explain(TRIANGLE))
     assert sorted(body.order) == ["a", "b", "c"]
-    assert re.fullmatch(r"least estimated cost of \d+ candidate orders", body.reason)
+    assert re.match(r"least estimated cost of \d+ ", body.reason)
     assert only(db.explain("h(a) <- node(a).")).reason == "the only order"
 
 
@@ -313,3 +314,22 @@ def test_analyze_runs_what_query_runs(case: Case) -> None:
         assert analyzed.rows == n_rows
     shown = [name for name in planned.order if not name.isdigit()]
     assert only(db.explain(case.text, order=shown)).order == planned.order
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+def test_explaining_costs_little_whatever_the_estimate() -> None:
+    """A join of 10^17 assignments is planned, not run."""
+    n = 300
+    db = lftj.Database()
+    db.load("e", {"a": [i // n for i in range(n * n)], "b": [i % n for i in range(n * n)]})
+    db.load("n", {"x": range(3000)})
+    started = time.perf_counter()
+    product = only(db.explain("h(a, b, c, d, f) <- n(a), n(b), n(c), n(d), n(f)."))
+    path = only(db.explain("h(a, b, c, d, f, g) <- e(a, b), e(b, c), e(c, d), e(d, f), e(f, g), e(g, a)."))
+    assert time.perf_counter() - started < 10
+    assert product.depths[-1].estimated_matches > 1e17 and path.depths[-1].estimated_matches > 1e14
+    assert "a pilot of the" in path.reason and path.piloted
+    text = str(db.explain(path.rule))
+    for order, operations in path.piloted:
+        assert f"    pilot     {', '.join(order)}: {operations:,.0f} operations" in text

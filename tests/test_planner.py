@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from query_shapes import KINDS, SHAPES, Kind, Shape
 
 from lftj import errors
 from lftj.cost_model import DISTINCT_COST, CostModel
@@ -24,6 +23,7 @@ from lftj.planner import candidates, choose_order, complete_order
 from lftj.problem import JoinProblem
 from lftj.search import Search
 from lftj.syntax import Aggregate
+from query_shapes import KINDS, SHAPES, Kind, Shape
 
 ALL_ORDERS_UP_TO = 720
 DRAWN_ORDERS = 200
