@@ -207,10 +207,11 @@ class Evaluation:
     ) -> BodyRun:
         """Lower a body, choose its order, compile its plan."""
         order = self.settings.order if head.relation == self.target else None
-        key = (id(body), tuple(wanted), counted, write, order)
+        grouped = head.variables if head.schema.functional else ()
+        key = (id(body), tuple(wanted), counted, write, order, grouped)
         if key not in self.plans:
             self._warn_of_product(rule, body, wanted, counted)
-            lowered = lower(body, self.relations, wanted, counted)
+            lowered = lower(body, self.relations, wanted, counted, grouped=grouped)
             choice = choose_order(lowered.problem, order, body.atom_variables())
             planned = lowered, choice, compile_plan(lowered.problem, choice.order, write)
             if any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):

@@ -239,8 +239,8 @@ class _Lowering:
         offset = y_offset - x_offset
         if (x_offset or y_offset) and type_.domain.name != "integer":
             return False
-        if not KEY_MIN // 2 < offset < KEY_MAX // 2:
-            return False
+        if not KEY_MIN // 2 < offset < KEY_MAX // 2 or (offset and operator == "!="):
+            return False  # a bound beyond int64 is no bound; a difference would have to be computed
         if x == y and type_.domain.name == "float":
             return False  # NaN, and what it says of itself
         if x == y:
