@@ -38,6 +38,7 @@ import pyarrow.compute as pc
 
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
+from lftj.kinds import plain_type
 from lftj.syntax import Aggregate, Constant, Variable
 from lftj.zset import Weighted
 
@@ -188,7 +189,7 @@ class _Groups:
     def name(self, group: int) -> str:
         """The group as a rule would write it: ``total["ann", 2026-01-31]``."""
         values = [
-            _spelled(codes[group : group + 1], self.types[name])
+            self.types[name].spelled(codes[group])
             for name, codes in zip(self.head.variables, self.keys, strict=True)
         ]
         return f"{self.head.relation}[{', '.join(values)}]"
@@ -265,7 +266,7 @@ def _words(integers: np.ndarray) -> np.ndarray:
 
 def _decimal_words(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, int]:
     """The decimals of ``codes`` as whole numbers of ``10**-scale``, and the scale."""
-    arrow = _plain(type_.arrow)
+    arrow = plain_type(type_.arrow)
     array = type_.domain.decode(codes, arrow)
     n_words = arrow.bit_width // 32
     words = np.frombuffer(array.buffers()[1], np.uint32, len(array) * n_words, array.offset * n_words * 4)
@@ -376,23 +377,3 @@ def _refuse_long(groups: _Groups, strings: pa.Array, separator_bytes: int, count
             f" the 2 GiB that a column of strings holds; the largest, {groups.name(group)},"
             f" takes {sizes[group]:.0f}"
         )
-
-
-# -- names for messages -----------------------------------------------------
-
-
-def _spelled(codes: np.ndarray, type_: ColumnType) -> str:
-    """The value of one code as a rule's text would have it, or nearly so."""
-    if type_.domain.name == "string":
-        text = type_.domain.decode(codes, pa.string())[0].as_py()
-        return f'"{text}"'
-    if type_.domain.name == "binary":
-        return f'x"{type_.domain.decode(codes, pa.binary())[0].as_py().hex()}"'
-    return str(type_.domain.decode(codes, _plain(type_.arrow)).cast(pa.string())[0].as_py())
-
-
-def _plain(arrow: pa.DataType) -> pa.DataType:
-    """The type of the values themselves, of a dictionary-encoded or extension type."""
-    while pa.types.is_dictionary(arrow) or isinstance(arrow, pa.BaseExtensionType):
-        arrow = arrow.value_type if pa.types.is_dictionary(arrow) else arrow.storage_type
-    return arrow

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.compiled import kernel
+from indices.compiled import kernel
 from lftj.layout import (
     BLOCK,
     C_OFFSET,

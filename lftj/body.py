@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from lftj.domains import Domain
+from lftj.spelling import spelled
 from lftj.syntax import Aggregate, Atom, Comparison, Expression, Span
 
 
@@ -27,6 +29,10 @@ class ColumnType:
 
     domain: Domain
     arrow: pa.DataType
+
+    def spelled(self, code: int) -> str:
+        """The value of a code, as a rule's text would have it (:mod:`lftj.spelling`)."""
+        return spelled(self.domain.decode(np.array([code], dtype=np.int64), self.arrow))
 
 
 @dataclass(frozen=True)

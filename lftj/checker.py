@@ -5,7 +5,8 @@ arities of the whole program, recursion, then rule by rule in evaluation order
 bindings, types and heads.  The result keeps the invariants of :mod:`lftj.body`.
 
 Cost: linear in the size of the disjunctive normal forms, apart from
-assignments, whose order is found in quadratic time per conjunction.
+assignments, whose order is found in quadratic time per conjunction; variables
+that have both a constant and another source take that time each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Messages about a place in a program's text: the line, a caret under the place, the nearest name.
 
+Warnings are about a place in the caller's own code (:func:`warn_caller`).
+
 Every error of the rule language is made by :func:`error_at`, so that its
 ``str()`` shows the place and its ``span`` holds it.
 """
@@ -7,7 +9,10 @@ Every error of the rule language is made by :func:`error_at`, so that its
 from __future__ import annotations
 
 import difflib
+import os
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -17,6 +22,8 @@ from lftj.syntax import Span
 _MAX_LINE = 100  # characters of a line that are shown
 _LEAD = 40  # characters shown before the caret in a longer line
 _MAX_NAMES = 8  # names listed when none is near
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 Error = TypeVar("Error", bound=RuleError)
 
@@ -98,6 +105,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return f"; there are {quoted_list(names, 'and')}"
     shown = ", ".join(f"'{candidate}'" for candidate in names[:_MAX_NAMES])
     return f"; there are {shown} and {len(names) - _MAX_NAMES} more"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn about the line outside this package that the call came from, however deep inside we are."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _window(line: str, first: int, last: int) -> tuple[str, int, int]:

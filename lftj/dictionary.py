@@ -69,6 +69,10 @@ class DictionaryDomain(Domain):
         with self._lock:
             return self._interner.find(data[offsets[0] : offsets[1]].tobytes())
 
+    def code_of_constant(self, value: Value) -> int | None:
+        literal, exact = self._literal(value)
+        return int(self.encode(pa.array([literal]))[0]) if literal is not None and exact else None
+
     def select(self, operator: str, value: Value) -> np.ndarray:
         literal, exact = self._literal(value)
         values = self.values()

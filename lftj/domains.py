@@ -117,6 +117,10 @@ class Domain(ABC):
         (5, None)
         """
 
+    def code_of_constant(self, value: Value) -> int | None:
+        """Like :meth:`encode_constant`, and adds to the dictionary: rows that come later may hold the value."""
+        return self.encode_constant(value)
+
     def interval(self, operator: str, value: Value) -> tuple[int, int]:
         """For ordered domains: the closed interval ``(lo, hi)`` of the codes x with ``x operator value``.
 

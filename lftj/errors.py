@@ -6,10 +6,7 @@ the rule's text with a caret under the place (see :mod:`lftj.diagnostics`).
 
 from __future__ import annotations
 
-
-class LftjError(Exception):
-    """Base of all errors of this project."""
-
+from indices.errors import LftjError
 
 # -- data -------------------------------------------------------------------
 

@@ -16,15 +16,16 @@ arguments; the search itself counts the assignments behind each row.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates import Aggregation
 from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Schema
+from lftj.diagnostics import warn_caller
 from lftj.errors import CartesianProductWarning, EvaluationError, FunctionalConflictError, RangeError
 from lftj.finishing import compared_variables, finish
 from lftj.lowering import Lowered, lower
@@ -32,15 +33,25 @@ from lftj.plan import Plan, compile_plan
 from lftj.planner import OrderChoice, choose_order
 from lftj.problem import connected
 from lftj.relation import Relation
-from lftj.search import Counters, batches, count_rows
+from lftj.search import Counters, batches, count_assignments, count_rows
 from lftj.syntax import Aggregate, Atom, Variable
 from lftj.zset import Distinct
 
 Advance = Callable[[float], None]
-Plans = dict[tuple[object, ...], tuple[Lowered, OrderChoice, Plan]]
-"""Plans by body, wanted variables and settings; only of bodies that read nothing but loaded relations."""
-
 Columns = list[np.ndarray]
+
+
+class Planned(NamedTuple):
+    """A body's plan, and what to warn about whenever it is used."""
+
+    lowered: Lowered
+    choice: OrderChoice
+    plan: Plan
+    warning: str | None
+
+
+Plans = dict[tuple[object, ...], Planned]
+"""Plans by body, wanted variables and settings; only of bodies that read nothing but loaded relations."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,7 @@ class Evaluation:
     target: str | None = None  # the head that Settings.order is meant for
     runs: list[BodyRun] = field(default_factory=list)
     plans: Plans = field(default_factory=dict)  # kept by the database for the next evaluation of the program
+    warned: set[str] = field(default_factory=set)  # what this evaluation has warned about
 
     # -- heads ------------------------------------------------------------------
 
@@ -146,7 +158,7 @@ class Evaluation:
     def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
         """Distinct rows of a head without aggregate, from one rule."""
         names = list(head.variables) + ([head.value] if isinstance(head.value, str) else [])
-        runs = [self.plan_body(rule, head, body, names, counted=False) for body in rule.bodies]
+        runs = self._plan_bodies(rule, head)
         if len(runs) == 1 and not self._needs_distinct(runs[0], names):
             for rows, _ in self._rows(runs[0]):
                 yield [rows[name] for name in names]
@@ -180,21 +192,30 @@ class Evaluation:
     def _aggregated(self, rule: CheckedRule, head: CheckedHead, names: list[str]) -> tuple[Columns, pa.Array]:
         """Key columns and values of an aggregate head."""
         aggregation = Aggregation(head, rule.bodies[0].types)
-        if len(rule.bodies) == 1:
-            for rows, weights in self._rows(self.plan_body(rule, head, rule.bodies[0], names, counted=True)):
+        runs = self._plan_bodies(rule, head)
+        if len(runs) == 1:
+            for rows, weights in self._rows(runs[0]):
                 aggregation.add({name: rows[name] for name in names}, weights)
             return aggregation.finish()
-        # Assignments of the variables that every alternative binds: the same one counts once.
-        common = [name for name in rule.bodies[0].types if all(name in b.types for b in rule.bodies)]
+        # The same assignment of several alternatives counts once.
+        common = _common_variables(rule)
         collected = Distinct(len(common))
-        for body in rule.bodies:
-            for rows, ones in self._rows(self.plan_body(rule, head, body, common, counted=False)):
+        for run in runs:
+            for rows, ones in self._rows(run):
                 collected.add([rows[name] for name in common], ones)
         columns, weights = collected.finish()
         aggregation.add({name: columns[common.index(name)] for name in names}, weights)
         return aggregation.finish()
 
     # -- bodies ----------------------------------------------------------------------------
+
+    def _plan_bodies(self, rule: CheckedRule, head: CheckedHead) -> list[BodyRun]:
+        """Every body of a rule, planned for the head's rows."""
+        aggregated = isinstance(head.value, Aggregate)
+        several = len(rule.bodies) > 1
+        wanted = _common_variables(rule) if aggregated and several else wanted_variables(head)
+        counted = aggregated and not several
+        return [self.plan_body(rule, head, body, wanted, counted) for body in rule.bodies]
 
     def plan_body(
         self,
@@ -209,43 +230,21 @@ class Evaluation:
         order = self.settings.order if head.relation == self.target else None
         grouped = head.variables if head.schema.functional else ()
         key = (id(body), tuple(wanted), counted, write, order, grouped)
-        if key not in self.plans:
-            self._warn_of_product(rule, body, wanted, counted)
+        planned = self.plans.get(key)
+        warning = planned.warning if planned else _product_warning(rule, body, wanted, counted)
+        if warning and warning not in self.warned:
+            self.warned.add(warning)
+            warn_caller(warning, CartesianProductWarning)
+        if planned is None:
             lowered = lower(body, self.relations, wanted, counted, grouped=grouped)
             choice = choose_order(lowered.problem, order, body.atom_variables())
-            planned = lowered, choice, compile_plan(lowered.problem, choice.order, write)
-            if any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):
-                return self._new_run(rule, head, body, *planned)
-            self.plans[key] = planned
-        return self._new_run(rule, head, body, *self.plans[key])
-
-    def _new_run(
-        self,
-        rule: CheckedRule,
-        head: CheckedHead,
-        body: Body,
-        lowered: Lowered,
-        choice: OrderChoice,
-        plan: Plan,
-    ) -> BodyRun:
+            planned = Planned(lowered, choice, compile_plan(lowered.problem, choice.order, write), warning)
+            if not any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):
+                self.plans[key] = planned
+        lowered, choice, plan, _ = planned
         run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
         self.runs.append(run)
         return run
-
-    @staticmethod
-    def _warn_of_product(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> None:
-        """Warn when two parts of a body that multiply the rows share no variable."""
-        tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
-        edges = [tuple(variable.name for variable in variables) for variables in tied]
-        parts = connected(frozenset(body.atom_variables()), edges)
-        multiplying = [part for part in parts if counted or part & set(wanted)]
-        if len(multiplying) > 1:
-            shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
-            warnings.warn(
-                f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}",
-                CartesianProductWarning,
-                stacklevel=2,
-            )
 
     def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Rows of a body by variable, finished (:mod:`lftj.finishing`), and their weights."""
@@ -277,9 +276,7 @@ class Evaluation:
     def plan_head(self, name: str) -> None:
         """Plan every body of a head without running it; ``runs`` then holds the plans."""
         for rule, head in self.rules_of(name):
-            counted = isinstance(head.value, Aggregate) and len(rule.bodies) == 1
-            for body in rule.bodies:
-                self.plan_body(rule, head, body, wanted_variables(head), counted)
+            self._plan_bodies(rule, head)
 
     # -- counting -----------------------------------------------------------------------------
 
@@ -310,7 +307,8 @@ class Evaluation:
             return 0
         if set(body.atom_variables()) == set(head.variables):  # rows are assignments
             run = self.plan_body(rule, head, body, [], counted=True)
-            return sum(int(weights.sum()) for _, weights in self._rows(run))
+            run.rows = count_assignments(run.plan, run.counters, self.settings.threads, self.settings.advance)
+            return run.rows
         run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
         if run.plan.needs_distinct:
             self.runs.remove(run)
@@ -329,6 +327,23 @@ def wanted_variables(head: CheckedHead) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _common_variables(rule: CheckedRule) -> list[str]:
+    """The variables that every body binds, of which an aggregate over several takes the assignments."""
+    return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
+
+
+def _product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
+    """What to say when two parts of a body that multiply the rows share no variable."""
+    tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
+    edges = [tuple(variable.name for variable in variables) for variables in tied]
+    parts = connected(frozenset(body.atom_variables()), edges)
+    multiplying = [part for part in parts if counted or part & set(wanted)]
+    if len(multiplying) < 2:
+        return None
+    shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
+    return f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}"
+
+
 def _atom_variables(atom: Atom) -> list[Variable]:
     return [term for term in atom.terms if isinstance(term, Variable)]
 
@@ -345,12 +360,9 @@ def _refuse_conflicts(name: str, schema: Schema, columns: Columns, text: str) ->
     if not len(where):
         return
     first = int(where[0])
-    shown = [
-        [c.type.domain.decode(codes[row : row + 1], c.type.arrow)[0].as_py() for row in (first, first + 1)]
-        for c, codes in zip(schema.columns, columns, strict=True)
-    ]
-    keys = ", ".join(repr(values[0]) for values in shown[:-1])
+    *keys, value = [c.type.spelled(codes[first]) for c, codes in zip(schema.columns, columns, strict=True)]
+    other = schema.columns[-1].type.spelled(columns[-1][first + 1])
     raise FunctionalConflictError(
-        f"{name}[{keys}] has two values, {shown[-1][0]!r} and {shown[-1][1]!r};"
+        f"{name}[{', '.join(keys)}] has two values, {value} and {other};"
         f" a functional head takes one per key\n  {text}"
     )

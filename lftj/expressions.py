@@ -35,7 +35,8 @@ from lftj.arithmetic import (
 )
 from lftj.comparisons import comparable, compare_arrays
 from lftj.errors import EvaluationError, RangeError, TypeClashError
-from lftj.kinds import INT64_RANGE, kind, literal_type, plain_array, plain_type
+from lftj.kinds import INT64_RANGE, kind, literal_type, plain_type
+from lftj.spelling import literal, spelled
 from lftj.syntax import BinaryOperation, Comparison, Constant, Expression, Negative, Variable
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
@@ -142,7 +143,7 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression, Variable):
         return expression.name
     if isinstance(expression, Constant):
-        return _literal_text(expression.value)
+        return literal(expression.value)
     if isinstance(expression, Negative):
         inner = text_of(expression.operand)
         return f"-({inner})" if isinstance(expression.operand, BinaryOperation) else f"-{inner}"
@@ -310,25 +311,5 @@ class _Evaluation:
 
     def _row_text(self, node: Expression, row: int) -> str:
         names = dict.fromkeys(variable.name for variable in variables_of(node))
-        shown = [f"{name} = {_shown(self._columns[name], row)}" for name in names]
+        shown = [f"{name} = {spelled(self._columns[name].slice(row, 1))}" for name in names]
         return f" where {', '.join(shown)}" if shown else ""
-
-
-def _shown(column: pa.Array, row: int) -> str:
-    values = plain_array(column.slice(row, 1))
-    if kind(values.type) in ("timestamp", "duration"):  # Python's own have no nanoseconds
-        return str(values.cast(pa.string())[0].as_py())
-    return _literal_text(values[0].as_py())
-
-
-def _literal_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        return f'"{escaped}"'
-    if isinstance(value, bytes):
-        return f'x"{value.hex()}"'
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
-    return str(value)

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from indices.compiled import kernel
 from lftj.block import fill_block
-from lftj.compiled import kernel
 from lftj.layout import (
     D_BACK,
     D_NODE,

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lftj.body import Assignment, Body, Column, ColumnType, Schema
+from lftj.domains import Domain
 from lftj.expressions import fold, text_of, variables_of
 from lftj.layout import KEY_MAX, KEY_MIN
 from lftj.problem import JoinAtom, JoinCondition, JoinProblem
@@ -72,14 +73,17 @@ def lower(
     wanted: Sequence[str],
     counted: bool,
     grouped: Sequence[str] = (),
+    lasting: bool = False,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
     ``counted``: rows get weights, the number of assignments of all variables behind them;
     else rows are a set.  ``grouped``: variables that are keys of a functional head.
+    ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
+    comparisons that depend on their order wait for the rows.
     Raises NanError and FunctionalConflictError about the data.
     """
-    return _Lowering(body, relations, wanted, counted, grouped).run()
+    return _Lowering(body, relations, wanted, counted, grouped, lasting).run()
 
 
 class _Lowering:
@@ -90,11 +94,13 @@ class _Lowering:
         wanted: Sequence[str],
         counted: bool,
         grouped: Sequence[str],
+        lasting: bool,
     ) -> None:
         self.body = body
         self.relations = relations
         self.counted = counted
         self.grouped = grouped
+        self.lasting = lasting
         self.in_atoms = set(body.atom_variables())
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
@@ -186,7 +192,7 @@ class _Lowering:
                 name = term.name
             elif isinstance(term, Constant):
                 domain = relation.schema.columns[column].type.domain
-                code = domain.encode_constant(term.value)
+                code = self._code(domain, term)
                 if code is None:
                     if atom.negated:
                         return None
@@ -209,6 +215,11 @@ class _Lowering:
         return JoinAtom(
             relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom, uses)
         )
+
+    def _code(self, domain: Domain, literal: Constant) -> int | None:
+        """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""
+        encode = domain.code_of_constant if self.lasting else domain.encode_constant
+        return encode(literal.value)
 
     def _pin(self, domain: str, code: int, text: str) -> str:
         """The variable that stands for a literal; one per domain and code."""
@@ -249,7 +260,10 @@ class _Lowering:
             if not holds[operator]:
                 self.empty = f"{label} never holds"
             return True
-        table = None if type_.domain.ordered or operator in ("=", "!=") else type_.domain.ranks()
+        by_rank = not type_.domain.ordered and operator not in ("=", "!=")
+        if by_rank and self.lasting:
+            return False
+        table = type_.domain.ranks() if by_rank else None
         self.conditions.append(JoinCondition(x, operator, y, offset, table, label))
         return True
 
@@ -275,7 +289,7 @@ class _Lowering:
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
         if operator in ("=", "!="):
-            code = domain.encode_constant(literal.value)
+            code = self._code(domain, literal)
             if code is not None:
                 self.conditions.append(JoinCondition(x, operator, None, code, label=label))
             elif operator == "=":
@@ -290,6 +304,8 @@ class _Lowering:
             if high < KEY_MAX:
                 self.conditions.append(JoinCondition(x, "<=", None, high, label=label))
             return True
+        if self.lasting:
+            return False
         codes = domain.select(operator, literal.value)
         schema = Schema((Column(x, self.body.types[x]),))
         self.filters.append(JoinAtom(Relation.from_codes(label, schema, [codes]), (0,), (x,), label=label))

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from indices.compiled import kernel
 from lftj.block import filter_matches
-from lftj.compiled import kernel
 from lftj.layout import (
     C_OFFSET,
     C_OPERATOR,
@@ -90,9 +90,14 @@ from lftj.stage import MARKS_RATIO, current_stage, rent_stage
 @kernel(_nrt=False, forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
-    low, high = KEY_MIN, KEY_MAX
     if plan[H_SPLIT] == depth:
-        low, high = state[R_SPLIT_LO], state[R_SPLIT_HI]
+        return condition_bounds(plan, state, row, state[R_SPLIT_LO], state[R_SPLIT_HI])
+    return condition_bounds(plan, state, row, KEY_MIN, KEY_MAX)
+
+
+@kernel(_nrt=False, forceinline=True)
+def condition_bounds(plan, state, row, low, high):
+    """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
     condition = plan[row + D_CONDITION]
     for _ in range(plan[row + D_CONDITIONS]):
         operator = plan[condition + C_OPERATOR]

@@ -115,7 +115,8 @@ def order_assignments(
     """Splits comparisons into assignments, in an order in which they can be carried out, and tests.
 
     ``v = expression`` or ``expression = v`` assigns when v is unbound and the expression's variables are
-    not.  Of several that could assign one variable the first as written does; the others test.
+    not.  Of several that could assign one variable the first as written does, one without variables only
+    if there is no other: a constant's type says less than a column's.  The others test.
 
     >>> from lftj.parser import parse
     >>> body = parse("a(w) <- b(x), w = v + 1, x * 2 = v, v < 9.").rules[0].body
@@ -125,28 +126,59 @@ def order_assignments(
     """
     known = set(bound)
     tests = list(comparisons)
+    waiting = _assigned_without_constant(comparisons, known)
     assignments: list[Assignment] = []
     while True:
-        for comparison in tests:
-            assignment = _as_assignment(comparison, known)
-            if assignment is not None:
-                break
-        else:
+        ready = _ready(tests, known)
+        if not ready:
             return assignments, tests
+        number, assignment = next(
+            (pair for pair in ready if pair[1].variable not in waiting or not _is_constant(pair[1])),
+            ready[0],
+        )
         assignments.append(assignment)
         known.add(assignment.variable)
-        tests.remove(comparison)
+        del tests[number]
 
 
-def _as_assignment(comparison: Comparison, known: Collection[str]) -> Assignment | None:
-    if comparison.operator != "=":
-        return None
-    for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-        if not isinstance(target, Variable) or target.name in known:
-            continue
-        if all(variable.name in known for variable in variables_of(source)):
-            return Assignment(target.name, source, comparison.span)
-    return None
+def _ready(tests: Sequence[Comparison], known: Collection[str]) -> list[tuple[int, Assignment]]:
+    """What can be assigned now, with the number of the equality that does, in the order of writing."""
+    return [
+        (number, assignment)
+        for number, test in enumerate(tests)
+        for assignment in _either_way(test)
+        if assignment.variable not in known
+        and all(variable.name in known for variable in variables_of(assignment.expression))
+    ]
+
+
+def _either_way(comparison: Comparison) -> Iterable[Assignment]:
+    """What an equality would assign if the one side were unbound and the other bound."""
+    if comparison.operator == "=":
+        for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
+            if isinstance(target, Variable):
+                yield Assignment(target.name, source, comparison.span)
+
+
+def _is_constant(assignment: Assignment) -> bool:
+    return not variables_of(assignment.expression)
+
+
+def _assigned_without_constant(comparisons: Sequence[Comparison], bound: Collection[str]) -> set[str]:
+    """Variables that are equal to a constant and would be assigned as well if they were not."""
+    found = set()
+    possible = [(test, assignment) for test in comparisons for assignment in _either_way(test)]
+    constants = {assignment.variable for _, assignment in possible if _is_constant(assignment)}
+    others = {assignment.variable for _, assignment in possible if not _is_constant(assignment)}
+    for name in constants & others - set(bound):
+        own = [test for test, source in possible if source.variable == name and _is_constant(source)]
+        rest = [test for test in comparisons if test not in own]
+        known = set(bound)
+        while name not in known and (ready := _ready(rest, known)):
+            known.update(assignment.variable for _, assignment in ready)
+        if name in known:
+            found.add(name)
+    return found
 
 
 def _count(body: Sequence[Literal]) -> int:

@@ -113,7 +113,7 @@ class _Compilation:
         segments = segments_of(problem, order)
         emit = emit_depth(problem, order)
         tail = L.TAIL_NONE if emit == n else L.TAIL_COUNT if problem.counted else L.TAIL_EXISTS
-        conditions, ranks = _condition_rows(problem, self.place)
+        conditions, ranks = condition_rows(problem, self.place)
         nodes = [self.in_state(L.NODE_FIELDS) for _ in order]
         rows = [self.depth_fields(depth, nodes, conditions[depth], segments) for depth in range(n)]
         split = next((d for d in range(n) if order[d] not in problem.pinned), 0)
@@ -300,7 +300,7 @@ _TABLE_OPERATORS = {
 }
 
 
-def _condition_rows(
+def condition_rows(
     problem: JoinProblem, place: dict[str, int]
 ) -> tuple[list[list[list[int]]], tuple[np.ndarray, ...]]:
     """Conditions by the depth at which both sides are bound, as rows of PlanTables.conditions."""

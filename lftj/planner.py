@@ -86,7 +86,8 @@ def choose_order(
     costs = candidates(model)
     ranked = sorted(costs, key=lambda order: costs[order])
     best = ranked[0]
-    reason = f"least estimated cost of {len(ranked)} candidate orders"
+    noun = "order" if len(ranked) == 1 else "orders"
+    reason = f"least estimated cost of {len(ranked)} candidate {noun}"
     worth = _worth_piloting(ranked, costs)
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.compiled import kernel
+from indices.compiled import kernel
 
 _DIGIT_BITS = 8
 _BUCKETS = 1 << _DIGIT_BITS

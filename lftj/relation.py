@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import Column, ColumnType, Schema
-from lftj.domains import NAN_CODE, ArrowColumn, Domains, chunks_of, without_views
+from lftj.domains import NAN_CODE, ArrowColumn, Domain, Domains, chunks_of, without_views
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
 from lftj.progress import bar
 from lftj.sorting import first_of_equal, sort_distinct, sort_distinct_weighted
@@ -110,12 +110,19 @@ class Relation:
             for position, (label, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
                 if pa.types.is_null(values.type) and not n_loaded:
                     values = pa.chunked_array([], pa.int64())  # no value, so any type will do
+                arrow_type = values.type
                 try:
-                    arrow_type = values.type
                     domain = domains.of(arrow_type)
-                    encoded = domain.encode(values if kept is None else _taken(values, kept))
-                except (UnsupportedTypeError, RangeError) as error:
-                    raise type(error)(f"relation {name!r}, column {label!r}: {error}") from None
+                    values = values if kept is None else _taken(values, kept)
+                    encoded = domain.encode(values)
+                except UnsupportedTypeError as error:
+                    raise UnsupportedTypeError(f"relation {name!r}, column {label!r}: {error}") from None
+                except RangeError:
+                    refused, why = _first_refused(domain, values)
+                    refused = refused if kept is None else int(kept[refused])
+                    raise RangeError(
+                        f"relation {name!r}, column {label!r}, row {refused} (counting from 0): {why}"
+                    ) from None
                 if domain.name == "float":
                     row = _first_nan(encoded)
                     first_nan[position] = row if row is None or kept is None else int(kept[row])
@@ -228,16 +235,16 @@ class Relation:
             same &= column[1:] == column[:-1]
         if same.any():
             row = int(same.argmax())
+            names = [column.name for column in self.schema.columns]
             shown = [
-                column.type.domain.decode(codes[row : row + 2], column.type.arrow).to_pylist()
+                f"{column.name}={column.type.spelled(codes[row])}"
                 for column, codes in zip(self.schema.columns, self.codes, strict=True)
             ]
-            names = [column.name for column in self.schema.columns]
-            key = ", ".join(f"{name}={pair[0]!r}" for name, pair in zip(names[:-1], shown, strict=False))
+            key = f"for {', '.join(shown[:-1])} " if shown[:-1] else ""
+            other = self.schema.columns[-1].type.spelled(self.codes[-1][row + 1])
             raise FunctionalConflictError(
                 f"relation {self.name!r} can't be read as a function of {', '.join(names[:-1]) or 'nothing'}:"
-                f" {f'for {key} ' if key else ''}there are two values, {names[-1]}={shown[-1][0]!r}"
-                f" and {names[-1]}={shown[-1][1]!r}"
+                f" {key}there are two values, {shown[-1]} and {names[-1]}={other}"
             )
         self._is_function = True
 
@@ -270,6 +277,20 @@ def _unsorted_columns(columns: tuple[int, ...], arity: int) -> int:
 def _first_nan(codes: np.ndarray) -> int | None:
     is_nan = codes == NAN_CODE
     return int(is_nan.argmax()) if is_nan.any() else None
+
+
+def _first_refused(domain: Domain, column: ArrowColumn) -> tuple[int, RangeError]:
+    """The first row without a code, given that there is one, and what is wrong with it: by bisection."""
+    low, high = 0, len(column)  # rows before low have codes, one of low..high-1 has none
+    while True:
+        middle = (low + high + 1) // 2
+        try:
+            domain.encode(column.slice(low, middle - low))
+            low = middle
+        except RangeError as error:
+            if middle - low == 1:
+                return low, error
+            high = middle
 
 
 def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray | None:

@@ -147,44 +147,69 @@ def count_rows(
         return 0
     if plan.depths == 0:
         return 1
+    nothing = np.empty((len(plan.problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
+    searches = _each_share(plan, threads, lambda one: one.run(*nothing), counters, advance)
+    return sum(one.total for one in searches)
 
-    def count(one: Search, stop: threading.Event) -> int:
-        while not one.done and not stop.is_set():
-            one.count_only(SLICE)
-        counters.add(one.counters)
-        return one.total
 
-    return sum(_each_share(plan, threads, count, advance))
+def count_assignments(
+    plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+) -> int:
+    """Number of assignments; for a plan whose problem is counted and emits no variable."""
+    if plan.empty:
+        return 0
+    if plan.depths == 0:
+        return plan.factor
+    rows, totals = np.empty((0, 1), dtype=np.int64), []
+
+    def work(one: Search) -> None:
+        weights = np.zeros(1, dtype=np.int64)
+        one.restart_rows()
+        if one.run(rows, weights):
+            totals.append(int(weights[0]) * plan.factor)
+
+    _each_share(plan, threads, work, counters, advance)
+    return sum(totals)
 
 
 def _each_share(
     plan: Plan,
     threads: int,
-    work: Callable[[Search, threading.Event], int],
+    work: Callable[[Search], object],
+    counters: Counters,
     advance: Callable[[float], None] | None,
-) -> list[int]:
-    """``work`` on a search of every share; stops all and re-raises when one fails or on interrupt."""
+) -> list[Search]:
+    """Call ``work`` on searches until every share is done; the searches, one per thread.
+
+    Stops all and re-raises when one fails or on interrupt.
+    """
     pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    waiting = iter(pieces)  # next() on a list's iterator is atomic
+    finished = itertools.count(1)
     stop = threading.Event()
-    results = []
-    if threads == 1 or len(pieces) == 1:
-        for done, (low, high) in enumerate(pieces, 1):
-            results.append(work(Search(plan, low, high), stop))
-            if advance:
-                advance(done / len(pieces))
-        return results
-    with futures.ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(work, Search(plan, low, high), stop) for low, high in pieces]
+
+    def take_shares() -> Search:
+        one = Search(plan)
         try:
-            for done, future in enumerate(waiting, 1):
-                results.append(future.result())
+            for low, high in waiting:
+                one.restart(low, high)
+                while not one.done and not stop.is_set():
+                    work(one)
+                if stop.is_set():
+                    break
                 if advance:
-                    advance(done / len(pieces))
+                    advance(next(finished) / len(pieces))
         except BaseException:
             stop.set()
-            pool.shutdown(cancel_futures=True)
             raise
-    return results
+        counters.add(one.counters)
+        return one
+
+    if threads == 1 or len(pieces) == 1:
+        return [take_shares()]
+    with futures.ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(take_shares) for _ in range(threads - 1)]
+        return [take_shares(), *(other.result() for other in others)]
 
 
 def batches(

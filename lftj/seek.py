@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.compiled import kernel
+from indices.compiled import kernel
 from lftj.layout import (
     I_BASE,
     I_CHILDREN,

@@ -162,8 +162,10 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SourceError(f"column {name!r} is {_short(values)}, not a list or array of values")
     try:
+        if isinstance(values, list | tuple) and values and all(type(value) is int for value in values):
+            values = np.array(values, dtype=np.int64)
         if isinstance(values, np.ndarray):
-            return pa.array(_arrow_ready(values))
+            return _array_of_numpy(_arrow_ready(values))
         if hasattr(values, "__arrow_c_stream__") and type(values).__module__.partition(".")[0] != "pandas":
             return pa.chunked_array(values)
         return pa.array(values if hasattr(values, "__len__") else list(values))
@@ -171,6 +173,16 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         raise SourceError(f"column {name!r}: an integer doesn't fit 64 bits with a sign") from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SourceError(f"column {name!r}: {str(error).strip().partition(chr(10))[0]}") from None
+
+
+def _array_of_numpy(values: np.ndarray) -> pa.Array:
+    """A numpy array's values in Arrow; numbers are shared and not copied, where they lie side by side."""
+    plain = type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iuf"
+    if not plain or values.dtype.itemsize > 8:
+        return pa.array(values)
+    # from_buffers and not pa.array: that would import pandas, where there is one, to look at the type.
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
 def _arrow_ready(values: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ from typing import cast
 
 import numpy as np
 
-from lftj.compiled import kernel
+from indices.compiled import kernel
 
 _LIMB_BITS = 32
 _MASK = 2**32 - 1

@@ -34,8 +34,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indices.compiled import kernel
 from lftj.block import condition_holds
-from lftj.compiled import kernel
 from lftj.dictionary import DECIMAL
 from lftj.errors import LimitError, RuleError
 from lftj.layout import (

@@ -73,7 +73,11 @@ class WholeDomain(Domain):
     def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
         if column.type.bit_width == 32 and not pa.types.is_integer(column.type):
             column = column.cast(pa.int32())  # date32 and time32 have no cast to int64
-        return joined([_int64s(chunk.cast(pa.int64())) for chunk in chunks_of(column)], np.int64)
+        # A cast imports pyarrow.compute, even one to the same type.
+        is_int64 = column.type == pa.int64()
+        return joined(
+            [_int64s(chunk if is_int64 else chunk.cast(pa.int64())) for chunk in chunks_of(column)], np.int64
+        )
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
         # from_buffers and not pa.array: that would import pandas, where there is one, to look at the type.
@@ -81,7 +85,7 @@ class WholeDomain(Domain):
         array = pa.Array.from_buffers(pa.int64(), len(codes), [None, pa.py_buffer(codes)])
         if arrow_type.bit_width == 32 and not pa.types.is_integer(arrow_type):
             array = array.cast(pa.int32())
-        return array.cast(arrow_type)
+        return array if arrow_type == pa.int64() else array.cast(arrow_type)
 
 
 def _int64s(array: pa.Array) -> np.ndarray:
@@ -104,7 +108,11 @@ class _IntegerDomain(WholeDomain):
             return super()._encode_plain(column)
         except pa.ArrowInvalid:
             values = joined([chunk.to_numpy() for chunk in chunks_of(column)], np.uint64)
-            raise RangeError(f"the uint64 value {values.max()} is above 2**63 - 1, the largest key") from None
+            first = values[values > INT64_MAX][0]
+            raise RangeError(
+                f"the uint64 value {first} is above 2**63 - 1, the largest key;"
+                " cast the column to decimal128(20, 0) or to string"
+            ) from None
 
 
 class _BooleanDomain(WholeDomain):

@@ -178,27 +178,27 @@ def nested_loops(atoms: list[Atom], relations: Relations, binding: Binding) -> I
 
 
 def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Comparison], Binding]:
-    """Carries out ``v = expression`` where v is unbound, until none is left; the rest are tests."""
+    """Carries out ``v = expression`` where v is unbound, until none is left; the rest are tests.
+
+    Constants come last, so that they give no variable its type that has another source.
+    """
     rest = list(comparisons)
     binding = dict(binding)
-    progress = True
-    while progress:
-        progress = False
-        for comparison in rest:
-            for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
-                if (
-                    comparison.operator == "="
-                    and isinstance(target, Variable)
-                    and target.name not in binding
-                    and all(name in binding for name in variables_of(source))
-                ):
-                    binding[target.name] = calculate(source, binding)
-                    rest.remove(comparison)
-                    progress = True
-                    break
-            if progress:
-                break
-    return rest, binding
+    while True:
+        possible = [
+            (not list(variables_of(source)), place, target.name, source)
+            for place, comparison in enumerate(rest)
+            for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left))
+            if comparison.operator == "="
+            and isinstance(target, Variable)
+            and target.name not in binding
+            and all(name in binding for name in variables_of(source))
+        ]
+        if not possible:
+            return rest, binding
+        _, place, name, source = min(possible, key=lambda one: one[:2])
+        binding[name] = calculate(source, binding)
+        del rest[place]
 
 
 def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Binding]:

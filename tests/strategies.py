@@ -269,26 +269,12 @@ def draw_body(
     body += [draw_atom(draw, catalog, scope, fresh) for _ in range(n_atoms - 1)]
     if not plain and draw(st.integers(0, 3)) == 3:
         body.append(draw_either(draw, catalog, scope, fresh))
-    assigned = None
     if not plain and draw(st.integers(0, 2)) == 2:
-        assigned = fresh[0]
         body.append(draw_assignment(draw, scope, fresh))
     body += [draw_atom(draw, catalog, scope, None) for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2))))]
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
-        comparison = draw_comparison(draw, scope)
-        if not is_literal_for(comparison, assigned):
-            body.append(comparison)
+        body.append(draw_comparison(draw, scope))
     return tuple(draw(st.permutations(body))), scope
-
-
-def is_literal_for(comparison: Comparison, assigned: str | None) -> bool:
-    """``v = 5`` for an assigned v: then either equality may be the assignment, and give v its type."""
-    sides = (comparison.left, comparison.right)
-    return (
-        comparison.operator == "="
-        and any(side == Variable(assigned or "") for side in sides)
-        and any(isinstance(side, Constant) for side in sides)
-    )
 
 
 # -- heads and programs -------------------------------------------------------

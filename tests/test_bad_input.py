@@ -51,7 +51,7 @@ LOADS: list[tuple[str, Callable[[], Any], dict[str, Any], type[Exception], list[
         lambda: pa.table({"a": pa.array([1, 2**63], pa.uint64())}),
         {},
         errors.RangeError,
-        ["'edge'", "'a'", str(2**63)],
+        ["'edge'", "'a'", "row 1 ", str(2**63), "decimal", "string"],
     ),
     ("unknown column", nulls, {"columns": ["c"]}, errors.SourceError, ["'c'"]),
     ("unknown policy", nulls, {"nulls": "keep"}, ValueError, ["'keep'", "'refuse'", "'drop'"]),
@@ -147,6 +147,35 @@ def test_a_cartesian_product_is_allowed_and_named(db: Database) -> None:
         assert db.query("c[a] = count() <- edge(a, b), item(_, _).").num_rows == 3
 
 
+CALLS: dict[str, Callable[[Database, str], Any]] = {
+    "query": lambda db, rule: db.query(rule, threads=1),
+    "stream": lambda db, rule: list(db.stream(rule)),
+    "count": lambda db, rule: db.count(rule),
+    "explain": lambda db, rule: db.explain(rule),
+    "explain analyze": lambda db, rule: db.explain(rule, analyze=True),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "h(a, b, n) <- edge(a, b), item(n, _).",
+        "h(a, n) <- edge(a, b), item(n, _).",
+        "c[a] = count() <- edge(a, b), item(_, _).",
+        "q(a) <- edge(a, _). h(a, n) <- q(a), item(n, _).",
+    ],
+)
+def test_each_call_warns_once_at_the_callers_line(
+    db: Database, call: Callable[[Database, str], Any], rule: str
+) -> None:
+    for _ in range(2):
+        with pytest.warns(errors.CartesianProductWarning) as caught:
+            call(db, rule)
+        (warning,) = caught
+        assert warning.filename == __file__ and warning.lineno == call.__code__.co_firstlineno
+
+
 def test_a_functional_conflict_names_head_key_values_and_rule(db: Database) -> None:
     rule = "last[a] = b <- edge(a, b)."
     for call in (db.query, db.count, lambda r: list(db.stream(r)), lambda r: db.explain(r, analyze=True)):
@@ -160,7 +189,7 @@ def test_a_functional_conflict_names_head_key_values_and_rule(db: Database) -> N
         db.query(program)
     message = str(caught.value)
     assert message.startswith(
-        ("p['tea'] has two values, 100 and 101", "p['soup'] has two values, 250 and 251")
+        ('p["tea"] has two values, 100 and 101', 'p["soup"] has two values, 250 and 251')
     )
     assert all(rule.strip() in message for rule in program.split(". ")), "both rules are shown"
     # Read by a rule it conflicts too, and data that is no function can't be read as one.

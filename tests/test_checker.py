@@ -5,14 +5,18 @@ Mistakes and their messages stand in ``test_checker_errors.py``.
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lftj
 from catalog import CATALOG, DOMAINS, checked, schema, types_of
 from lftj.body import Body
 from lftj.errors import TypeClashError
+from lftj.expressions import text_of
 from lftj.normal_form import conjunctions, name_wildcards, order_assignments
 from lftj.parser import parse
 from lftj.syntax import Atom, Comparison, Constant, Disjunction, Literal, Variable, Wildcard
@@ -140,6 +144,39 @@ def test_of_two_equalities_the_first_assigns() -> None:
     assignments, tests = order_assignments(equalities, {"a", "b"})
     assert [assignment.expression for assignment in assignments] == [Variable("a")]
     assert tests == equalities[1:]
+
+
+@pytest.mark.parametrize(
+    ("body", "assigned"),
+    [
+        ("v = 1, v = x", {"v": "x"}),
+        ("x = v, 1 = v", {"v": "x"}),
+        ("v = 1, v = w, w = x + 1", {"w": "x + 1", "v": "w"}),
+        ("v = 1, v = w, w = u, u = x, v = 2", {"u": "x", "w": "u", "v": "w"}),
+        ("v = 1, v = x, w = 2, w = x / 2", {"v": "x", "w": "x / 2"}),
+        # Nothing else assigns v: the constant comes in its turn, so that tests on v come before what follows.
+        ("v = 1, w = x / v", {"v": "1", "w": "x / v"}),
+        ("v = 2, v != x, u = v, w = 1 / (x - 2)", {"v": "2", "u": "v", "w": "1 / (x - 2)"}),
+        ("v = 1, v = w, w = u + x, u = 3", {"u": "3", "w": "u + x", "v": "w"}),
+        ("v = 1, v = w, w = v + 1", {"v": "1", "w": "v"}),
+        ("v = 1, v = v + x", {"v": "1"}),
+        ("v = 2, v = 1", {"v": "2"}),
+    ],
+)
+def test_a_variable_assigns_rather_than_a_constant(body: str, assigned: dict[str, str]) -> None:
+    """Whatever the order of writing, so that it does not decide the type."""
+    (checked_body,) = bodies_of(f"a(v) <- c(x), {body}.")
+    found = [(a.variable, text_of(a.expression)) for a in checked_body.assignments]
+    assert found == list(assigned.items())
+
+
+def test_the_order_of_writing_does_not_decide_the_type() -> None:
+    db = lftj.Database()
+    db.load("c", pa.table({"x": pa.array([1, 2], pa.int16())}))
+    for equalities in itertools.permutations(("v = 1", "v = x", "w = v", "w = 1.0")):
+        table = db.query(f"a(v, w) <- c(x), {', '.join(equalities)}.")
+        assert [str(column.type) for column in table.columns] == ["int16", "int16"]
+        assert table.to_pylist() == [{"v": 1, "w": 1}]
 
 
 def test_an_alternative_may_assign_what_another_reads() -> None:

@@ -89,7 +89,8 @@ def test_the_text_has_all_of_it(db: lftj.Database) -> None:
 def test_the_planner_says_why(db: lftj.Database) -> None:
     body = only(db.explain(TRIANGLE))
     assert sorted(body.order) == ["a", "b", "c"]
-    assert re.match(r"least estimated cost of \d+ ", body.reason)
+    assert re.match(r"least estimated cost of \d+ candidate orders$", body.reason)
+    assert only(db.explain('h(a) <- colour(a, "red").')).reason == "least estimated cost of 1 candidate order"
     assert only(db.explain("h(a) <- node(a).")).reason == "the only order"
 
 
@@ -217,6 +218,28 @@ def test_alternatives_are_counted_once(db: lftj.Database) -> None:
     assert len(bodies) == 2
     for body in bodies:
         assert body.notes == (f"count: {HELD}, for an assignment of several alternatives counts once",)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "n[a] = sum(b) <- (edge(a, b), edge(b, c) ; edge(a, b), edge(c, b)).",
+        "n[] = max(a) <- (edge(a, b), edge(b, c), edge(a, c) ; node(a), edge(b, a), edge(b, c)).",
+        "n[a] = count() <- (edge(a, _) ; edge(_, a)).",
+        "n[a] = count() <- edge(a, b), node(b).",
+        "h(a) <- (edge(a, b), node(b) ; edge(b, a), node(b)).",
+        "h(a, a) <- edge(a, b), edge(b, _).",
+        "p[a, b] = b <- edge(a, b), node(a).",
+    ],
+)
+def test_the_plan_that_is_shown_is_the_one_that_runs(db: lftj.Database, rule: str) -> None:
+    shown, run = db.explain(rule).bodies, db.explain(rule, analyze=True).bodies
+    for planned, measured in zip(shown, run, strict=True):
+        assert planned.order == measured.order and planned.reason == measured.reason
+        assert planned.indexes == measured.indexes and planned.notes == measured.notes
+        for before, after in zip(planned.depths, measured.depths, strict=True):
+            assert (before.notes, before.participants) == (after.notes, after.participants)
+            assert before.estimated_operations == after.estimated_operations
 
 
 @pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")

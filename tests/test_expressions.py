@@ -189,7 +189,7 @@ def test_rows_are_shown_with_nanoseconds() -> None:
         "v": pa.array([2**63 - 1], pa.duration("ns")),
     }
     with pytest.raises(
-        RangeError, match=r"where t = 2023-11-14 22:13:20.123456789, v = 9223372036854775807$"
+        RangeError, match=r"where t = 2023-11-14T22:13:20.123456789, v = 9223372036854775807$"
     ):
         evaluate(expression("t + v"), columns)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -67,6 +68,32 @@ CARRIED = [
     ("h(k) <- f[k] = v, v != v.", [(1,)]),
     ("h(k) <- f[k] = v, g[k] = w, v > w * 1.5.", [(3,)]),
 ]
+
+
+AGGREGATED = {
+    "NaN among others": [math.nan, 1.0, -1.0],
+    "only NaN": [math.nan, math.nan],
+    "NaN and infinity": [math.nan, math.inf],
+    "NaN and minus infinity": [math.nan, -math.inf],
+    "both infinities": [math.inf, -math.inf],
+    "no NaN": [0.5, 0.25],
+}
+
+
+@pytest.mark.parametrize("values", AGGREGATED.values(), ids=AGGREGATED)
+@pytest.mark.parametrize("function", ["min", "max", "sum", "avg"])
+@pytest.mark.parametrize("arrow_type", [pa.float32(), pa.float64()], ids=str)
+def test_aggregates_treat_nan_as_duckdb_does(
+    values: list[float], function: str, arrow_type: pa.DataType
+) -> None:
+    table = pa.table({"k": range(len(values)), "v": pa.array(values, arrow_type)})
+    database = lftj.Database()
+    database.load("f", table)
+    ((found,),) = database.query(f"s[] = {function}(v) <- f[_] = v.").to_pydict().values()
+    with duckdb.connect() as connection:
+        connection.register("f", table)
+        ((wanted,),) = connection.execute(f"SELECT {function}(v) FROM f").fetchall()
+    assert found == wanted or (math.isnan(found) and math.isnan(wanted))
 
 
 @pytest.mark.parametrize(("rule", "expected"), CARRIED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from decimal import Decimal
 from itertools import permutations
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lftj
 from lftj import trie as trie_module
 from lftj.domains import Domains
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
@@ -207,7 +209,7 @@ def test_functional_relations() -> None:
         conflict.check_functional()
     assert str(raised.value) == (
         "relation 'r' can't be read as a function of p, q:"
-        " for p='b', q=1 there are two values, v=0.5 and v=0.75"
+        ' for p="b", q=1 there are two values, v=0.5 and v=0.75'
     )
     _relation({"v": [3, 3]}).check_functional()
     with pytest.raises(FunctionalConflictError) as raised:
@@ -217,6 +219,56 @@ def test_functional_relations() -> None:
     )
 
 
+def _of_numbers(numbers: list[int], arrow_type: pa.DataType) -> pa.Array:
+    width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
+    return pa.array(numbers, width).view(arrow_type)
+
+
+CONFLICTS: list[tuple[pa.Array, str, str]] = [
+    (pa.array([1, 2], pa.uint8()), "1", "2"),
+    (pa.array([False, True]), "false", "true"),
+    (pa.array([0.5, math.inf], pa.float16()), "0.5", "inf"),
+    (pa.array([-math.inf, 3.0], pa.float32()), "-inf", "3.0"),
+    (_of_numbers([20484, 2**31 - 1], pa.date32()), "2026-01-31", "5881580-07-11"),
+    (_of_numbers([-86_400_000, 86_400_000 * 10**7], pa.date64()), "1969-12-31", "29349-01-26"),
+    (_of_numbers([0, 2**63 - 1], pa.timestamp("s")), "1970-01-01T00:00:00", "292277026596-12-04T15:30:07"),
+    (_of_numbers([0, 10**15], pa.timestamp("ms", "UTC")), "1970-01-01T00:00:00.000Z",
+     "33658-09-27T01:46:40.000Z"),
+    (_of_numbers([-1, 1], pa.timestamp("us", "Nowhere/Nowhere")), "1969-12-31T23:59:59.999999Z",
+     "1970-01-01T00:00:00.000001Z"),
+    (_of_numbers([-(2**63), 10**18 + 1], pa.timestamp("ns")), "-9223372036854775808 ns since 1970-01-01",
+     "2001-09-09T01:46:40.000000001"),
+    (_of_numbers([0, 86399], pa.time32("s")), "00:00:00", "23:59:59"),
+    (_of_numbers([1, 86399999999999], pa.time64("ns")), "00:00:00.000000001", "23:59:59.999999999"),
+    (_of_numbers([-(2**63), 5], pa.duration("ns")), "-9223372036854775808", "5"),
+    (pa.array(['a "b"', "c\n"], pa.string_view()), '"a \\"b\\""', '"c\\n"'),
+    (pa.array(["x", "y"], pa.large_string()).dictionary_encode(), '"x"', '"y"'),
+    (pa.array([b"\x00\xff", b"ab"], pa.binary(2)), 'x"00ff"', 'x"6162"'),
+    (pa.array([bytes(16), b"0123456789abcdef"], pa.binary(16)).cast(pa.uuid()), f'x"{"00" * 16}"',
+     'x"30313233343536373839616263646566"'),
+    (pa.array([Decimal("1.50"), Decimal("2.25")], pa.decimal32(5, 2)), "1.50", "2.25"),
+    (pa.array([Decimal(10**37), Decimal(10**37 + 1)], pa.decimal256(50, 0)), str(10**37), str(10**37 + 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "second"), CONFLICTS, ids=lambda value: str(getattr(value, "type", "."))
+)
+def test_a_conflict_names_values_of_every_type(
+    values: pa.Array, first: str, second: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)  # nothing of it may be needed
+    relation = _relation({"k": pa.concat_arrays([values[:1], values[:1]]), "v": values})
+    with pytest.raises(FunctionalConflictError) as raised:
+        relation.check_functional()
+    assert f"for k={first} there are two values, v={first} and v={second}" in str(raised.value)
+    db = lftj.Database()
+    db.relations["r"] = relation
+    with pytest.raises(FunctionalConflictError) as raised:
+        db.query("h[k] = v <- r(k, v).")
+    assert str(raised.value).startswith(f"h[{first}] has two values, {first} and {second}; ")
+
+
 def test_columns_that_can_not_be_loaded() -> None:
     with pytest.raises(UnsupportedTypeError) as raised:
         _relation({"a": [1], "tags": [["x"]]})
@@ -224,8 +276,42 @@ def test_columns_that_can_not_be_loaded() -> None:
     with pytest.raises(RangeError) as range_error:
         _relation({"a": pa.array([1, 2**64 - 1], pa.uint64())})
     assert str(range_error.value) == (
-        "relation 'r', column 'a': the uint64 value 18446744073709551615 is above 2**63 - 1, the largest key"
+        "relation 'r', column 'a', row 1 (counting from 0): the uint64 value 18446744073709551615 is above"
+        " 2**63 - 1, the largest key; cast the column to decimal128(20, 0) or to string"
     )
+
+
+BEYOND = pa.array([5, None, 7, 2**63 + 1, 2**64 - 1], pa.uint64())
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        BEYOND,
+        pa.chunked_array([BEYOND[:2], BEYOND[2:2], BEYOND[2:4], BEYOND[4:]]),
+        BEYOND.dictionary_encode(),
+        pa.DictionaryArray.from_arrays([1, None, 1, 0, 2], pa.array([2**63 + 1, 7, 2**64 - 1], pa.uint64())),
+    ],
+    ids=["plain", "chunks", "dictionary", "dictionary in another order"],
+)
+def test_the_first_row_that_has_no_code_is_named(column: Any) -> None:
+    with pytest.raises(RangeError) as raised:
+        Relation.from_table("r", pa.table({"a": column}), Domains(), nulls="drop")
+    assert str(raised.value).startswith(
+        "relation 'r', column 'a', row 3 (counting from 0): the uint64 value 9223372036854775809 is above"
+    )
+
+
+@pytest.mark.parametrize("to", [pa.decimal128(20, 0), pa.string()], ids=str)
+def test_the_way_out_for_large_unsigned_values(to: pa.DataType) -> None:
+    table = pa.table({"a": BEYOND.drop_null().cast(to)})
+    assert Relation.from_table("r", table, Domains()).n_rows == 4
+
+
+def test_the_row_of_a_decimal_without_a_code() -> None:
+    column = pa.array([1, 2, 10**38], pa.decimal256(39, 0))
+    with pytest.raises(RangeError, match=r"column 'd', row 2 \(counting from 0\): a value of type"):
+        _relation({"d": column})
 
 
 def test_relation_is_immutable_and_apart_from_its_source() -> None:

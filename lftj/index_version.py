@@ -1,0 +1,371 @@
+"""Versions of an index: a base trie and small later runs (ENGINE.md section 2).
+
+A run is one flat int64 array: its sorted columns one after the other, then the
+prefix sums of its weights::
+
+    columns[0] (n), columns[1] (n), ..., sums (n + 1)      sums[i] = weight of the first i tuples
+
+so the net weight of any range of tuples is two look-ups (a scan, ILFTJ 3.1).  A
+branch is present in a version iff the number of base tuples below it and the
+weights of the runs below it add up to more than 0.
+
+Invariants (see :meth:`IndexVersion.check_invariants`)
+
+1. A version never changes; versions share the base and the runs that they have
+   in common.
+2. Base and runs add up to weight 0 or 1 for every tuple; a run holds no tuple of
+   weight 0, and its tuples increase strictly.
+3. A run has more than twice the tuples of the run after it; all runs together
+   have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``.
+4. ``memory`` describes the version to kernels (the X_* fields below) and stays
+   valid as long as the version lives.
+
+Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
+for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from indices.compiled import kernel
+from lftj.memory import address, view
+from lftj.sorting import sort_distinct_weighted
+from lftj.trie import Trie
+
+BASE_FRACTION = 8
+BASE_LEAST = 4096
+MAX_RUNS = 40  # 2**40 tuples in runs: invariant 3 keeps their number below
+
+# -- memory: header, a row per level of the base, a row per run -----------------
+X_LEVELS = 0
+X_RUNS = 1
+X_RANKS = 2  # address of level 0's int32 rank table, 0 where there is none
+X_BASE = 3
+X_SPREAD = 4
+X_HEADER = 5
+
+XL_KEYS = 0  # address of the level's keys, and how many
+XL_LENGTH = 1
+XL_CHILDREN = 2  # address of the child offsets, 0 on the last level
+XL_LEAVES = 3  # address of the leaf offsets, 0 on the last level
+X_LEVEL_FIELDS = 4
+
+XR_ROWS = 0  # address of the run's flat array, and its number of tuples
+XR_LENGTH = 1
+X_RUN_FIELDS = 2
+
+
+@kernel(_nrt=False)
+def compare_rows(a, a_length, i, b, b_length, j, levels):
+    """Sign of (tuple i of run a) - (tuple j of run b), lexicographically."""
+    for level in range(levels):
+        left, right = a[level * a_length + i], b[level * b_length + j]
+        if left != right:
+            return -1 if left < right else 1
+    return 0
+
+
+@kernel(_nrt=False)
+def merge_runs(a, a_length, b, b_length, levels, out):
+    """Add two runs up; returns the number of tuples.  Weights that cancel leave no tuple.
+
+    ``out``: int64 (levels + 1, a_length + b_length), a row per column; the last one gets the weights.
+    """
+    i, j, n = np.int64(0), np.int64(0), np.int64(0)
+    a_sums, b_sums = levels * a_length, levels * b_length
+    while i < a_length or j < b_length:
+        if j == b_length:
+            order = -1
+        elif i == a_length:
+            order = 1
+        else:
+            order = compare_rows(a, a_length, i, b, b_length, j, levels)
+        weight = np.int64(0)
+        if order <= 0:
+            weight += a[a_sums + i + 1] - a[a_sums + i]
+        if order >= 0:
+            weight += b[b_sums + j + 1] - b[b_sums + j]
+        if weight != 0:
+            for level in range(levels):
+                out[level, n] = a[level * a_length + i] if order <= 0 else b[level * b_length + j]
+            out[levels, n] = weight
+            n += 1
+        i += order <= 0
+        j += order >= 0
+    return n
+
+
+@dataclass(frozen=True)
+class IndexRun:
+    """Some changed tuples: ``rows`` is the flat array of the module header."""
+
+    rows: np.ndarray
+    n_tuples: int
+
+    @classmethod
+    def of(cls, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexRun:
+        """From sorted distinct columns and their weights."""
+        n_tuples = len(weights)
+        rows = np.empty((len(columns) + 1) * n_tuples + 1, dtype=np.int64)
+        for level, column in enumerate(columns):
+            rows[level * n_tuples : (level + 1) * n_tuples] = column
+        sums = rows[len(columns) * n_tuples :]
+        sums[0] = 0
+        np.cumsum(weights, out=sums[1:])
+        return cls(rows, n_tuples)
+
+    def columns(self, levels: int) -> list[np.ndarray]:
+        return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return np.diff(self.rows[len(self.rows) - self.n_tuples - 1 :])
+
+    def merged(self, other: IndexRun, levels: int) -> IndexRun:
+        out = np.empty((levels + 1, self.n_tuples + other.n_tuples), dtype=np.int64)
+        n_tuples = merge_runs(self.rows, self.n_tuples, other.rows, other.n_tuples, levels, out)
+        return IndexRun.of(list(out[:levels, :n_tuples]), out[levels, :n_tuples])
+
+
+class IndexVersion:
+    """One version of one index.
+
+    >>> first = IndexVersion(Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]))
+    >>> second = first.advance([np.array([1, 4]), np.array([5, 9])], np.array([-1, 1]))
+    >>> [column.tolist() for column in second.columns()], first.n_tuples
+    ([[1, 4, 4], [3, 2, 9]], 3)
+    """
+
+    def __init__(
+        self, base: Trie, runs: tuple[IndexRun, ...] = (), leaves: tuple[np.ndarray, ...] | None = None
+    ) -> None:
+        self.base = base
+        self.runs = runs
+        if leaves is None:
+            leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
+        self.leaves = leaves
+        self.memory = self._describe()
+
+    @property
+    def levels(self) -> int:
+        return self.base.n_levels
+
+    @property
+    def n_tuples(self) -> int:
+        return self.base.n_tuples + sum(int(run.rows[-1]) for run in self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of base, leaf offsets and runs."""
+        leaves = sum(offsets.nbytes for offsets in self.leaves)
+        return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
+
+    def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexVersion:
+        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
+        if not len(weights):
+            return self
+        runs = [*self.runs, IndexRun.of(columns, weights)]
+        while len(runs) > 1 and runs[-2].n_tuples <= 2 * runs[-1].n_tuples:
+            run = runs[-2].merged(runs[-1], self.levels)
+            runs[-2:] = [run] if run.n_tuples else []
+        changed = sum(run.n_tuples for run in runs)
+        if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
+            return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
+        return IndexVersion(self.base, tuple(runs), self.leaves)
+
+    def columns(self) -> list[np.ndarray]:
+        """The present tuples, sorted."""
+        return _merged(self.base, self.runs) if self.runs else base_columns(self.base)
+
+    def changes_since(self, old: IndexVersion) -> tuple[list[np.ndarray], np.ndarray]:
+        """Sorted changed tuples and their weights, +1 or -1: the delta iterator (ILFTJ 3.3).
+
+        Takes time proportional to the runs that differ when both versions share their base, else to the
+        index.
+        """
+        if old.base is self.base:
+            kept = {id(run) for run in old.runs} & {id(run) for run in self.runs}
+            parts = [(run, 1) for run in self.runs if id(run) not in kept]
+            parts += [(run, -1) for run in old.runs if id(run) not in kept]
+            columns = [run.columns(self.levels) for run, _ in parts]
+            weights = [run.weights * sign for run, sign in parts]
+        else:
+            columns = [self.columns(), old.columns()]
+            weights = [np.full(len(part[0]), sign) for part, sign in zip(columns, (1, -1), strict=True)]
+        return _added(columns, weights, self.levels)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        self.base.check_invariants()
+        sizes = [run.n_tuples for run in self.runs]
+        assert all(size > 2 * after for size, after in pairwise(sizes)), "geometric"
+        assert sum(sizes) <= max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION)
+        for run in self.runs:
+            rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
+            assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
+            assert (run.weights != 0).all()
+        parts = [base_columns(self.base), *(run.columns(self.levels) for run in self.runs)]
+        weights = [np.ones(self.base.n_tuples, np.int64), *(run.weights for run in self.runs)]
+        _, net = _added(parts, weights, self.levels)
+        assert (net == 1).all(), "every tuple has weight 0 or 1"
+
+    def _describe(self) -> np.ndarray:
+        base, levels = self.base, self.levels
+        fields = [levels, len(self.runs), 0, 0, 0]
+        if base.ranks is not None:
+            fields[X_RANKS:] = [address(base.ranks), base.key_ranges[0][0], len(base.ranks) - 1]
+        for level, keys in enumerate(base.keys):
+            deeper = level + 1 < levels
+            fields += [address(keys), len(keys)]
+            fields += [address(base.children[level]), address(self.leaves[level])] if deeper else [0, 0]
+        for run in self.runs:
+            fields += [address(run.rows), run.n_tuples]
+        return np.array(fields, dtype=np.int64)
+
+
+def base_columns(base: Trie) -> list[np.ndarray]:
+    """The tuples of a trie, sorted, as one column per level."""
+    columns = []
+    for level, keys in enumerate(base.keys):
+        below = base.n_levels - 1 - level
+        columns.append(np.repeat(keys, np.diff(base.leaf_offsets(level))) if below else keys)
+    return columns
+
+
+def _merged(base: Trie, runs: Sequence[IndexRun]) -> list[np.ndarray]:
+    parts = [base_columns(base), *(run.columns(base.n_levels) for run in runs)]
+    weights = [np.ones(base.n_tuples, np.int64), *(run.weights for run in runs)]
+    return _added(parts, weights, base.n_levels)[0]
+
+
+def _added(
+    parts: Sequence[Sequence[np.ndarray]], weights: Sequence[np.ndarray], levels: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Sum of Z-sets: sorted distinct tuples whose weights add up to something else than 0."""
+    if not parts:
+        return [np.empty(0, np.int64) for _ in range(levels)], np.empty(0, np.int64)
+    columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
+    summed, net = sort_distinct_weighted(columns, np.concatenate(weights))
+    kept = net != 0
+    return [np.ascontiguousarray(column[kept]) for column in summed], net[kept]
+
+
+# -- kernels on X_* memory --------------------------------------------------------
+
+
+@kernel(_nrt=False)
+def lower_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] >= key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] < key:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@kernel(_nrt=False)
+def upper_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] > key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] <= key:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@kernel(_nrt=False)
+def net_weights(index, rows, row, out):
+    """Net weight of every prefix of one tuple: ``out[l]`` for the branch rows[0..l, row] of the index.
+
+    index: X_* memory; rows: int64 (levels, n); out: int64 (levels,).
+    """
+    levels = index[X_LEVELS]
+    start, end = np.int64(0), index[X_HEADER + XL_LENGTH]
+    for level in range(levels):
+        out[level] = 0
+    for level in range(levels):
+        fields = X_HEADER + level * X_LEVEL_FIELDS
+        keys = view(index[fields + XL_KEYS], end)
+        position = lower_bound(keys, start, end, rows[level, row])
+        if position == end or keys[position] != rows[level, row]:
+            break
+        if level + 1 == levels:
+            out[level] = 1
+        else:
+            leaves = view(index[fields + XL_LEAVES], position + 2)
+            out[level] = leaves[position + 1] - leaves[position]
+            children = view(index[fields + XL_CHILDREN], position + 2)
+            start, end = children[position], children[position + 1]
+    run = X_HEADER + levels * X_LEVEL_FIELDS
+    for _ in range(index[X_RUNS]):
+        length = index[run + XR_LENGTH]
+        start, end = np.int64(0), length
+        sums = view(index[run + XR_ROWS] + 8 * levels * length, length + 1)
+        for level in range(levels):
+            column = view(index[run + XR_ROWS] + 8 * level * length, length)
+            start = lower_bound(column, start, end, rows[level, row])
+            end = upper_bound(column, start, end, rows[level, row])
+            if start == end:
+                break
+            out[level] += sums[end] - sums[start]
+        run += X_RUN_FIELDS
+
+
+@kernel
+def present(index, rows, out):
+    """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
+    weights = np.empty(rows.shape[0], dtype=np.int64)
+    for row in range(rows.shape[1]):
+        net_weights(index, rows, row, weights)
+        out[row] = weights[rows.shape[0] - 1]
+
+
+@kernel
+def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
+    """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
+
+    index: X_* memory of the version *after* the change; rows: int64 (levels, n), the changed tuples,
+    sorted; weights: int64 (n,), +1 or -1.  Surgery i is the branch of level ``levels_out[i]`` whose keys
+    are rows[0..level, rows_out[i]], inserted or erased as ``signs_out[i]`` says; the outputs have room for
+    levels * n items and are filled in the order of the tuples.
+    """
+    levels, n = rows.shape
+    new = np.empty(levels, dtype=np.int64)
+    found = np.int64(0)
+    for row in range(n):
+        first = np.int64(0)  # first level at which this tuple leaves the path of the one before
+        if row > 0:
+            while first < levels and rows[first, row] == rows[first, row - 1]:
+                first += 1
+        net_weights(index, rows, row, new)
+        for level in range(first, levels):
+            change = weights[row]
+            after = row + 1
+            while after < n:
+                same = True
+                for above in range(level + 1):
+                    if rows[above, after] != rows[above, row]:
+                        same = False
+                        break
+                if not same:
+                    break
+                change += weights[after]
+                after += 1
+            old = new[level] - change
+            if (old > 0) != (new[level] > 0):
+                levels_out[found] = level
+                rows_out[found] = row
+                signs_out[found] = 1 if new[level] > 0 else -1
+                found += 1
+    return found

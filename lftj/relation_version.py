@@ -1,0 +1,137 @@
+"""Versions of a relation: what a reader holds while commits go on (ENGINE.md section 2).
+
+Invariants
+
+1. A version never changes; a reader that holds one sees the same tuples for ever.
+2. All indices of a version hold the same tuples (those on which their ``equal``
+   columns agree): :meth:`RelationVersion.advance` steps all that were ever asked
+   for together, and an index asked for later is built from the version's tuples.
+
+Cost: a step costs O(m log m) per index for m changed tuples, plus the amortised
+merges of :mod:`lftj.index_version`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from lftj.index_version import IndexVersion, present
+from lftj.relation import Relation
+from lftj.sorting import sort_distinct_weighted
+
+IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+
+
+class RelationVersion:
+    """One version of a relation.
+
+    >>> from lftj.domains import Domains
+    >>> import pyarrow as pa
+    >>> edge = Relation.from_table("edge", pa.table({"a": [1, 2], "b": [5, 6]}), Domains())
+    >>> first = RelationVersion(edge)
+    >>> second = first.advance([np.array([1, 3]), np.array([5, 5])], np.array([-1, 1]))
+    >>> first.relation().to_table().to_pylist()
+    [{'a': 1, 'b': 5}, {'a': 2, 'b': 6}]
+    >>> second.relation().to_table().to_pylist()
+    [{'a': 2, 'b': 6}, {'a': 3, 'b': 5}]
+    """
+
+    def __init__(self, relation: Relation, indices: dict[IndexKey, IndexVersion] | None = None) -> None:
+        """``indices``: of the same tuples, the declared order among them, where there are some already."""
+        self.name = relation.name
+        self.schema = relation.schema
+        self._lock = threading.Lock()
+        self._relation: Relation | None = relation
+        self._indices = {} if indices is None else indices
+        if indices is None:
+            self.index(tuple(range(len(self.schema.columns))))
+
+    @property
+    def declared(self) -> IndexVersion:
+        """The index in the declared column order."""
+        return self._indices[tuple(range(len(self.schema.columns))), ()]
+
+    @property
+    def n_rows(self) -> int:
+        return self.declared.n_tuples
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all indices; versions share most of it."""
+        return sum(index.nbytes for index in self._indices.values())
+
+    def relation(self) -> Relation:
+        """The tuples as a relation; built by the first call after a change, O(n)."""
+        with self._lock:
+            if self._relation is None:
+                self._relation = Relation.from_codes(self.name, self.schema, self.declared.columns())
+            return self._relation
+
+    def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
+        """The index whose first levels are ``columns``; all other columns follow in the declared order.
+
+        ``equal``: only tuples whose codes agree on each pair of columns, the second of which gets no level.
+        """
+        key = levels_of(columns, equal, len(self.schema.columns)), equal
+        found = self._indices.get(key)
+        if found is None:
+            trie = self.relation().index(*key)
+            with self._lock:
+                found = self._indices.setdefault(key, IndexVersion(trie))
+        return found
+
+    def weights(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """1 for each of these tuples that is present, else 0."""
+        rows = np.ascontiguousarray(np.stack(columns))
+        held = np.empty(rows.shape[1], dtype=np.int64)
+        present(self.declared.memory, rows, held)
+        return held
+
+    def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> RelationVersion:
+        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
+        if not len(weights):
+            return self
+        following = RelationVersion.__new__(RelationVersion)
+        following.name, following.schema, following._lock = self.name, self.schema, threading.Lock()
+        following._relation = None
+        with self._lock:
+            known = dict(self._indices)
+        following._indices = {
+            key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()
+        }
+        return following
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        rows = set(zip(*(column.tolist() for column in self.declared.columns()), strict=True))
+        for (columns, equal), index in self._indices.items():
+            index.check_invariants()
+            agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}
+            held = set(zip(*(column.tolist() for column in index.columns()), strict=True))
+            assert held == {tuple(row[i] for i in columns) for row in agreeing}
+
+
+def levels_of(columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], arity: int) -> tuple[int, ...]:
+    """All columns of an index that starts with ``columns``, in order.
+
+    >>> levels_of((2,), (), 3), levels_of((1,), ((0, 2),), 3)
+    ((2, 0, 1), (1, 0))
+    """
+    left_out = {second for _, second in equal} | set(columns)
+    return (*columns, *(column for column in range(arity) if column not in left_out))
+
+
+def index_change(
+    key: IndexKey, columns: Sequence[np.ndarray], weights: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """A change of the relation's sorted tuples as the change of one of its indices."""
+    order, equal = key
+    if equal:
+        agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
+        columns, weights = [column[agree] for column in columns], weights[agree]
+    if len(weights) < 2 or order == tuple(range(len(columns))):
+        return [columns[column] for column in order], weights
+    return sort_distinct_weighted([columns[column] for column in order], weights)
