@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,9 +42,9 @@ class _Prepared:
     reads: dict[str, Relation]
     plans: Plans
 
-    def holds_for(self, relations: Relations) -> bool:
+    def holds_for(self, relations: Mapping[str, Relation]) -> bool:
         """Whether the program reads these relations and derives none of them."""
-        read = all(relations.get(name) is was for name, was in self.reads.items())
+        read = all(name in relations and relations[name] is was for name, was in self.reads.items())
         return read and not any(name in relations for name in self.program.derived)
 
 
@@ -239,8 +239,10 @@ class Database:
         from lftj.checker import check
         from lftj.parser import parse
 
-        catalog = {name: relation.schema for name, relation in self.relations.items()}
-        return check(parse(rule), catalog, self.domains)
+        return check(parse(rule), self._catalog(), self.domains)
+
+    def _catalog(self) -> dict[str, Schema]:
+        return {name: relation.schema for name, relation in self.relations.items()}
 
     def _evaluation(
         self, rule: str, head: str | None, threads: int | None, order: Sequence[str] | None, batch_rows: int
@@ -259,7 +261,7 @@ class Database:
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
-        return Evaluation(program, dict(self.relations), settings, target=name, plans=prepared.plans), name
+        return Evaluation(program, dict(prepared.reads), settings, target=name, plans=prepared.plans), name
 
     def _prepare(self, rule: str) -> _Prepared:
         """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""

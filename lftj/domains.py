@@ -118,7 +118,7 @@ class Domain(ABC):
         """
 
     def code_of_constant(self, value: Value) -> int | None:
-        """Like :meth:`encode_constant`, and adds to the dictionary: rows that come later may hold the value."""
+        """Like :meth:`encode_constant`, and adds to the dictionary: later rows may hold the value."""
         return self.encode_constant(value)
 
     def interval(self, operator: str, value: Value) -> tuple[int, int]:

@@ -90,6 +90,22 @@ class EvaluationError(LftjError):
     """A rule failed on a row: division by zero, for example.  Names the rule and the row."""
 
 
+class ChangeError(DataError):
+    """A transaction's change can't be taken: a derived relation, a wrong arity, type or weight."""
+
+
+class TransactionError(LftjError):
+    """A transaction is used when it is over, or while another one of the same thread is open."""
+
+
+class StrategyError(LftjError):
+    """A strategy does not exist, or can't keep the rule that it was asked to keep."""
+
+
+class VerificationError(LftjError):
+    """A maintained head differs from its recomputation.  Names the head and a tuple."""
+
+
 class LimitError(LftjError):
     """The input is too large for the call (``Database.trace`` on large data, for example)."""
 
@@ -99,3 +115,7 @@ class LimitError(LftjError):
 
 class CartesianProductWarning(UserWarning):
     """A rule's body falls into parts that share no variable; the result is their product."""
+
+
+class SubscriberWarning(UserWarning):
+    """A subscriber raised after a commit, which stands.  Names the subscriber and the error."""

@@ -28,6 +28,10 @@ SLICE = 1 << 24
 
 LEAST_CAPACITY = 1 << 10
 MOST_CAPACITY = 1 << 19
+WHOLE_CAPACITY = 1 << 21
+"""Rows, and records of each stream, that a search has room for: at first, at most, for whole evaluations."""
+
+MARKS_MAX_BITS = 1 << 26
 
 SHARES_PER_THREAD = 16
 
@@ -73,15 +77,38 @@ class Operations:
         self.failed_regions += other.failed_regions
 
 
+@dataclass
+class Marks:
+    """A bit map of the last depth's keys for whole evaluations; ``marked``: the base range it holds now."""
+
+    words: np.ndarray
+    base: int
+    marked: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, plan: RegionPlan, indexes: Sequence[IndexVersion]) -> Marks | None:
+        """None where keys are too sparse for a bit map."""
+        last = [p for p in plan.participants if p.depth + 1 == plan.depths and not p.negated]
+        ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
+        if len(ranges) != 2:
+            return None
+        base, end = min(low for low, _ in ranges), max(high for _, high in ranges)
+        largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
+        spread = end - base + 1
+        if spread > min(MARKS_MAX_BITS, max(1 << 16, 64 * largest)):
+            return None
+        return cls(np.zeros((spread + 63) // 64, dtype=np.int64), base)
+
+
 class RegionSearch:
     """One search at a time of one plan: its state and its buffers."""
 
-    def __init__(self, plan: RegionPlan) -> None:
+    def __init__(self, plan: RegionPlan, capacity: int = LEAST_CAPACITY) -> None:
         self.plan = plan
         self.state = plan.new_state()
         self.log = np.zeros(plan.log_length, dtype=np.int64)
-        self.rows = np.empty((plan.depths, LEAST_CAPACITY), dtype=np.int64)
-        self._make_log(LEAST_CAPACITY)
+        self.rows = np.empty((plan.depths, capacity), dtype=np.int64)
+        self._make_log(capacity)
 
     def run(
         self,
@@ -89,6 +116,7 @@ class RegionSearch:
         regions: np.ndarray,
         record: bool,
         stop: threading.Event | None = None,
+        marks: Marks | None = None,
     ) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
@@ -98,6 +126,10 @@ class RegionSearch:
         state[: R.REGISTERS] = 0
         state[R.Q_FAILED] = -1
         state[R.Q_RECORD] = record
+        if marks is not None:
+            state[R.Q_MARKS], state[R.Q_MARKS_WORDS] = address(marks.words), len(marks.words)
+            state[R.Q_MARKS_BASE] = marks.base
+            state[R.Q_MARKED_FROM], state[R.Q_MARKED_TO] = marks.marked
         memories = np.array([address(index.memory) for index in indexes], dtype=np.int64)
         rows: list[np.ndarray] = []
         records: list[list[Records]] = [[] for _ in self.plan.streams]
@@ -110,6 +142,8 @@ class RegionSearch:
                 self._take_rows(rows, grow=status == R.STATUS_FULL)
                 if record:
                     self._take_records(records, grow=status == R.STATUS_LOG_FULL)
+        if marks is not None:
+            marks.marked = int(state[R.Q_MARKED_FROM]), int(state[R.Q_MARKED_TO])
         operations = Operations(*(int(state[field]) for field in _COUNTERS))
         columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
         return (
@@ -125,10 +159,15 @@ class RegionSearch:
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(self.state[R.Q_ROWS])
         if filled:
-            rows.append(self.rows[:, :filled].copy())
             self.state[R.Q_ROWS] = 0
-        if grow and self.rows.shape[1] < MOST_CAPACITY:
-            self.rows = np.empty((self.plan.depths, 4 * self.rows.shape[1]), dtype=np.int64)
+            if not grow:
+                rows.append(self.rows[:, :filled].copy())
+                return
+            rows.append(self.rows[:, :filled])
+        if grow:
+            capacity = self.rows.shape[1]
+            capacity = max(capacity, min(4 * capacity, MOST_CAPACITY))
+            self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
 
     def _take_records(self, records: list[list[Records]], grow: bool) -> None:
         for (depth, row, streams), nodes in zip(self.plan.node_logs, self.nodes, strict=True):
@@ -195,11 +234,13 @@ def evaluate_whole(
     stop = threading.Event()
     local = threading.local()
     done = [0]
+    n_tuples = sum(index.n_tuples for index in indexes)
+    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 4 * n_tuples))
 
     def work(piece: tuple[int, int]) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
         if not hasattr(local, "search"):
-            local.search = RegionSearch(plan)
-        result = local.search.run(indexes, whole(plan.depths, *piece), record, stop)
+            local.search, local.marks = RegionSearch(plan, capacity), Marks.of(plan, indexes)
+        result = local.search.run(indexes, whole(plan.depths, *piece), record, stop, local.marks)
         done[0] += 1
         if advance:
             advance(done[0] / len(pieces))

@@ -35,7 +35,8 @@ E_STREAM = 8  # list of the participants and negations that record, in the order
 E_STREAMS = 9
 E_MERGES = 10  # 1: last depth with two participants and nothing that drops matches
 E_FILTERS = 11  # 1: some condition is no bound
-E_FIELDS = 12
+E_FIXED = 12  # where E_MERGES: which of the two, 0 or 1, stays while the depth above varies; -1: none
+E_FIELDS = 13
 
 # -- plan: participant and negation rows ------------------------------------------
 P_INDEX = 0  # number of the index
@@ -62,7 +63,12 @@ Q_OPENS = 11
 Q_NEXTS = 12
 Q_SEEKS = 13
 Q_FAILED_REGIONS = 14  # regions whose path failed
-REGISTERS = 15
+Q_MARKS = 15  # address of a bit map of keys, all clear but for the marked ones; 0: there is none
+Q_MARKS_WORDS = 16
+Q_MARKS_BASE = 17  # key of its first bit
+Q_MARKED_FROM = 18  # base range of the fixed participant that is marked; empty: none is
+Q_MARKED_TO = 19
+REGISTERS = 20
 
 MOVE_REGION = 0
 MOVE_OPEN = 1

@@ -197,6 +197,11 @@ class _Compiler:
         self.rows[row] = participant
         return row
 
+    def bound_at(self, row: int) -> int:
+        """Depth of the level above a participant; -1 on level 0."""
+        parent = self.memory[row + R.P_PARENT]
+        return -1 if parent < 0 else self.rows[parent].depth
+
     def depth_fields(self, depth: int, conditions: list[list[int]]) -> list[int]:
         # Whoever needs no record steps after a match: the others then record points.
         own = sorted(self.by_depth[depth], key=lambda row: self.memory[row + R.P_STREAM] >= 0)
@@ -214,6 +219,7 @@ class _Compiler:
         fields[R.E_FILTERS] = int(filters)
         last = depth + 1 == len(self.order)
         fields[R.E_MERGES] = int(last and len(own) == 2 and not negations and not filters)
+        fields[R.E_FIXED] = next((i for i, row in enumerate(own) if self.bound_at(row) < depth - 1), -1)
         self.node_rows.append(fields[R.E_NODE])
         if recording:
             fields[R.E_LOG] = self.in_log(R.NODE_LOG_FIELDS)

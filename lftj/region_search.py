@@ -59,6 +59,7 @@ from lftj.region_layout import (
     E_FIELDS,
     E_FILTERS,
     E_FIRST,
+    E_FIXED,
     E_LOG,
     E_MERGES,
     E_NEGATION,
@@ -86,6 +87,11 @@ from lftj.region_layout import (
     Q_FLOOR,
     Q_HIGH,
     Q_LOW,
+    Q_MARKED_FROM,
+    Q_MARKED_TO,
+    Q_MARKS,
+    Q_MARKS_BASE,
+    Q_MARKS_WORDS,
     Q_MOVE,
     Q_NEXTS,
     Q_OPENS,
@@ -104,6 +110,8 @@ from lftj.region_layout import (
     STATUS_PAUSED,
 )
 from lftj.seek import gallop
+
+SIX, SIXTY_THREE = np.uint64(6), np.uint64(63)
 
 ALIGN_MATCH = 1
 ALIGN_END = 0
@@ -260,6 +268,36 @@ def plain_pair(plan, state, row):
 
 
 @kernel(_nrt=False)
+def mark_keys(state, where, start, end):
+    """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
+    if state[Q_MARKED_FROM] == start and state[Q_MARKED_TO] == end:
+        return
+    marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
+    keys = view(where, max(end, state[Q_MARKED_TO]))
+    base = state[Q_MARKS_BASE]
+    for place in range(state[Q_MARKED_FROM], state[Q_MARKED_TO]):
+        marks[np.uint64(keys[place] - base) >> SIX] = 0
+    for place in range(start, end):
+        bit = np.uint64(keys[place] - base)
+        marks[bit >> SIX] |= np.int64(1) << np.int64(bit & SIXTY_THREE)
+    state[Q_MARKED_FROM], state[Q_MARKED_TO] = start, end
+
+
+@kernel(_nrt=False)
+def list_marked(state, keys, start, end, out, at):
+    """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
+    marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
+    base = state[Q_MARKS_BASE]
+    stop = min(end, start + len(out) - at)
+    for place in range(start, stop):
+        key = keys[place]
+        bit = np.uint64(key - base)
+        out[at] = key
+        at += (marks[bit >> SIX] >> np.int64(bit & SIXTY_THREE)) & 1
+    return at, stop, STATUS_DONE if stop == end else STATUS_FULL
+
+
+@kernel(_nrt=False)
 def merge_pair(plan, state, log, row, rows):
     """The rest of a :func:`plain_pair` node of the last depth, from where both have landed; a STATUS_*.
 
@@ -285,19 +323,38 @@ def merge_pair(plan, state, log, row, rows):
     if high != KEY_MAX:
         i_stop, j_stop = upper_bound(a, i, i_end, high), upper_bound(b, j, j_end, high)
     longer, shorter = max(i_stop - i, j_stop - j), min(i_stop - i, j_stop - j)
-    if longer <= gap * shorter:  # a plain merge: both sides stay one record
-        operations -= i + j
-        while i < i_stop and j < j_stop:
-            if at == capacity:
-                status = STATUS_FULL
-                break
-            x, y = a[i], b[j]
-            out[at] = x
-            at += x == y
-            i += x <= y
-            j += y <= x
-        operations += i + j
-    while status == STATUS_DONE and i < i_stop and j < j_stop:
+    merged = longer <= gap * shorter
+    if merged:  # neither skips much: both sides stay one record
+        fixed = plan[row + E_FIXED]
+        if state[Q_MARKS] and fixed >= 0:
+            i_to, j_to = i_stop, j_stop  # nothing is shared beyond the side that ends first
+            if a[i_stop - 1] < b[j_stop - 1]:
+                j_to = upper_bound(b, j, j_stop, a[i_stop - 1])
+            else:
+                i_to = upper_bound(a, i, i_stop, b[j_stop - 1])
+            operations -= i + j
+            if fixed == 0:
+                mark_keys(state, state[left + C_KEYS], i, i_end)
+                at, j, status = list_marked(state, b, j, j_to, out, at)
+                i = i_to if status == STATUS_DONE else gallop(a, i, i_end, b[j])
+            else:
+                mark_keys(state, state[right + C_KEYS], j, j_end)
+                at, i, status = list_marked(state, a, i, i_to, out, at)
+                j = j_to if status == STATUS_DONE else gallop(b, j, j_end, a[i])
+            operations += i + j
+        else:
+            operations -= i + j
+            while i < i_stop and j < j_stop:
+                if at == capacity:
+                    status = STATUS_FULL
+                    break
+                x, y = a[i], b[j]
+                out[at] = x
+                at += x == y
+                i += x <= y
+                j += y <= x
+            operations += i + j
+    while not merged and i < i_stop and j < j_stop:
         x, y = a[i], b[j]
         operations += 1
         if x == y:

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lftj.body import Schema
 from lftj.index_version import IndexVersion, present
 from lftj.relation import Relation
-from lftj.sorting import sort_distinct_weighted
+from lftj.sorting import sort_distinct, sort_distinct_weighted
+from lftj.trie import Trie
 
 IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
@@ -39,24 +41,47 @@ class RelationVersion:
     [{'a': 2, 'b': 6}, {'a': 3, 'b': 5}]
     """
 
-    def __init__(self, relation: Relation, indices: dict[IndexKey, IndexVersion] | None = None) -> None:
-        """``indices``: of the same tuples, the declared order among them, where there are some already."""
-        self.name = relation.name
-        self.schema = relation.schema
+    def __init__(self, relation: Relation) -> None:
+        """The first version: the tuples of a relation."""
+        every = tuple(range(len(relation.schema.columns)))
+        self._start(relation.name, relation.schema, every, relation, {})
+        self.index(every)
+
+    @classmethod
+    def of_sorted(
+        cls, name: str, schema: Schema, order: tuple[int, ...], columns: Sequence[np.ndarray]
+    ) -> RelationVersion:
+        """A first version from distinct tuples that are sorted by a permutation of the columns.
+
+        ``columns``: int64, in the order of the permutation.
+        """
+        version = cls.__new__(cls)
+        version._start(name, schema, order, None, {(order, ()): IndexVersion(Trie.from_sorted(columns))})
+        return version
+
+    def _start(
+        self,
+        name: str,
+        schema: Schema,
+        primary: tuple[int, ...],
+        relation: Relation | None,
+        indices: dict[IndexKey, IndexVersion],
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self._primary = primary
         self._lock = threading.Lock()
-        self._relation: Relation | None = relation
-        self._indices = {} if indices is None else indices
-        if indices is None:
-            self.index(tuple(range(len(self.schema.columns))))
+        self._relation = relation
+        self._indices = indices
 
     @property
-    def declared(self) -> IndexVersion:
-        """The index in the declared column order."""
-        return self._indices[tuple(range(len(self.schema.columns))), ()]
+    def primary(self) -> IndexVersion:
+        """The index that every version has."""
+        return self._indices[self._primary, ()]
 
     @property
     def n_rows(self) -> int:
-        return self.declared.n_tuples
+        return self.primary.n_tuples
 
     @property
     def nbytes(self) -> int:
@@ -67,15 +92,26 @@ class RelationVersion:
         """The tuples as a relation; built by the first call after a change, O(n)."""
         with self._lock:
             if self._relation is None:
-                self._relation = Relation.from_codes(self.name, self.schema, self.declared.columns())
+                columns = self.columns()
+                if self._primary != tuple(range(len(columns))):
+                    columns = sort_distinct(columns)
+                self._relation = Relation.from_codes(self.name, self.schema, columns)
             return self._relation
+
+    def columns(self) -> list[np.ndarray]:
+        """The tuples, one column per declared column, in the order of the primary index."""
+        sorted_columns = self.primary.columns()
+        return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
 
     def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
         """The index whose first levels are ``columns``; all other columns follow in the declared order.
 
         ``equal``: only tuples whose codes agree on each pair of columns, the second of which gets no level.
         """
-        key = levels_of(columns, equal, len(self.schema.columns)), equal
+        return self.index_at((levels_of(columns, equal, len(self.schema.columns)), equal))
+
+    def index_at(self, key: IndexKey) -> IndexVersion:
+        """The index with exactly these levels."""
         found = self._indices.get(key)
         if found is None:
             trie = self.relation().index(*key)
@@ -85,28 +121,25 @@ class RelationVersion:
 
     def weights(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """1 for each of these tuples that is present, else 0."""
-        rows = np.ascontiguousarray(np.stack(columns))
+        rows = np.stack([columns[column] for column in self._primary])
         held = np.empty(rows.shape[1], dtype=np.int64)
-        present(self.declared.memory, rows, held)
+        present(self.primary.memory, rows, held)
         return held
 
     def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> RelationVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
-        following = RelationVersion.__new__(RelationVersion)
-        following.name, following.schema, following._lock = self.name, self.schema, threading.Lock()
-        following._relation = None
         with self._lock:
             known = dict(self._indices)
-        following._indices = {
-            key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()
-        }
+        stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}
+        following = RelationVersion.__new__(RelationVersion)
+        following._start(self.name, self.schema, self._primary, None, stepped)
         return following
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        rows = set(zip(*(column.tolist() for column in self.declared.columns()), strict=True))
+        rows = set(zip(*(column.tolist() for column in self.columns()), strict=True))
         for (columns, equal), index in self._indices.items():
             index.check_invariants()
             agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}

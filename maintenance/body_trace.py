@@ -1,0 +1,145 @@
+"""One body of a rule, kept by its trace (ENGINE.md sections 4 and 5).
+
+``build`` evaluates it whole, with recording; ``step`` takes the change from one
+version of its relations to the next and gives the assignments that came and
+went.  Nothing is evaluated on both sides: a region where a branch came had
+nothing before, one where a branch went has nothing now.
+
+Invariants
+
+1. Coverage: after ``build`` and every ``step`` the records cover the trace over
+   the newest version stepped to (ENGINE.md section 4).  A step that is rolled
+   back leaves more records than needed, which is sound.
+2. ``regions <= surgeries + matches`` in every step.
+
+Records below branches that are gone are garbage: they only cost a failed path
+test.  When failed tests since the last build have cost as much as building, the
+records are built anew at the end of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.sensitivity import SensitivityIndex
+from lftj.index_version import IndexVersion
+from lftj.lowering import Lowered
+from lftj.planner import OrderChoice
+from lftj.region_evaluation import Operations, Records, RegionSearch, evaluate_whole
+from lftj.region_plan import RegionPlan
+from lftj.relation_version import RelationVersion
+from maintenance.oracle import MINUS, PLUS, find_regions
+from maintenance.stats import RuleStats
+from maintenance.surgery import Surgeries
+
+Versions = Mapping[str, RelationVersion]
+SurgeriesOf = Callable[[str, object], Surgeries | None]
+Assignments = tuple[list[np.ndarray], np.ndarray]
+"""One column per variable of the key order, and the sign of each assignment."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One maintenance round: both versions of every relation, and the surgeries of an index between them."""
+
+    old: Versions
+    new: Versions
+    surgeries: SurgeriesOf
+
+
+class BodyTrace:
+    """A body with its sensitivity records."""
+
+    def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
+        self.lowered = lowered
+        self.choice = choice
+        self.plan = plan
+        self.sensitivity = self._no_records()
+        self._search = RegionSearch(plan)
+        self._build_operations = 0
+        self._wasted_operations = 0
+
+    def _no_records(self) -> list[SensitivityIndex]:
+        return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
+
+    def reads(self, relation: str) -> bool:
+        return any(use.relation == relation for use in self.plan.indexes)
+
+    @property
+    def index_bytes(self) -> int:
+        return sum(index.nbytes for index in self.sensitivity)
+
+    @property
+    def n_records(self) -> int:
+        return sum(index.n_records for index in self.sensitivity)
+
+    def build(
+        self, versions: Versions, threads: int = 1, advance: Callable[[float], None] | None = None
+    ) -> Assignments:
+        """All assignments; the records are those of this evaluation alone."""
+        if self.lowered.empty:
+            return [np.empty(0, np.int64) for _ in self.plan.order], np.empty(0, np.int64)
+        columns, records, operations = evaluate_whole(
+            self.plan, self._indexes(versions), True, threads, advance
+        )
+        sensitivity = self._no_records()
+        _enter(sensitivity, records)
+        self.sensitivity = sensitivity
+        self._build_operations = operations.total
+        self._wasted_operations = 0
+        return columns, np.ones(len(columns[0]), dtype=np.int64)
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""
+        nothing = [np.empty(0, np.int64) for _ in self.plan.order], np.empty(0, np.int64)
+        if self.lowered.empty:
+            return nothing
+        uses = self.plan.indexes
+        regions = find_regions(
+            self.plan, lambda index: change.surgeries(uses[index].relation, uses[index].key), self.sensitivity
+        )
+        stats.surgeries += regions.surgeries
+        stats.matches += regions.matches
+        stats.regions += len(regions)
+        if not len(regions):
+            return nothing
+        operations = Operations()
+        parts: list[list[np.ndarray]] = []
+        signs: list[np.ndarray] = []
+        for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
+            rows = regions.of_sign(sign)
+            if not len(rows):
+                continue
+            columns, records, counted = self._search.run(self._indexes(versions), rows, sign == PLUS)
+            _enter(self.sensitivity, records)
+            operations.add(counted)
+            parts.append(columns)
+            signs.append(np.full(len(columns[0]), weight, dtype=np.int64))
+        stats.opens += operations.opens
+        stats.nexts += operations.nexts
+        stats.seeks += operations.seeks
+        stats.empty_regions += operations.failed_regions
+        self._wasted_operations += operations.failed_regions * self.plan.depths
+        if self._wasted_operations > max(REBUILD_LEAST, self._build_operations):
+            self.build(change.new)
+            stats.rebuilt += 1
+        if not parts:
+            return nothing
+        if len(parts) == 1:
+            return parts[0], signs[0]
+        return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
+
+    def _indexes(self, versions: Versions) -> list[IndexVersion]:
+        return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]
+
+
+REBUILD_LEAST = 1 << 20
+"""Operations in vain that are not worth a rebuild, however small the rule."""
+
+
+def _enter(sensitivity: list[SensitivityIndex], records: list[tuple[int, Records]]) -> None:
+    for stream, found in records:
+        sensitivity[stream].record(found.prefix, found.lo, found.hi, found.context)

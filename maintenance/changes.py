@@ -1,0 +1,159 @@
+"""What a user hands to a transaction, as code columns of a relation, and changes as tables for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.body import Schema
+from lftj.domains import Domains
+from lftj.errors import ChangeError, DataError, SourceError
+from lftj.sources import read_table
+
+WEIGHT = "weight"
+
+
+def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> list[np.ndarray]:
+    """Rows of a source, in any form that ``load`` takes, as one int64 column per column of the schema.
+
+    Rows may repeat.  Raises ChangeError, NullError and the errors of reading the source.
+    """
+    quick = _plain_integers(name, schema, source)
+    if quick is not None:
+        return quick
+    table = _read(name, schema, source)
+    return _codes(name, schema, table, domains)
+
+
+def encode_zset(
+    name: str, schema: Schema, source: Any, domains: Domains
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows and weights of a source with a ``weight`` column, in any place.
+
+    Raises ChangeError when there is none, or when a weight is not an integer.
+    """
+    try:
+        table = read_table(source, [*(column.name for column in schema.columns), WEIGHT])
+    except SourceError as error:
+        raise ChangeError(f"changes of {name!r}: {error}") from None
+    weights = table.column(WEIGHT)
+    if not pa.types.is_integer(weights.type):
+        raise ChangeError(f"changes of {name!r}: the weight is of type {weights.type}, not an integer")
+    if weights.null_count:
+        row = int(np.argmax(weights.is_null().to_numpy()))
+        raise ChangeError(f"changes of {name!r}: the weight of row {row} (counting from 0) is NULL")
+    rows = table.select([column.name for column in schema.columns])
+    return _codes(name, schema, rows, domains), weights.cast(pa.int64()).to_numpy().astype(np.int64)
+
+
+def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndarray) -> pa.Table:
+    """A change as its columns' values and an int64 ``weight``, +1 or -1."""
+    arrays = [
+        column.type.domain.decode(codes, column.type.arrow)
+        for column, codes in zip(schema.columns, columns, strict=True)
+    ]
+    label = WEIGHT
+    while label in {column.name for column in schema.columns}:
+        label += "_"
+    weight = pa.Array.from_buffers(
+        pa.int64(), len(weights), [None, pa.py_buffer(np.ascontiguousarray(weights, np.int64))]
+    )
+    return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), label])
+
+
+def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] | None:
+    """The quick way for a list of tuples of ints into int64 columns; None where it does not apply."""
+    if not isinstance(source, list | tuple) or not source:
+        return None
+    if any(column.type.arrow != pa.int64() for column in schema.columns):
+        return None
+    width = len(schema.columns)
+    for row in source:
+        if type(row) is not tuple or len(row) != width:
+            return None
+        for value in row:
+            if type(value) is not int:
+                return None
+    try:
+        matrix = np.array(source, dtype=np.int64)
+    except OverflowError:
+        raise ChangeError(f"changes of {name!r}: an integer doesn't fit 64 bits with a sign") from None
+    return list(np.ascontiguousarray(matrix.T))
+
+
+def _read(name: str, schema: Schema, source: Any) -> pa.Table:
+    wanted = [column.name for column in schema.columns]
+    named = isinstance(source, dict | pa.Table | pa.RecordBatch) or hasattr(source, "__arrow_c_stream__")
+    if isinstance(source, list | tuple) and not len(source):
+        return pa.schema([(column.name, column.type.arrow) for column in schema.columns]).empty_table()
+    try:
+        if isinstance(source, list | tuple) or not (named or isinstance(source, str)):
+            return read_table(source, wanted)
+        table = read_table(source)
+    except SourceError as error:
+        raise ChangeError(f"changes of {name!r}: {error}") from None
+    if table.num_columns != len(wanted):
+        raise ChangeError(
+            f"changes of {name!r} have {table.num_columns} columns; the relation has {len(wanted)}:"
+            f" {', '.join(wanted)}"
+        )
+    if set(table.column_names) == set(wanted):
+        return table.select(wanted)
+    raise ChangeError(
+        f"changes of {name!r} have the columns {', '.join(table.column_names)};"
+        f" the relation has {', '.join(wanted)}"
+    )
+
+
+def _codes(name: str, schema: Schema, table: pa.Table, domains: Domains) -> list[np.ndarray]:
+    columns = []
+    for declared, label in zip(schema.columns, table.column_names, strict=True):
+        values = table.column(label)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise ChangeError(
+                f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
+                " relations hold no NULL"
+            )
+        if values.type != declared.type.arrow:
+            values = _cast(name, declared.name, values, declared.type.arrow)
+        try:
+            codes = domains.of(values.type).encode(values)
+        except DataError as error:
+            raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
+        columns.append(np.ascontiguousarray(codes, dtype=np.int64))
+    return columns
+
+
+def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Values in the relation's own type, if all of them can be."""
+    same_kind = any(
+        test(values.type) and test(wanted)
+        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, _is_text, _is_bytes)
+    )
+    widens = pa.types.is_integer(values.type) and (
+        pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)
+    )
+    temporal = pa.types.is_temporal(values.type) and pa.types.is_temporal(wanted)
+    try:
+        if same_kind or widens or temporal or pa.types.is_dictionary(wanted) or pa.types.is_null(values.type):
+            return values.cast(wanted)
+        if pa.types.is_dictionary(values.type):
+            return values.cast(values.type.value_type).cast(wanted)
+    except pa.ArrowException as error:
+        raise ChangeError(f"changes of {name!r}, column {column!r}: {error}") from None
+    raise ChangeError(
+        f"changes of {name!r}, column {column!r}: the values are of type {values.type},"
+        f" the relation's of type {wanted}"
+    )
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)

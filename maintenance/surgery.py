@@ -1,0 +1,55 @@
+"""Tree surgeries: the branches of an index's trie that a change inserted or erased (ILFTJ 4.2.1).
+
+A change of one tuple is a surgery at the tuple's last level, and at each level
+above whose branch comes with it or goes with it.
+
+Cost: O(changed tuples * levels * log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.index_version import IndexVersion, surgeries
+
+
+@dataclass(frozen=True)
+class Surgeries:
+    """Branches of one index: branch i is ``rows[0 .. levels[i], tuples[i]]``, +1 inserted, -1 erased."""
+
+    rows: np.ndarray  # int64 (levels of the index, changed tuples), sorted by column
+    levels: np.ndarray
+    tuples: np.ndarray
+    signs: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def at_level(self, level: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """The branches of a level, as one column per level of their path, and their signs."""
+        here = np.flatnonzero(self.levels == level)
+        tuples = self.tuples[here]
+        return [self.rows[above, tuples] for above in range(level + 1)], self.signs[here]
+
+
+def find_surgeries(index: IndexVersion, columns: Sequence[np.ndarray], weights: np.ndarray) -> Surgeries:
+    """The surgeries of a change, given the index *after* it and the changed tuples in the index's order.
+
+    >>> from lftj.trie import Trie
+    >>> before = IndexVersion(Trie.from_sorted([np.array([1, 1]), np.array([3, 5])]))
+    >>> change = [np.array([1, 4]), np.array([3, 9])], np.array([-1, 1])
+    >>> found = find_surgeries(before.advance(*change), *change)
+    >>> for level, row, sign in zip(found.levels, found.tuples, found.signs):
+    ...     print(level, found.rows[: level + 1, row].tolist(), sign)
+    1 [1, 3] -1
+    0 [4] 1
+    1 [4, 9] 1
+    """
+    rows = np.ascontiguousarray(np.stack(columns))
+    room = rows.size
+    levels, tuples, signs = (np.empty(room, dtype=np.int64) for _ in range(3))
+    found = surgeries(index.memory, rows, weights, levels, tuples, signs)
+    return Surgeries(rows, levels[:found], tuples[:found], signs[:found])

@@ -1,0 +1,467 @@
+"""`Workspace`: a database with installed rules whose heads follow every commit.
+
+Invariants
+
+1. ``_state`` is one immutable object: the versions of all relations and heads.
+   A commit makes the next one and publishes it by one assignment, so a reader
+   sees all of a transaction or nothing of it.
+2. One commit runs at a time; readers never wait.
+3. After any error the state is the one before.  Sensitivity records of a round
+   that failed stay: more records than needed are sound (ENGINE.md section 4).
+
+Rules are installed over what is there: base relations and heads installed
+before.  A head's rules stand in one program, so programs form the strata.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.body import CheckedProgram, Schema
+from lftj.database import Database
+from lftj.domains import NAN_CODE
+from lftj.errors import (
+    ChangeError,
+    NanError,
+    SubscriberWarning,
+    UnknownRelationError,
+    VerificationError,
+)
+from lftj.evaluation import Evaluation
+from lftj.progress import bar
+from lftj.relation import Relation
+from lftj.relation_version import RelationVersion, index_change
+from maintenance.body_trace import Round
+from maintenance.budget import keep_within
+from maintenance.changes import change_table
+from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies
+from maintenance.head_table import HeadTable
+from maintenance.stats import RuleStats, TransactionStats
+from maintenance.support import SupportVersion
+from maintenance.surgery import Surgeries, find_surgeries
+from maintenance.transaction import Changes, Transaction
+from maintenance.write_buffer import Change, WriteBuffer
+
+Subscriber = Callable[[pa.Table], object]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that readers see, at one moment."""
+
+    versions: Mapping[str, RelationVersion] = field(default_factory=dict)
+    supports: Mapping[str, SupportVersion] = field(default_factory=dict)
+
+
+class _VersionedRelations(Mapping[str, Relation]):
+    """The relations of a state, each built when it is asked for."""
+
+    def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
+        self._versions = versions
+
+    def __getitem__(self, name: str) -> Relation:
+        return self._versions[name].relation()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._versions
+
+    def __repr__(self) -> str:
+        return (
+            "\n".join(
+                f"{name}  {version.n_rows:,}  "
+                + ", ".join(f"{c.name}: {c.type.arrow}" for c in version.schema.columns)
+                for name, version in self._versions.items()
+            )
+            or "no relations"
+        )
+
+
+class Snapshot(Database):
+    """The relations and heads of a workspace as they were at one moment; to be read and queried only.
+
+    Commits that follow don't change it; it may be used by another thread.
+    """
+
+    def __init__(self, workspace: Workspace, state: State) -> None:
+        super().__init__()
+        self.domains = workspace.domains
+        self._state = state
+        self.relations = _VersionedRelations(state.versions)  # type: ignore[assignment]
+
+    def load(self, *arguments: Any, **options: Any) -> None:
+        """A snapshot does not change: raises ChangeError."""
+        raise ChangeError("a snapshot can't be changed: load into its workspace")
+
+    def __getitem__(self, name: str) -> HeadTable:
+        return HeadTable(_version(self._state, name))
+
+    def _catalog(self) -> dict[str, Schema]:
+        return {name: version.schema for name, version in self._state.versions.items()}
+
+
+class Workspace(Database):
+    """A database whose rules stay up to date.
+
+    ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
+    the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
+    iterator that skips at most this many keys stays one record; 0 keeps the trace exactly.
+
+    >>> ws = Workspace()
+    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+    >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+    >>> with ws.transaction() as tx:
+    ...     tx.insert("edge", [(1, 3)])
+    >>> tx.changes["tri"].to_pylist()
+    [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
+    >>> ws["tri"].count
+    1
+    """
+
+    def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
+        super().__init__()
+        self._state = State()
+        self._heads: dict[str, MaintainedHead] = {}
+        self._programs: list[CheckedProgram] = []
+        self._subscribers: dict[str, list[Subscriber]] = {}
+        self._budget = sensitivity_bytes
+        self._budgets: dict[str, int] = {}
+        self._record_gap = record_gap
+        self._committing = threading.RLock()
+        self._publish(self._state)
+
+    # -- relations and rules ---------------------------------------------------------
+
+    def load(
+        self,
+        name: str,
+        source: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        progress: bool = False,
+    ) -> None:
+        """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
+
+        Raises ChangeError for a relation that an installed rule reads, and for a head.
+        """
+        from lftj.sources import read_table
+
+        self._refuse_load(name)
+        table = read_table(source, columns, progress=progress)
+        relation = Relation.from_table(name, table, self.domains, nulls, progress)
+        with self._committing:
+            self._refuse_load(name)
+            versions = {**self._state.versions, name: RelationVersion(relation)}
+            self._publish(replace(self._state, versions=versions))
+
+    def _refuse_load(self, name: str) -> None:
+        if name in self._heads:
+            raise ChangeError(f"{name!r} is the head of an installed rule: it can't be loaded")
+        for head in self._heads.values():
+            if name in head.reads:
+                raise ChangeError(
+                    f"{name!r} can't be replaced, the rules of {head.name!r} read it:"
+                    " change it in a transaction"
+                )
+
+    def install(
+        self,
+        program: str,
+        strategy: str | Mapping[str, str] = "trace",
+        *,
+        sensitivity_bytes: Mapping[str, int] | None = None,
+        order: Mapping[str, Sequence[str]] | None = None,
+        threads: int = 1,
+        progress: bool = False,
+    ) -> None:
+        """Install rules: their heads are computed now and follow every commit from now on.
+
+        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  A rule that ``trace`` can't
+        keep is recomputed; ``explain_maintenance`` and ``tx.stats`` say so.  ``sensitivity_bytes``: memory
+        for the records, by head.  ``order``: the key order of a head's rules, by head.
+
+        Raises RuleError, StrategyError and DataError; then nothing is installed.
+        """
+        with self._committing:
+            checked = self.check(program)
+            heads = _in_stratum_order(checked)
+            strategies = plan_strategies(strategy, heads)
+            versions, supports = dict(self._state.versions), dict(self._state.supports)
+            installed = {}
+            for name in heads:
+                head = MaintainedHead(
+                    name, checked, strategies[name], versions, self._record_gap, (order or {}).get(name)
+                )
+                with bar(f"installing {name}", progress) as advance:
+                    versions[name], supports[name] = head.build(
+                        versions, threads, advance if progress else None
+                    )
+                installed[name] = head
+            self._heads.update(installed)
+            self._programs.append(checked)
+            self._budgets.update(sensitivity_bytes or {})
+            self._keep_within_budget()
+            self._publish(State(versions, supports))
+
+    def __getitem__(self, name: str) -> HeadTable:
+        """A head or base relation as it is now; a ``pyarrow.Table`` in all but ``count``.
+
+        Raises UnknownRelationError.
+        """
+        return HeadTable(_version(self._state, name))
+
+    def snapshot(self) -> Snapshot:
+        """All relations and heads as they are now, for reading while commits go on.  O(1)."""
+        return Snapshot(self, self._state)
+
+    def explain_maintenance(self, head: str) -> str:
+        """How a head is kept: strategy and why, key order, records by participant."""
+        maintained = self._heads.get(head)
+        if maintained is None:
+            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        lines = [f"{head}: strategy {maintained.strategy}"]
+        lines += [f"  not trace: {reason}" for reason in maintained.reasons]
+        if maintained.bodies:
+            kept = "support counts" if maintained.counts_support else "every assignment is a tuple of its own"
+            lines.append(f"  head        {kept}")
+        for body in maintained.bodies:
+            trace = body.trace
+            lines += [f"  {body.rule.text}", f"    key order   {', '.join(trace.plan.order)}"]
+            for participant in trace.plan.participants:
+                sign = "!" if participant.negated else ""
+                what = "no records, a surgery is the region"
+                if participant.stream is not None:
+                    index = trace.sensitivity[participant.stream]
+                    what = f"{index.n_records:,} records, {index.nbytes:,} bytes"
+                elif participant.negated and not participant.tested:
+                    what = "no records, its last level has them"
+                lines.append(f"    {sign}{participant.label} level {participant.level}: {what}")
+        return "\n".join(lines)
+
+    # -- transactions --------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """Stage changes in a ``with`` block; they are committed at its end, or dropped when it raises."""
+        return Transaction(self)
+
+    def subscribe(self, head: str, callback: Subscriber) -> Callable[[], None]:
+        """Call ``callback`` with each non-empty change table of a head, after the commit, in commit order.
+
+        Returns a function that ends the subscription.  Raises UnknownRelationError.
+        """
+        if head not in self._heads:
+            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        callbacks = self._subscribers.setdefault(head, [])
+        callbacks.append(callback)
+        return lambda: callbacks.remove(callback) if callback in callbacks else None
+
+    def base_version(self, name: str) -> RelationVersion:
+        """The newest version of a base relation.  Raises UnknownRelationError, and ChangeError for a head."""
+        if name in self._heads:
+            raise ChangeError(f"{name!r} is derived by a rule: change what the rule reads")
+        return _version(self._state, name)
+
+    def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None:
+        """Commit staged changes; called by the transaction.
+
+        Raises DataError and EvaluationError; then the workspace is as it was before.
+        """
+        started = time.perf_counter()
+        with self._committing:
+            state = self._state
+            changes: dict[str, Change] = {}
+            stats = TransactionStats({}, {}, {}, {})
+            for name, buffer in buffers.items():
+                change = buffer.net(_version(state, name))
+                inserted = int((change.weights > 0).sum())
+                stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
+                stats.no_changes[name] = change.no_changes
+                if len(change):
+                    self._refuse_nan(name, state.versions[name].schema, change)
+                    changes[name] = change
+            following = self._next_state(state, changes, stats)
+            self._keep_within_budget()
+            for name, rule_stats in stats.rules.items():
+                head = self._heads[name]
+                rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
+            self._publish(following)
+            transaction.stats = stats
+            transaction.changes = Changes(
+                {name: _table_builder(head, changes.get(name)) for name, head in self._heads.items()}
+            )
+            stats.seconds = time.perf_counter() - started
+            self._notify(transaction, changes)
+
+    def _next_state(self, state: State, changes: dict[str, Change], stats: TransactionStats) -> State:
+        """The state after ``changes``, to which the changes of the heads are added."""
+        if not changes:
+            return state
+        versions, supports = dict(state.versions), dict(state.supports)
+        for name, change in changes.items():
+            versions[name] = versions[name].advance(change.columns, change.weights)
+        round_ = Round(state.versions, versions, _surgeries_between(versions, changes))
+        for name, head in self._heads.items():
+            if head.reads.isdisjoint(changes):
+                continue
+            started = time.perf_counter()
+            rule_stats = stats.rules[name] = RuleStats()
+            supports[name], columns, weights = head.step(round_, supports[name], rule_stats)
+            if len(weights):
+                changes[name] = Change(columns, weights)
+                versions[name] = versions[name].advance(columns, weights)
+            rule_stats.head_changes = len(weights)
+            rule_stats.seconds = time.perf_counter() - started
+        return State(versions, supports)
+
+    def _refuse_nan(self, name: str, schema: Schema, change: Change) -> None:
+        """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
+        for position, column in enumerate(schema.columns):
+            if column.type.domain.name != "float":
+                continue
+            came = change.columns[position][change.weights > 0] == NAN_CODE
+            if came.any() and any(name in head.reads and head.bodies for head in self._heads.values()):
+                raise NanError(
+                    f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
+                    " in a relation that a maintained rule reads"
+                )
+
+    def _notify(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
+        for name, callbacks in self._subscribers.items():
+            if name not in changes:
+                continue
+            for callback in list(callbacks):
+                try:
+                    callback(transaction.changes[name])
+                except Exception as error:
+                    label = getattr(callback, "__qualname__", repr(callback))
+                    transaction.subscriber_errors.append((label, error))
+                    warnings.warn(
+                        f"the commit stands, but subscriber {label} of {name!r} raised"
+                        f" {type(error).__name__}: {error}",
+                        SubscriberWarning,
+                        stacklevel=2,
+                    )
+
+    def _publish(self, state: State) -> None:
+        self._state = state
+        self.relations = _VersionedRelations(state.versions)  # type: ignore[assignment]
+
+    def _catalog(self) -> dict[str, Schema]:
+        return {name: version.schema for name, version in self._state.versions.items()}
+
+    # -- memory and checks ----------------------------------------------------------------
+
+    @property
+    def sensitivity_bytes(self) -> int:
+        """Memory of all sensitivity records."""
+        return sum(head.index_bytes for head in self._heads.values())
+
+    def _keep_within_budget(self) -> None:
+        for name, budget in self._budgets.items():
+            keep_within(budget, self._sensitivity([self._heads[name]]))
+        if self._budget is not None:
+            keep_within(self._budget, self._sensitivity(self._heads.values()))
+
+    @staticmethod
+    def _sensitivity(heads):  # type: ignore[no-untyped-def]
+        return [index for head in heads for body in head.bodies for index in body.trace.sensitivity]
+
+    def verify(self) -> None:
+        """Compute every head from the base relations alone and compare.
+
+        Raises VerificationError at the first difference, naming the head and a tuple.
+        """
+        with self._committing:
+            state = self._state
+            relations = {
+                name: version.relation()
+                for name, version in state.versions.items()
+                if name not in self._heads
+            }
+            for program in self._programs:
+                for name in _in_stratum_order(program):
+                    relations[name] = Evaluation(program, dict(relations)).relation(name)
+                    _compare(name, state.versions[name], relations[name])
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of any structure."""
+        with self._committing:
+            for version in self._state.versions.values():
+                version.check_invariants()
+            for support in self._state.supports.values():
+                support.check_invariants()
+            for head in self._heads.values():
+                head.check_invariants()
+
+
+def _version(state: State, name: str) -> RelationVersion:
+    version = state.versions.get(name)
+    if version is None:
+        known = ", ".join(state.versions) or "none is loaded"
+        raise UnknownRelationError(f"unknown relation {name!r}; there are: {known}")
+    return version
+
+
+def _in_stratum_order(program: CheckedProgram) -> list[str]:
+    rules = [rule for stratum in program.strata for rule in stratum]
+    return list(dict.fromkeys(head.relation for rule in rules for head in rule.heads))
+
+
+def _surgeries_between(
+    versions: Mapping[str, RelationVersion], changes: Mapping[str, Change]
+) -> Callable[[str, Any], Surgeries | None]:
+    """The surgeries of one index in this round, each found once."""
+    found: dict[tuple[str, Any], Surgeries | None] = {}
+
+    def surgeries(relation: str, key: Any) -> Surgeries | None:
+        change = changes.get(relation)
+        if change is None:
+            return None
+        if (relation, key) not in found:
+            columns, weights = index_change(key, change.columns, change.weights)
+            index = versions[relation].index_at(key)
+            found[relation, key] = find_surgeries(index, columns, weights) if len(weights) else None
+        return found[relation, key]
+
+    return surgeries
+
+
+def _table_builder(head: MaintainedHead, change: Change | None) -> Callable[[], pa.Table]:
+    if change is None:
+        nothing = [np.empty(0, np.int64) for _ in head.schema.columns]
+        change = Change(nothing, np.empty(0, np.int64))
+    columns, weights = change.columns, change.weights
+    return lambda: change_table(head.schema, columns, weights)
+
+
+def _compare(name: str, maintained: RelationVersion, recomputed: Relation) -> None:
+    held, expected = maintained.relation().codes, recomputed.codes
+    if all(np.array_equal(a, b) for a, b in zip(held, expected, strict=True)):
+        return
+    ours = set(zip(*(column.tolist() for column in held), strict=True))
+    theirs = set(zip(*(column.tolist() for column in expected), strict=True))
+    surplus, missing = ours - theirs, theirs - ours
+    row = min(surplus or missing)
+    values = [
+        column.type.domain.decode(np.array([code]), column.type.arrow)[0].as_py()
+        for column, code in zip(recomputed.schema.columns, row, strict=True)
+    ]
+    raise VerificationError(
+        f"head {name!r} differs from its recomputation: {len(surplus):,} tuples too many and"
+        f" {len(missing):,} missing; {'too many' if surplus else 'missing'}, for example:"
+        f" ({', '.join(map(repr, values))})"
+    )
