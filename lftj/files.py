@@ -30,15 +30,15 @@ def read_file(path: Path, columns: Columns, progress: bool) -> pa.Table:
     """
     if not path.exists():
         raise SourceError(f"{path}: there is no such file")
-    kind, read = _kind_of(path)
+    kind, read = kind_of(path)
     try:
         with bar(f"reading {path.name}", progress) as advance:
             return read(path, columns, advance)
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
-        raise SourceError(f"{path}: can't be read as {kind}: {_reason(error)}") from None
+        raise SourceError(f"{path}: can't be read as {kind}: {reason(error)}") from None
 
 
-def _kind_of(path: Path) -> tuple[str, Callable[[Path, Columns, Callable[[float], None]], pa.Table]]:
+def kind_of(path: Path) -> tuple[str, Callable[[Path, Columns, Callable[[float], None]], pa.Table]]:
     if path.is_dir():
         return "a folder of Parquet files", _read_folder
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -66,7 +66,7 @@ def _kind_of(path: Path) -> tuple[str, Callable[[Path, Columns, Callable[[float]
     )
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if "magic bytes not found" in text or text == "Not an Arrow file":
         return "the file is truncated or damaged, or of another kind"
@@ -116,8 +116,8 @@ def _read_csv(path: Path, columns: Columns, advance: Callable[[float], None]) ->
     import pyarrow.csv as arrow_csv
 
     delimiter = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
-    names = _first_row(path, delimiter)
-    headless = bool(names) and all(_is_number(name) for name in names)
+    names = first_row(path, delimiter)
+    headless = bool(names) and all(is_number(name) for name in names)
     if headless and columns is None:
         first = delimiter.join(names)
         raise ValueError(f"its first line, {first!r}, has no column names: give them, as columns=[...]")
@@ -128,7 +128,7 @@ def _read_csv(path: Path, columns: Columns, advance: Callable[[float], None]) ->
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         )
     except pa.ArrowInvalid as error:
-        ragged = _ragged_line(path, delimiter, len(columns) if headless and columns else len(names))
+        ragged = ragged_line(path, delimiter, len(columns) if headless and columns else len(names))
         raise ValueError(ragged or str(error).removeprefix("CSV parse error: ")) from None
 
 
@@ -137,7 +137,7 @@ def _text_of(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(pa.input_stream(str(path)), encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _first_row(path: Path, delimiter: str) -> list[str]:
+def first_row(path: Path, delimiter: str) -> list[str]:
     with _text_of(path) as text, suppress(csv.Error):
         for row in csv.reader(text, delimiter=delimiter):
             if row:
@@ -145,7 +145,7 @@ def _first_row(path: Path, delimiter: str) -> list[str]:
     return []
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -153,7 +153,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _ragged_line(path: Path, delimiter: str, width: int) -> str | None:
+def ragged_line(path: Path, delimiter: str, width: int) -> str | None:
     """Where the first row stands that has not ``width`` fields; pyarrow counts rows, not lines."""
     if not width:
         return None

@@ -29,7 +29,6 @@ for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -102,12 +101,15 @@ def merge_runs(a, a_length, b, b_length, levels, out):
     return n
 
 
-@dataclass(frozen=True)
 class IndexRun:
     """Some changed tuples: ``rows`` is the flat array of the module header."""
 
-    rows: np.ndarray
-    n_tuples: int
+    __slots__ = ("address", "n_tuples", "rows")
+
+    def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
+        self.rows = rows
+        self.n_tuples = n_tuples
+        self.address = address(rows)
 
     @classmethod
     def of(cls, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexRun:
@@ -134,6 +136,21 @@ class IndexRun:
         return IndexRun.of(list(out[:levels, :n_tuples]), out[levels, :n_tuples])
 
 
+class DescribedBase:
+    """The leaf offsets of a base, and the fields of ``memory`` that describe it; versions share them."""
+
+    def __init__(self, base: Trie) -> None:
+        self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
+        fields = [base.n_levels, 0, 0, 0, 0]
+        if base.ranks is not None:
+            fields[X_RANKS:] = [address(base.ranks), base.key_ranges[0][0], len(base.ranks) - 1]
+        for level, keys in enumerate(base.keys):
+            deeper = level + 1 < base.n_levels
+            fields += [address(keys), len(keys)]
+            fields += [address(base.children[level]), address(self.leaves[level])] if deeper else [0, 0]
+        self.fields = tuple(fields)
+
+
 class IndexVersion:
     """One version of one index.
 
@@ -144,14 +161,18 @@ class IndexVersion:
     """
 
     def __init__(
-        self, base: Trie, runs: tuple[IndexRun, ...] = (), leaves: tuple[np.ndarray, ...] | None = None
+        self, base: Trie, runs: tuple[IndexRun, ...] = (), described: DescribedBase | None = None
     ) -> None:
+        """``described``: what an earlier version on the same base has."""
         self.base = base
         self.runs = runs
-        if leaves is None:
-            leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
-        self.leaves = leaves
-        self.memory = self._describe()
+        self._described = DescribedBase(base) if described is None else described
+        fields = [*self._described.fields]
+        fields[X_RUNS] = len(runs)
+        for run in runs:
+            fields += (run.address, run.n_tuples)
+        self.memory = np.array(fields, dtype=np.int64)
+        self.address = address(self.memory)
 
     @property
     def levels(self) -> int:
@@ -164,7 +185,7 @@ class IndexVersion:
     @property
     def nbytes(self) -> int:
         """Memory of base, leaf offsets and runs."""
-        leaves = sum(offsets.nbytes for offsets in self.leaves)
+        leaves = sum(offsets.nbytes for offsets in self._described.leaves)
         return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
 
     def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexVersion:
@@ -178,7 +199,7 @@ class IndexVersion:
         changed = sum(run.n_tuples for run in runs)
         if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
             return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
-        return IndexVersion(self.base, tuple(runs), self.leaves)
+        return IndexVersion(self.base, tuple(runs), self._described)
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
@@ -215,19 +236,6 @@ class IndexVersion:
         weights = [np.ones(self.base.n_tuples, np.int64), *(run.weights for run in self.runs)]
         _, net = _added(parts, weights, self.levels)
         assert (net == 1).all(), "every tuple has weight 0 or 1"
-
-    def _describe(self) -> np.ndarray:
-        base, levels = self.base, self.levels
-        fields = [levels, len(self.runs), 0, 0, 0]
-        if base.ranks is not None:
-            fields[X_RANKS:] = [address(base.ranks), base.key_ranges[0][0], len(base.ranks) - 1]
-        for level, keys in enumerate(base.keys):
-            deeper = level + 1 < levels
-            fields += [address(keys), len(keys)]
-            fields += [address(base.children[level]), address(self.leaves[level])] if deeper else [0, 0]
-        for run in self.runs:
-            fields += [address(run.rows), run.n_tuples]
-        return np.array(fields, dtype=np.int64)
 
 
 def base_columns(base: Trie) -> list[np.ndarray]:

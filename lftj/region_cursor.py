@@ -78,7 +78,7 @@ from lftj.seek import gallop
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def open_cursor(plan, state, indexes, participant):
     """Set the cursor on all keys below its parent's key; it has not landed yet."""
     cursor = plan[participant + P_CURSOR]
@@ -124,7 +124,7 @@ def open_cursor(plan, state, indexes, participant):
     state[cursor + C_ACTIVE] = active
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def land(plan, state, indexes, participant, key, gap):
     """Move to the least present key >= ``key``, never backwards; False: there is none."""
     cursor = plan[participant + P_CURSOR]
@@ -280,7 +280,7 @@ def log_node(plan, state, log, row):
     log[nodes + L_COUNT] = place + 1
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def extend(plan, state, log, row, participant, low, high, joined):
     """The trace depends on the keys in [low, high]; ``joined``: and on those since the last record."""
     if plan[participant + P_STREAM] < 0 or not state[Q_RECORD]:

@@ -28,8 +28,10 @@ SLICE = 1 << 24
 
 LEAST_CAPACITY = 1 << 10
 MOST_CAPACITY = 1 << 19
-WHOLE_CAPACITY = 1 << 21
-"""Rows, and records of each stream, that a search has room for: at first, at most, for whole evaluations."""
+"""Rows, and records of each stream, that a search has room for, at first and at most."""
+
+WHOLE_CAPACITY = 1 << 24
+"""The same for a whole evaluation: memory that is not written to is not taken."""
 
 MARKS_MAX_BITS = 1 << 26
 
@@ -130,7 +132,7 @@ class RegionSearch:
             state[R.Q_MARKS], state[R.Q_MARKS_WORDS] = address(marks.words), len(marks.words)
             state[R.Q_MARKS_BASE] = marks.base
             state[R.Q_MARKED_FROM], state[R.Q_MARKED_TO] = marks.marked
-        memories = np.array([address(index.memory) for index in indexes], dtype=np.int64)
+        memories = np.array([index.address for index in indexes], dtype=np.int64)
         rows: list[np.ndarray] = []
         records: list[list[Records]] = [[] for _ in self.plan.streams]
         status = R.STATUS_PAUSED
@@ -158,18 +160,17 @@ class RegionSearch:
 
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(self.state[R.Q_ROWS])
+        capacity = self.rows.shape[1]
+        hand_over = grow or capacity > MOST_CAPACITY
         if filled:
+            rows.append(self.rows[:, :filled] if hand_over else self.rows[:, :filled].copy())
             self.state[R.Q_ROWS] = 0
-            if not grow:
-                rows.append(self.rows[:, :filled].copy())
-                return
-            rows.append(self.rows[:, :filled])
-        if grow:
-            capacity = self.rows.shape[1]
+        if hand_over:
             capacity = max(capacity, min(4 * capacity, MOST_CAPACITY))
             self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
 
     def _take_records(self, records: list[list[Records]], grow: bool) -> None:
+        hand_over = grow or self.capacity > MOST_CAPACITY
         for (depth, row, streams), nodes in zip(self.plan.node_logs, self.nodes, strict=True):
             n_nodes = int(self.log[row + R.L_COUNT])
             if not n_nodes:
@@ -180,20 +181,22 @@ class RegionSearch:
                 if count:
                     starts = nodes[depth + number, :n_nodes]
                     lengths = np.diff(starts, append=count)
-                    records[stream].append(self._records_of(stream, nodes[:depth, :n_nodes], lengths, count))
+                    ends = self.streams[stream][:, :count]
+                    if not hand_over:
+                        ends = ends.copy()
+                    records[stream].append(self._records_of(stream, nodes[:depth, :n_nodes], lengths, ends))
                 self.log[offset + R.S_COUNT] = 0
             self.log[row + R.L_COUNT] = 0
             self.state[self.plan.node_rows[depth] + R.N_LOGGED] = 0
-        if grow and self.capacity < MOST_CAPACITY:
-            self._make_log(4 * self.capacity)
+        if hand_over:
+            self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
 
-    def _records_of(self, stream: int, nodes: np.ndarray, lengths: np.ndarray, count: int) -> Records:
+    def _records_of(self, stream: int, nodes: np.ndarray, lengths: np.ndarray, ends: np.ndarray) -> Records:
         participant = self.plan.streams[stream]
-        buffer = self.streams[stream]
         return Records(
             [np.repeat(nodes[place], lengths) for place in participant.places[:-1]],
-            buffer[0, :count].copy(),
-            buffer[1, :count].copy(),
+            ends[0],
+            ends[1],
             [np.repeat(nodes[place], lengths) for place in participant.context_places],
         )
 
@@ -235,7 +238,7 @@ def evaluate_whole(
     local = threading.local()
     done = [0]
     n_tuples = sum(index.n_tuples for index in indexes)
-    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 4 * n_tuples))
+    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 16 * n_tuples))
 
     def work(piece: tuple[int, int]) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
         if not hasattr(local, "search"):

@@ -118,7 +118,7 @@ ALIGN_END = 0
 ALIGN_LOG_FULL = 2
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def has_room(plan, log, row):
     """Whether the depth's logs take one more step."""
     if plan[row + E_LOG] < 0:
@@ -134,7 +134,7 @@ def has_room(plan, log, row):
     return True
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def close_node(plan, state, log, row):
     """Write the records that are still growing."""
     first = plan[row + E_STREAM]
@@ -142,7 +142,7 @@ def close_node(plan, state, log, row):
         flush(plan, state, log, row, plan[place])
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def open_node(plan, state, indexes, log, row, low, high):
     """Open all participants and land them on their first key >= low; False: the node has no match."""
     node = plan[row + E_NODE]
@@ -168,7 +168,7 @@ def open_node(plan, state, indexes, log, row, low, high):
     return True
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def align(plan, state, indexes, log, row):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
     gap = plan[G_GAP]
@@ -231,7 +231,7 @@ def accept(plan, state, indexes, log, row, key):
     return True
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def step(plan, state, indexes, log, row):
     """After a match, move the first participant on; False: it has no further key."""
     if plan[row + E_PARTICIPANTS] == 0:
@@ -248,7 +248,7 @@ def step(plan, state, indexes, log, row):
     return landed
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def emit(plan, state, rows):
     """Write the whole binding as a row; the caller sees to room."""
     at = state[Q_ROWS]
@@ -257,7 +257,7 @@ def emit(plan, state, rows):
     state[Q_ROWS] = at + 1
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def plain_pair(plan, state, row):
     """Whether the node is two participants of the base alone, with nothing that drops matches."""
     if not plan[row + E_MERGES]:
@@ -297,7 +297,7 @@ def list_marked(state, keys, start, end, out, at):
     return at, stop, STATUS_DONE if stop == end else STATUS_FULL
 
 
-@kernel(_nrt=False)
+@kernel(_nrt=False, forceinline=True)
 def merge_pair(plan, state, log, row, rows):
     """The rest of a :func:`plain_pair` node of the last depth, from where both have landed; a STATUS_*.
 

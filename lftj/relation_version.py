@@ -53,8 +53,9 @@ class RelationVersion:
     ) -> RelationVersion:
         """A first version from distinct tuples that are sorted by a permutation of the columns.
 
-        ``columns``: int64, in the order of the permutation.
+        ``columns``: int64, in the order of the permutation; they are copied.
         """
+        columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
         version = cls.__new__(cls)
         version._start(name, schema, order, None, {(order, ()): IndexVersion(Trie.from_sorted(columns))})
         return version

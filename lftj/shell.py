@@ -76,9 +76,10 @@ def _destination(ctx: click.Context, param: click.Parameter, value: str | None) 
     return value
 
 
-def _rules_and_data(command: Command) -> Command:
+def rules_and_data(command: Command) -> Command:
     """The parameters that say which rules to run over which data."""
-    parameters = [
+    return _with_parameters(
+        command,
         click.argument("rules", required=False, metavar="[RULES]"),
         click.option(
             "-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file."
@@ -97,9 +98,19 @@ def _rules_and_data(command: Command) -> Command:
             show_default=True,
             help="What to do about rows with NULL.",
         ),
+    )
+
+
+def _one_head(command: Command) -> Command:
+    """The parameters of a command that computes one relation."""
+    return _with_parameters(
+        command,
         click.option("--head", metavar="NAME", help="The relation to compute, if not the last rule's."),
         click.option("--order", type=Order(), help="Use this key order, such as a,b,c; do not choose one."),
-    ]
+    )
+
+
+def _with_parameters(command: Command, *parameters: Callable[[Command], Command]) -> Command:
     for parameter in reversed(parameters):
         command = parameter(command)
     return command
@@ -122,7 +133,8 @@ def cli() -> None:
 
 
 @cli.command()
-@_rules_and_data
+@rules_and_data
+@_one_head
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
 @click.option(
@@ -146,8 +158,9 @@ def query(
     """Run rules over files and output the head of the last one."""
     if count and out is not None:
         raise click.UsageError("--count prints a number: it does not go with --out")
-    program = _read_rules(rules, text, sources)
-    database = _load(sources, nulls)
+    program = read_rules(rules, text, sources)
+    database = lftj.Database()
+    load_sources(database, sources, nulls)
     to_terminal = out is None and sys.stdout.isatty()
     # CSV that scrolls over a terminal and a bar that stands on it do not go together.
     progress = not (out == "-" and sys.stdout.isatty())
@@ -164,7 +177,8 @@ def query(
 
 
 @cli.command()
-@_rules_and_data
+@rules_and_data
+@_one_head
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
 )
@@ -178,12 +192,13 @@ def explain(
     analyze: bool,
 ) -> None:
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
-    program = _read_rules(rules, text, sources)
-    database = _load(sources, nulls)
+    program = read_rules(rules, text, sources)
+    database = lftj.Database()
+    load_sources(database, sources, nulls)
     click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
 
 
-def _read_rules(rules: str | None, text: str | None, sources: Sequence[tuple[str, str]]) -> str:
+def read_rules(rules: str | None, text: str | None, sources: Sequence[tuple[str, str]]) -> str:
     """The program, from wherever the command says; what is wrong with the command itself is found here."""
     names = [name for name, _ in sources]
     for name in names:
@@ -205,17 +220,17 @@ def _name_of(rules: str | None) -> str:
     return "standard input" if rules == "-" else str(rules)
 
 
-def _load(sources: Sequence[tuple[str, str]], nulls: Nulls) -> Database:
-    database = lftj.Database()
+def load_sources(database: Database, sources: Sequence[tuple[str, str]], nulls: Nulls) -> None:
+    """Load the files of ``--load``, and say how many rows were dropped."""
     for name, path in sources:
         database.load(name, path, nulls=nulls, progress=True)
         dropped = database.relations[name].dropped_rows
         if dropped:
-            _say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
-    return database
+            say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
 
 
-def _say(kind: str, message: object) -> None:
+def say(kind: str, message: object) -> None:
+    """A message to the user, such as ``note: ...``, on stderr."""
     click.echo(f"{kind}: {message}", err=True)
 
 
@@ -235,7 +250,7 @@ def _manners() -> Iterator[None]:
         file: IO[str] | None = None,
         line: str | None = None,
     ) -> None:
-        _say("warning", message)
+        say("warning", message)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -266,7 +281,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as done:  # --help and --version
         return done.exit_code
     except click.UsageError as error:
-        _say("error", error.format_message())
+        say("error", error.format_message())
         if error.ctx is not None:
             click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
         return 2
@@ -276,18 +291,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         named = error.filename is not None and error.strerror is not None
-        _say("error", f"{error.filename}: {error.strerror}" if named else error)
+        say("error", f"{error.filename}: {error.strerror}" if named else error)
     except LftjError as error:
-        _say("error", error)
+        say("error", error)
     except KeyboardInterrupt:
         if sys.stderr.isatty():
             click.echo(err=True)  # the terminal shows ^C where the cursor stood
-        _say("error", "interrupted")
+        say("error", "interrupted")
     except MemoryError:
-        _say("error", "out of memory")
+        say("error", "out of memory")
     return 1
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Entry point of the console script, by way of the layer that adds the last command."""
     sys.exit(run())

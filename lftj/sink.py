@@ -47,8 +47,26 @@ def write_file(batches: Iterable[pa.RecordBatch], path: str | os.PathLike[str]) 
             file that was there before is as it was.
     """
     target = check_target(path)
-    with _replacing(target) as file:
+    with replacing(target) as file:
         return _write(batches, file, FORMATS[target.suffix.lower()])
+
+
+@contextmanager
+def file_writer(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Writer]:
+    """A writer of batches, as :func:`write_file` but for a caller who has them one at a time.
+
+    The file is there when the block ends well; the same errors.
+    """
+    target = check_target(path)
+    with replacing(target) as file, _closed(FORMATS[target.suffix.lower()](file, schema)) as writer:
+        yield writer
+
+
+@contextmanager
+def csv_writer(file: IO[bytes], schema: pa.Schema) -> Iterator[Writer]:
+    """A writer of batches as CSV with a header to an open binary file."""
+    with _closed(_CsvWriter(file, schema)) as writer:
+        yield writer
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -133,28 +151,34 @@ def format_table(batches: Iterable[pa.RecordBatch], limit: int, width: int | Non
 def _write(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], make_writer: Callable[[IO[bytes], pa.Schema], Writer]
 ) -> int:
-    writer: Writer | None = None
+    remaining = iter(batches)
+    batch = next(remaining, None)
+    if batch is None:
+        raise ValueError("a result is at least one batch, if only an empty one: it carries the schema")
     n_rows = 0
-    try:
-        for batch in batches:
-            if writer is None:
-                writer = make_writer(file, batch.schema)
+    with _closed(make_writer(file, batch.schema)) as writer:
+        while batch is not None:
             writer.write_batch(batch)
             n_rows += batch.num_rows
-    except BaseException:
-        # Closed while the file is open: pyarrow would do it later, and complain that it is not.
-        if writer is not None:
-            with suppress(Exception):
-                writer.close()
-        raise
-    if writer is None:
-        raise ValueError("a result is at least one batch, if only an empty one: it carries the schema")
-    writer.close()
+            batch = next(remaining, None)
     return n_rows
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
+def _closed(writer: Writer) -> Iterator[Writer]:
+    """Closes the writer at the end of the block, however it ends."""
+    try:
+        yield writer
+    except BaseException:
+        # Closed while the file is open: pyarrow would do it later, and complain that it is not.
+        with suppress(Exception):
+            writer.close()
+        raise
+    writer.close()
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
     """An open file that becomes ``target`` when the block ends well, and vanishes when it does not."""
     # Not tempfile: its files are private to the user, and this one is to have the usual permissions.
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")

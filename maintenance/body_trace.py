@@ -90,7 +90,7 @@ class BodyTrace:
         self.sensitivity = sensitivity
         self._build_operations = operations.total
         self._wasted_operations = 0
-        return columns, np.ones(len(columns[0]), dtype=np.int64)
+        return columns, np.broadcast_to(np.int64(1), len(columns[0]))
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""

@@ -31,15 +31,16 @@ def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> lis
 def encode_zset(
     name: str, schema: Schema, source: Any, domains: Domains
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Rows and weights of a source with a ``weight`` column, in any place.
+    """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
 
     Raises ChangeError when there is none, or when a weight is not an integer.
     """
+    label = weight_label(schema)
     try:
-        table = read_table(source, [*(column.name for column in schema.columns), WEIGHT])
+        table = read_table(source, [*(column.name for column in schema.columns), label])
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
-    weights = table.column(WEIGHT)
+    weights = table.column(label)
     if not pa.types.is_integer(weights.type):
         raise ChangeError(f"changes of {name!r}: the weight is of type {weights.type}, not an integer")
     if weights.null_count:
@@ -55,13 +56,26 @@ def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndar
         column.type.domain.decode(codes, column.type.arrow)
         for column, codes in zip(schema.columns, columns, strict=True)
     ]
-    label = WEIGHT
-    while label in {column.name for column in schema.columns}:
-        label += "_"
     weight = pa.Array.from_buffers(
         pa.int64(), len(weights), [None, pa.py_buffer(np.ascontiguousarray(weights, np.int64))]
     )
-    return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), label])
+    return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), weight_label(schema)])
+
+
+def weight_label(schema: Schema) -> str:
+    """The name of the column of weights beside those of a relation: ``weight``, or ``weight_`` where it has one."""
+    return label_beside(WEIGHT, [column.name for column in schema.columns])
+
+
+def label_beside(label: str, names: Sequence[str]) -> str:
+    """``label``, with as many underscores as tell it from all ``names``.
+
+    >>> label_beside("weight", ["a", "weight"])
+    'weight_'
+    """
+    while label in names:
+        label += "_"
+    return label
 
 
 def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] | None:

@@ -18,7 +18,7 @@ Cost: O(surgeries * log n + matches * log matches).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,6 @@ def find_regions(
     ``sensitivity``: the records, by stream.
     """
     parts: list[np.ndarray] = []
-    part_signs: list[np.ndarray] = []
     n_surgeries = n_matches = 0
     for participant in plan.participants:
         if participant.negated and not participant.tested:
@@ -74,53 +73,56 @@ def find_regions(
         if not len(signs):
             continue
         n_surgeries += len(signs)
-        bits = np.where(signs > 0, MINUS, PLUS) if participant.negated else np.where(signs > 0, PLUS, MINUS)
-        contexts: Mapping[int, np.ndarray] = {}
+        contexts: list[np.ndarray] = []
+        queries = None
         if participant.stream is not None:
-            queries, columns = sensitivity[participant.stream].stab(path[:-1], path[-1])
+            queries, contexts = sensitivity[participant.stream].stab(path[:-1], path[-1])
             if not len(queries):
                 continue
             n_matches += len(queries)
-            path, bits = [column[queries] for column in path], bits[queries]
-            contexts = dict(zip(participant.context_places, columns, strict=True))
-        rows = np.full((len(bits), 2 + plan.depths), KEY_MIN, dtype=np.int64)
+        rows = np.full((len(signs) if queries is None else len(queries), 3 + plan.depths), KEY_MIN)
         rows[:, 0] = participant.depth + 1
-        rows[:, 1] = path[-1]
+        rows[:, -1] = (signs if queries is None else signs[queries]) * (-1 if participant.negated else 1)
         for place, column in zip(participant.places, path, strict=True):
+            rows[:, 2 + place] = column if queries is None else column[queries]
+        for place, column in zip(participant.context_places, contexts, strict=True):
             rows[:, 2 + place] = column
-        for place, column in contexts.items():
-            rows[:, 2 + place] = column
+        rows[:, 1] = rows[:, 2 + participant.depth]
         parts.append(rows)
-        part_signs.append(bits)
     if not parts:
         nothing = np.empty((0, 2 + plan.depths), dtype=np.int64)
         return Regions(nothing, np.empty(0, np.int64), n_surgeries, n_matches)
-    rows, signs = np.concatenate(parts), np.concatenate(part_signs)
-    order = np.lexsort((rows[:, 0], *(rows[:, column] for column in range(rows.shape[1] - 1, 1, -1))))
-    rows, signs = rows[order], signs[order]
-    kept = drop_extended(rows, signs)
+    found_rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    columns = found_rows.T
+    order = np.lexsort((columns[0], *columns[-2:1:-1]))
+    rows = np.empty((len(order), 2 + plan.depths), dtype=np.int64)
+    signs = np.empty(len(order), dtype=np.int64)
+    kept = keep_shortest(found_rows, order, rows, signs)
     return Regions(rows[:kept], signs[:kept], n_surgeries, n_matches)
 
 
 @kernel
-def drop_extended(rows, signs):
-    """Move the regions that extend no other to the front, equal ones made one; returns how many there are.
+def keep_shortest(found, order, rows, signs):
+    """Copy the regions that extend no other, equal ones made one; returns how many there are.
 
-    rows: int64 (n, 2 + depths), sorted as invariant 2 says; signs: int64 (n,).  Both are written.
+    found: int64 (n, 3 + depths), regions with their sign, +1 or -1, last; order: int64 (n,), how invariant 2
+    sorts them.  rows: int64 (n, 2 + depths), signs: int64 (n,), the regions and their bits; both written.
     """
+    last = found.shape[1] - 1
     kept = 0
-    for row in range(len(rows)):
+    for place in order:
+        bit = PLUS if found[place, last] > 0 else MINUS
         if kept > 0:
             shorter = rows[kept - 1, 0]
-            extends = shorter <= rows[row, 0]
+            extends = shorter <= found[place, 0]
             for column in range(2, 2 + shorter):
-                extends = extends and rows[kept - 1, column] == rows[row, column]
+                extends = extends and rows[kept - 1, column] == found[place, column]
             if extends:
-                if shorter == rows[row, 0]:
-                    signs[kept - 1] |= signs[row]
+                if shorter == found[place, 0]:
+                    signs[kept - 1] |= bit
                 continue
-        if kept < row:
-            rows[kept] = rows[row]
-            signs[kept] = signs[row]
+        for column in range(last):
+            rows[kept, column] = found[place, column]
+        signs[kept] = bit
         kept += 1
     return kept

@@ -21,7 +21,6 @@ from itertools import pairwise
 import numpy as np
 
 from lftj.index_version import X_HEADER, X_LEVEL_FIELDS, IndexRun, present
-from lftj.memory import address
 from lftj.sorting import sort_distinct_weighted
 
 
@@ -43,7 +42,7 @@ class SupportVersion:
         fields = [arity, len(runs), 0, 0, 0] + [0] * (arity * X_LEVEL_FIELDS)  # an empty base
         assert len(fields) == X_HEADER + arity * X_LEVEL_FIELDS
         for run in runs:
-            fields += [address(run.rows), run.n_tuples]
+            fields += (run.address, run.n_tuples)
         self._memory = np.array(fields, dtype=np.int64)
 
     @property

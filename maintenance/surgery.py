@@ -9,30 +9,36 @@ Cost: O(changed tuples * levels * log n).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lftj.index_version import IndexVersion, surgeries
 
 
-@dataclass(frozen=True)
 class Surgeries:
-    """Branches of one index: branch i is ``rows[0 .. levels[i], tuples[i]]``, +1 inserted, -1 erased."""
+    """Branches of one index: branch i is ``rows[0 .. levels[i], tuples[i]]``, +1 inserted, -1 erased.
 
-    rows: np.ndarray  # int64 (levels of the index, changed tuples), sorted by column
-    levels: np.ndarray
-    tuples: np.ndarray
-    signs: np.ndarray
+    ``rows``: int64 (levels of the index, changed tuples), sorted by column.
+    """
+
+    def __init__(self, rows: np.ndarray, levels: np.ndarray, tuples: np.ndarray, signs: np.ndarray) -> None:
+        self.rows = rows
+        self.levels = levels
+        self.tuples = tuples
+        self.signs = signs
+        self._by_level: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
 
     def __len__(self) -> int:
         return len(self.signs)
 
     def at_level(self, level: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The branches of a level, as one column per level of their path, and their signs."""
-        here = np.flatnonzero(self.levels == level)
-        tuples = self.tuples[here]
-        return [self.rows[above, tuples] for above in range(level + 1)], self.signs[here]
+        found = self._by_level.get(level)
+        if found is None:
+            here = self.levels == level
+            path = self.rows[: level + 1, self.tuples[here]]
+            found = self._by_level[level] = list(path), self.signs[here]
+        return found
 
 
 def find_surgeries(index: IndexVersion, columns: Sequence[np.ndarray], weights: np.ndarray) -> Surgeries:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from random import Random
 from unittest import mock
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from indices import sensitivity
 from indices.errors import KeyOrderError
+from indices.record_joining import join_smallest_gaps
 from indices.record_packing import KEY_MAX, KEY_MIN
 from indices.record_sort import code_bits_in_row, number_prefixes
 from indices.sensitivity import SensitivityIndex
@@ -79,25 +81,12 @@ class SensitivityMachine(RuleBasedStateMachine):
     def start(self, prefix_width: int, context_width: int, wide: bool) -> None:
         self.index = SensitivityIndex(prefix_width, context_width)
         self.recorded = Recorded(prefix_width, context_width)
+        self.wide = wide
         self.keys = WIDE if wide else NEAR
         self.values = st.one_of(st.integers(0, 2), WIDE) if wide else st.integers(0, 2)
         self.exact = True
 
-    def draw_rows(self, data: st.DataObject, most: int) -> list[Row]:
-        at = self.recorded.prefix_width
-        ends = st.tuples(
-            st.one_of(st.just(KEY_MIN), self.keys), st.one_of(st.just(KEY_MAX), self.keys, self.keys)
-        )
-        row = st.tuples(
-            st.tuples(*[self.values] * at),
-            ends.map(lambda pair: tuple(sorted(pair))),
-            st.tuples(*[self.values] * (self.recorded.width - at - 2)),
-        ).map(lambda parts: parts[0] + parts[1] + parts[2])
-        return data.draw(st.lists(row, max_size=most))
-
-    @rule(data=st.data(), most=st.sampled_from([2, 5, 40]))
-    def record(self, data: st.DataObject, most: int) -> None:
-        rows = self.draw_rows(data, most)
+    def add(self, rows: list[Row]) -> None:
         prefix, lo, hi, context = self.recorded.split(rows)
         with mock.patch.object(sensitivity, "TAIL_RECORDS", SMALL_TAIL):
             self.index.record(prefix, lo, hi, context)
@@ -106,18 +95,50 @@ class SensitivityMachine(RuleBasedStateMachine):
         self.recorded.rows += rows
 
     @rule(data=st.data())
-    def stab(self, data: st.DataObject) -> None:
+    def record(self, data: st.DataObject) -> None:
         at = self.recorded.prefix_width
-        known = [row[:at] for row in self.recorded.rows]
-        prefixes = st.tuples(*[self.values] * at)
-        if known:
-            prefixes = st.one_of(st.sampled_from(known), prefixes)
-        ends = [end for row in self.recorded.rows for end in row[at : at + 2]]
-        keys = st.one_of(st.sampled_from(ends), self.keys, WIDE) if ends else WIDE
-        queries = data.draw(st.lists(st.tuples(prefixes, keys), max_size=6))
-        found = stabbed(self.index, [(*prefix, key) for prefix, key in queries])
-        for (prefix, key), contexts in zip(queries, found, strict=True):
-            expected = self.recorded.contexts(prefix, key)
+        row = st.tuples(
+            st.tuples(*[self.values] * at),
+            st.tuples(self.keys, self.keys).map(lambda pair: tuple(sorted(pair))),
+            st.tuples(*[self.values] * (self.recorded.width - at - 2)),
+        ).map(lambda parts: parts[0] + parts[1] + parts[2])
+        self.add(data.draw(st.lists(row, max_size=6)))
+
+    @rule(seed=st.integers(0, 2**32 - 1), n_rows=st.sampled_from([1, 3, 8, 20, 60]))
+    def record_many(self, seed: int, n_rows: int) -> None:
+        random = Random(seed)
+        at = self.recorded.prefix_width
+        rows = []
+        for _ in range(n_rows):
+            row = [self.random_value(random) for _ in range(self.recorded.width)]
+            start = random.choice([KEY_MIN, *[self.random_key(random)] * 6])
+            stop = random.choice([KEY_MAX, start, *[self.random_key(random)] * 6])
+            row[at : at + 2] = sorted([start, stop])
+            rows.append(tuple(row))
+        self.add(rows + random.choices(rows, k=n_rows // 4))
+
+    def random_key(self, random: Random) -> int:
+        if self.wide and random.random() < 0.3:
+            return random.choice([*EXTREMES, random.randint(KEY_MIN, KEY_MAX)])
+        return random.randint(-12, 12)
+
+    def random_value(self, random: Random) -> int:
+        if self.wide and random.random() < 0.2:
+            return random.choice(EXTREMES)
+        return random.randint(0, 2)
+
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def stab(self, seed: int) -> None:
+        random = Random(seed)
+        at = self.recorded.prefix_width
+        queries = [
+            (*[self.random_value(random) for _ in range(at)], self.random_key(random)) for _ in range(8)
+        ]
+        for row in random.choices(self.recorded.rows, k=30) if self.recorded.rows else []:
+            key = random.choice(row[at : at + 2]) + random.randint(-1, 1)
+            queries.append((*row[:at], min(max(key, KEY_MIN), KEY_MAX)))
+        for query, contexts in zip(queries, stabbed(self.index, queries), strict=True):
+            expected = self.recorded.contexts(query[:-1], query[-1])
             assert set(contexts) == expected if self.exact else set(contexts) >= expected
             if self.index.n_runs == 1 and self.index.n_records == self.compacted:
                 assert len(set(contexts)) == len(contexts), "once compacted, a context comes once"
@@ -158,6 +179,15 @@ class SensitivityMachine(RuleBasedStateMachine):
             family: [(intervals[0][0], intervals[-1][1])] for family, intervals in families.items()
         }
         self.exact = self.exact and self.index.joined_records == joined
+
+    def teardown(self) -> None:
+        if hasattr(self, "index"):
+            self.stab(0)
+            self.compact()
+            self.stab(1)
+            self.shrink(0.5)
+            self.stab(2)
+            self.holds()
 
     def as_families(self) -> dict[tuple[Row, Row], list[tuple[int, int]]]:
         return self.decoded().families()
@@ -244,6 +274,15 @@ def test_smallest_gaps_are_joined_first() -> None:
             assert kept == [(0, 12), (7, 9), (30, 37), (90, 92)]
     assert kept == [(0, 92), (7, 9)]
     assert index.joined_records == 4
+
+
+def test_of_equal_gaps_no_more_are_joined_than_needed() -> None:
+    starts = 10 * np.arange(20)
+    rows = np.array([starts, starts + 3])
+    for n_kept in (1, 7, 19, 20):
+        joined = join_smallest_gaps(rows, 0, n_kept)
+        assert joined.shape[1] == n_kept
+        assert (joined[0, 0], joined[1, -1]) == (0, 193)
 
 
 @pytest.mark.compiled

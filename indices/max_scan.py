@@ -1,0 +1,262 @@
+"""The max-scan of a run of interval records: which of them hold a key.
+
+Records lie sorted by lo.  The maxima of hi over every ``FAN_OUT`` records, over every
+``FAN_OUT`` of those blocks, and so on up to a single node, are a static scan
+tree beside them.  The records that hold key k are, among those with ``lo <= k`` (a binary search),
+the ones with ``hi >= k``: nodes whose maximum is less than k are stepped over.
+
+Invariants
+
+1. Level 1 has ``ceil(records / FAN_OUT)`` nodes, each level above
+   ``ceil(nodes below / FAN_OUT)``; the last has one.  Levels follow each other in the run's maxima.
+2. Node j of level l holds the greatest hi of the records ``[j * FAN_OUT**l, (j + 1) * FAN_OUT**l)``, exactly.
+3. Blocks run on across groups (prefixes): the first and the last block of a group may hold a
+   neighbour's maximum, which costs the look at a block in vain and no match.
+
+Cost of one key, n records in the group, m matches: O(log n) for the binary searches, and O(FAN_OUT) for each
+node that is entered.  A node inside the group is entered if it has a match in it, so those are at
+most m on each of the log_16(n) levels, and fewer where matches stand together: O(log n + m) when they do,
+O(log n + m log(n / m)) at worst.  What was touched is counted, in the unit of one record or one node.
+
+Source: ILFTJ 3.2.  Departure: the tree is static and its fan-out is fixed; new intervals
+go to a run of their own (:mod:`indices.sensitivity`).  The paper's O(log n + matches) is meant as above.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.record_packing import (
+    ANCHOR_BASE,
+    ANCHOR_BITS,
+    END_BASE,
+    END_BITS,
+    FIELDS,
+    GROUP_BITS,
+    GROUPS,
+    GROUPS_AT,
+    INFINITE,
+    KEY_MAX,
+    KEY_MIN,
+    LENGTH_BITS,
+    LENGTH_SHIFT,
+    MAXIMA_AT,
+    RECORD_BITS,
+    RECORDS,
+    RECORDS_AT,
+    add_length,
+    read_bits,
+    read_column,
+    read_high,
+    read_low,
+    read_start,
+    signed,
+    unpack_context,
+    unsigned,
+    write_bits,
+)
+
+_ALL_ONES = np.uint64(2**64 - 1)
+_SHIFT = 4
+FAN_OUT = 1 << _SHIFT
+
+
+def nodes_of_scan(n_records: int) -> int:
+    """How many nodes the scan over so many records has.
+
+    >>> nodes_of_scan(16), nodes_of_scan(17), nodes_of_scan(0)
+    (1, 3, 0)
+    """
+    total, size = 0, n_records
+    while size > 1 or (size == 1 and total == 0):
+        size = -(-size // FAN_OUT)
+        total += size
+    return total
+
+
+@kernel
+def read_maximum(pool, table, run, node):
+    """The maximum that is kept in the scan's ``node``, counted through all levels."""
+    bits = table[run, END_BITS]
+    code = read_bits(pool, table[run, MAXIMA_AT] + node * bits, bits)
+    if table[run, INFINITE] == 1 and code == _ALL_ONES >> np.uint64(64 - bits):
+        return np.int64(KEY_MAX)
+    return signed(code + unsigned(table[run, END_BASE]))
+
+
+@kernel
+def write_maxima(pool, table, run):
+    """Fill the run's scan from its records; the scan's bits have to be 0 before."""
+    bits = table[run, END_BITS]
+    base = unsigned(table[run, END_BASE])
+    at = table[run, MAXIMA_AT]
+    length_at = table[run, RECORDS_AT] + table[run, LENGTH_SHIFT]
+    record_bits = table[run, RECORD_BITS]
+    length_bits = table[run, LENGTH_BITS]
+    infinite = table[run, INFINITE]
+    anchor_bits = table[run, ANCHOR_BITS]
+    anchor_base = unsigned(table[run, ANCHOR_BASE])
+    size = table[run, RECORDS]
+    below = -1  # the first node of the level below; -1: the records
+    node = 0
+    while below < 0 or size > 1:
+        first_node = node
+        for first in range(0, size, FAN_OUT):
+            maximum = np.int64(KEY_MIN)
+            for child in range(first, min(first + FAN_OUT, size)):
+                if below < 0:
+                    child_at = length_at + child * record_bits
+                    hi = add_length(pool, child_at, length_bits, infinite, anchor_bits, anchor_base)
+                else:
+                    hi = read_maximum(pool, table, run, below + child)
+                maximum = max(maximum, hi)
+            if maximum == KEY_MAX:
+                code = _ALL_ONES >> np.uint64(64 - bits)
+            else:
+                code = unsigned(maximum) - base
+            write_bits(pool, at + node * bits, bits, code)
+            node += 1
+        below = first_node
+        size = node - first_node
+
+
+@kernel
+def _compare_prefix(pool, table, run, prefix_width, group, queries, query):
+    """-1, 0 or 1: how the group's prefix compares with ``queries[:prefix_width, query]``."""
+    at = table[run, GROUPS_AT] + (group + 1) * table[run, GROUP_BITS]
+    for column in range(prefix_width):
+        field = FIELDS + 2 * column
+        bits = table[run, field + 1]
+        at -= bits
+        value = read_column(pool, at, table[run, field], bits)
+        if value < queries[column, query]:
+            return -1
+        if value > queries[column, query]:
+            return 1
+    return 0
+
+
+@kernel
+def _find_group(pool, table, run, prefix_width, queries, query):
+    """(group of the query's prefix or -1, prefixes compared)."""
+    low = 0
+    high = table[run, GROUPS]
+    touched = 0
+    while low < high:
+        # Invariant: groups before low have a lesser prefix, those from high on a greater one.
+        middle = (low + high) >> 1
+        touched += 1
+        order = _compare_prefix(pool, table, run, prefix_width, middle, queries, query)
+        if order == 0:
+            return middle, touched
+        if order < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1, touched
+
+
+@kernel
+def _stop_of_starts(pool, table, run, low, high, key):
+    """(the first record of [low, high) whose lo exceeds the key, records compared)."""
+    touched = 0
+    while low < high:
+        middle = (low + high) >> 1
+        touched += 1
+        if read_low(pool, table, run, middle) <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return low, touched
+
+
+@kernel
+def _step_over(pool, table, run, record, key):
+    """(the first record behind the nodes around ``record`` whose maximum is below the key, nodes read).
+
+    ``record`` itself if already the lowest node's maximum is not.
+    """
+    node = record >> _SHIFT
+    size = table[run, RECORDS]
+    level_at = 0
+    shift = 0
+    touched = 0
+    behind = record
+    while size > 1 or shift == 0:
+        size = (size + FAN_OUT - 1) >> _SHIFT
+        shift += _SHIFT
+        touched += 1
+        if read_maximum(pool, table, run, level_at + node) >= key:
+            break
+        # Invariant: no record from ``record`` to before ``behind`` reaches the key.
+        behind = (node + 1) << shift
+        level_at += size
+        node >>= _SHIFT
+    return behind, touched
+
+
+@kernel
+def _stab_run(pool, table, run, prefix_width, context_width, queries, query, out, count):
+    """Append to ``out`` what one run knows of one query.  Returns (new count, touched)."""
+    key = queries[prefix_width, query]
+    group, touched = _find_group(pool, table, run, prefix_width, queries, query)
+    if group < 0:
+        return count, touched
+    record = read_start(pool, table, run, group)
+    stop = read_start(pool, table, run, group + 1)
+    stop, compared = _stop_of_starts(pool, table, run, record, stop, key)
+    touched += compared
+    while record < stop:
+        # Invariant: matches before ``record`` are in ``out``; here a block, or the group, begins.
+        behind, nodes = _step_over(pool, table, run, record, key)
+        touched += nodes
+        if behind > record:
+            record = behind
+            continue
+        block_stop = min(((record >> _SHIFT) + 1) << _SHIFT, stop)
+        touched += block_stop - record
+        for match in range(record, block_stop):
+            if read_high(pool, table, run, match) >= key:
+                if count < out.shape[1]:
+                    out[0, count] = query
+                    unpack_context(pool, table, run, match, prefix_width, context_width, out, 1, count)
+                count += 1
+        record = block_stop
+    return count, touched
+
+
+@kernel
+def stab_runs(pool, table, n_runs, prefix_width, context_width, tail, tail_rows, queries, out):
+    """All records of runs and tail that hold a query's key below a query's prefix.
+
+    pool: uint64; table: int64, the first ``n_runs`` rows count.  ``tail``: int64 (prefix_width + 2 +
+    context_width, any), records not packed yet: prefix, lo, hi, context; the first ``tail_rows`` count.
+    ``queries``: int64 (prefix_width + 1, n): prefix and key.  ``out``: int64 (1 + context_width,
+    capacity), written: query number, which ascends, and context.  Returns (matches, touched); matches
+    beyond the capacity are counted only.
+    """
+    count = 0
+    touched = 0
+    for query in range(queries.shape[1]):
+        key = queries[prefix_width, query]
+        for run in range(n_runs):
+            count, more = _stab_run(pool, table, run, prefix_width, context_width, queries, query, out, count)
+            touched += more
+        touched += tail_rows
+        for row in range(tail_rows):
+            if tail[prefix_width, row] > key or tail[prefix_width + 1, row] < key:
+                continue
+            column = 0
+            while column < prefix_width and tail[column, row] == queries[column, query]:
+                column += 1
+            if column < prefix_width:
+                continue
+            if count < out.shape[1]:
+                out[0, count] = query
+                for context in range(context_width):
+                    out[1 + context, count] = tail[prefix_width + 2 + context, row]
+            count += 1
+    return count, touched

@@ -1,0 +1,280 @@
+"""Runs of interval records: building one in a pool, and checking it.
+
+:mod:`indices.record_packing` says what a run is.  A :class:`RunImage` is a run
+that is measured, sorted and free of duplicates, but not yet written into a
+pool: its size is known, so that the pool can make room first.
+
+Invariants (:func:`check_run` asserts them)
+
+1. Groups have strictly increasing prefixes; each has at least one record.
+2. Within a group, records are strictly increasing by (lo, hi, context): there are no duplicates.
+3. The scan holds the exact maxima.
+
+Cost: that of the sort, and a few passes over the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.errors import KeyOrderError
+from indices.max_scan import FAN_OUT, nodes_of_scan, read_maximum, write_maxima
+from indices.record_packing import (
+    ANCHOR_BASE,
+    ANCHOR_BITS,
+    BOUND_BITS,
+    CONTEXT_TOP,
+    END_BASE,
+    END_BITS,
+    FIELDS,
+    GROUP_BITS,
+    GROUPS,
+    GROUPS_AT,
+    INFINITE,
+    LENGTH_BITS,
+    LENGTH_SHIFT,
+    MAXIMA_AT,
+    RECORD_BITS,
+    RECORDS,
+    RECORDS_AT,
+    START_BITS,
+    WORD_BITS,
+    WORDS,
+    measure_ends,
+    pack_column,
+    pack_ends,
+    read_bits,
+    read_start,
+    signed,
+    unpack_run,
+    write_bits,
+)
+from indices.record_sort import code_bits_in_row, number_prefixes, sort_rows
+
+_ALL_ONES = np.uint64(2**64 - 1)
+
+
+def table_width(prefix_width: int, context_width: int) -> int:
+    """How many columns a table of runs has."""
+    return FIELDS + 2 * (prefix_width + context_width)
+
+
+def plain_column(column: np.ndarray) -> np.ndarray:
+    """The column as kernels take it: int64, contiguous, writable; a copy only where it has to be."""
+    plain = np.ascontiguousarray(column, dtype=np.int64)
+    return plain if plain.flags.writeable else plain.copy()
+
+
+def words_of_run(row: np.ndarray, n_records: int) -> int:
+    """How many words of a pool a run takes that is laid out as ``row`` says, with so many records."""
+    bits = (
+        n_records * int(row[RECORD_BITS]),
+        int(row[GROUPS]) * int(row[GROUP_BITS]),
+        nodes_of_scan(n_records) * int(row[END_BITS]),
+    )
+    return sum(-(-part // WORD_BITS) for part in bits)
+
+
+def lay_out(
+    groups: Sequence[np.ndarray],
+    n_groups: int,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    context: Sequence[np.ndarray],
+    by_context: bool,
+) -> np.ndarray:
+    """A table row, int64, with everything but the places in a pool: how records of these columns are packed.
+
+    ``groups``: the distinct prefixes' columns.  ``by_context``: the context stands above the ends.
+    Raises :class:`KeyOrderError` for an interval with lo > hi.
+    """
+    ends = measure_ends(lo, hi)
+    reversed_rows, opens, infinites = ends[:3]
+    least_anchor, greatest_anchor, longest, least_end, greatest_end = (int(end) for end in ends[3:])
+    if reversed_rows:
+        raise KeyOrderError(f"{reversed_rows} intervals end before they start")
+    row = np.zeros(table_width(len(groups), len(context)), np.int64)
+    infinite = int(infinites > 0)
+    row[RECORDS], row[GROUPS] = len(lo), n_groups
+    row[BOUND_BITS], row[INFINITE] = opens > 0, infinite
+    if least_anchor <= greatest_anchor:
+        row[ANCHOR_BASE], row[ANCHOR_BITS] = least_anchor, (greatest_anchor - least_anchor).bit_length()
+    row[LENGTH_BITS] = (longest + infinite).bit_length()
+    if least_end <= greatest_end:
+        row[END_BASE], row[END_BITS] = least_end, (greatest_end - least_end + infinite).bit_length()
+    else:
+        row[END_BITS] = 1
+    for number, column in enumerate((*groups, *context)):
+        base = int(column.min())
+        field = FIELDS + 2 * number
+        row[field], row[field + 1] = base, (int(column.max()) - base).bit_length()
+    bits = row[FIELDS + 1 :: 2]
+    row[START_BITS] = (len(lo) - 1).bit_length()
+    row[GROUP_BITS] = row[START_BITS] + bits[: len(groups)].sum()
+    context_bits = bits[len(groups) :].sum()
+    row[RECORD_BITS] = context_bits + row[LENGTH_BITS] + row[ANCHOR_BITS] + row[BOUND_BITS]
+    row[LENGTH_SHIFT] = 0 if by_context else context_bits
+    row[CONTEXT_TOP] = row[RECORD_BITS] if by_context else context_bits
+    return row
+
+
+@kernel
+def _differ(rows, words, row):  # type: ignore[no-untyped-def]
+    """Whether the row is another than the one before."""
+    word = 0
+    while word < words and rows[row * words + word] == rows[(row - 1) * words + word]:
+        word += 1
+    return word < words
+
+
+@kernel
+def _count_distinct(rows, words, starts):  # type: ignore[no-untyped-def]
+    """How many rows differ from the one before or begin a bucket."""
+    count = 0
+    for bucket in range(len(starts) - 1):
+        for row in range(starts[bucket], starts[bucket + 1]):
+            if row == starts[bucket] or _differ(rows, words, row):
+                count += 1
+    return count
+
+
+@kernel
+def _store(rows, words, starts, row_bits, code_bits, group_starts, pool, at):  # type: ignore[no-untyped-def]
+    """Write the distinct rows' bits into the pool from bit ``at`` on, and each group's first record's number.
+
+    rows, starts: as :func:`indices.record_sort.sort_rows` gave them.
+    """
+    record = 0
+    last_code = -1
+    for bucket in range(len(starts) - 1):
+        for row in range(starts[bucket], starts[bucket + 1]):
+            if row != starts[bucket] and not _differ(rows, words, row):
+                continue
+            low_code = signed(read_bits(rows, row * words * WORD_BITS + row_bits, code_bits))
+            code = (bucket << code_bits) | low_code
+            if code != last_code:
+                group_starts[code] = record
+                last_code = code
+            place = at + record * row_bits
+            for word in range(words):
+                bits = min(WORD_BITS, row_bits - word * WORD_BITS)
+                if bits > 0:
+                    value = rows[row * words + word] & (_ALL_ONES >> np.uint64(WORD_BITS - bits))
+                    write_bits(pool, place + word * WORD_BITS, bits, value)
+            record += 1
+
+
+@dataclass(frozen=True)
+class RunImage:
+    """A run on its way into a pool; made by :meth:`of`."""
+
+    row: np.ndarray
+    """Its table row, without the places."""
+
+    groups: list[np.ndarray]
+    """The distinct prefixes' columns, in order."""
+
+    rows: np.ndarray
+    words: int
+    starts: np.ndarray
+    """What :func:`indices.record_sort.sort_rows` gave."""
+
+    code_bits: int
+
+    @classmethod
+    def of(
+        cls,
+        prefix: Sequence[np.ndarray],
+        lo: np.ndarray,
+        hi: np.ndarray,
+        context: Sequence[np.ndarray],
+        by_context: bool = False,
+    ) -> RunImage:
+        """Measure, sort and reduce to the distinct ones: records given as columns of :func:`plain_column`.
+
+        There is at least one.  ``by_context``: they are sorted by (prefix, context, lo, hi); such a run
+        can be unpacked, but not stabbed.  Raises :class:`KeyOrderError` for an interval with lo > hi.
+        """
+        codes, groups = number_prefixes(prefix, len(lo))
+        n_groups = len(groups[0]) if groups else 1
+        row = lay_out(groups, n_groups, lo, hi, context, by_context)
+        row_bits = int(row[RECORD_BITS])
+        code_bits = code_bits_in_row(len(lo), n_groups)
+        words = max(1, -(-(row_bits + code_bits) // WORD_BITS))
+        rows = np.zeros(len(lo) * words + 1, np.uint64)
+        pack_ends(lo, hi, row[None], 0, rows, WORD_BITS * words)
+        at = int(row[CONTEXT_TOP])
+        for number, column in enumerate(context):
+            base, bits = row[FIELDS + 2 * (len(prefix) + number) :][:2].tolist()
+            at -= bits
+            pack_column(column, rows, at, WORD_BITS * words, bits, base)
+        rows, starts = sort_rows(rows, words, row_bits, codes, n_groups, code_bits)
+        row[RECORDS] = _count_distinct(rows, words, starts)
+        row[WORDS] = words_of_run(row, int(row[RECORDS]))
+        return cls(row, groups, rows, words, starts, code_bits)
+
+    def write(self, pool: np.ndarray, first_word: int, table: np.ndarray, run: int) -> None:
+        """Write it into ``pool`` from ``first_word`` on, which has room, and row ``run`` of ``table``."""
+        row = self.row
+        n_records = int(row[RECORDS])
+        pool[first_word : first_word + int(row[WORDS])] = 0
+        row[RECORDS_AT] = first_word * WORD_BITS
+        after_records = first_word + -(-n_records * int(row[RECORD_BITS]) // WORD_BITS)
+        row[GROUPS_AT] = after_records * WORD_BITS
+        after_groups = after_records + -(-int(row[GROUPS]) * int(row[GROUP_BITS]) // WORD_BITS)
+        row[MAXIMA_AT] = after_groups * WORD_BITS
+        table[run] = row
+        group_starts = np.empty(int(row[GROUPS]), np.int64)
+        record_bits, records_at = int(row[RECORD_BITS]), int(row[RECORDS_AT])
+        _store(
+            self.rows, self.words, self.starts, record_bits, self.code_bits, group_starts, pool, records_at
+        )
+        stride, at = int(row[GROUP_BITS]), int(row[GROUPS_AT]) + int(row[GROUP_BITS])
+        for number, column in enumerate(self.groups):
+            base, bits = row[FIELDS + 2 * number :][:2].tolist()
+            at -= bits
+            pack_column(column, pool, at, stride, bits, base)
+        pack_column(group_starts, pool, int(row[GROUPS_AT]), stride, int(row[START_BITS]), 0)
+        write_maxima(pool, table, run)
+
+
+def unpack(
+    pool: np.ndarray, table: np.ndarray, runs: Sequence[int], prefix_width: int, context_width: int
+) -> np.ndarray:
+    """The records of some runs, run after run: int64 (prefix_width + 2 + context_width, records)."""
+    rows = np.empty((prefix_width + 2 + context_width, int(table[list(runs), RECORDS].sum())), np.int64)
+    first_row = 0
+    for run in runs:
+        unpack_run(pool, table, run, prefix_width, context_width, rows, first_row)
+        first_row += int(table[run, RECORDS])
+    return rows
+
+
+def check_run(pool: np.ndarray, table: np.ndarray, run: int, prefix_width: int, context_width: int) -> None:
+    """Assert the invariants of a run, and that its table row fits it."""
+    row = table[run]
+    n_records, n_groups = int(row[RECORDS]), int(row[GROUPS])
+    assert n_records >= n_groups >= 1
+    assert prefix_width > 0 or n_groups == 1
+    rows = unpack(pool, table, [run], prefix_width, context_width)
+    lo, hi = rows[prefix_width], rows[prefix_width + 1]
+    assert (lo <= hi).all()
+    order = np.lexsort(rows[::-1])
+    assert np.array_equal(order, np.arange(n_records)), "records are not sorted"
+    assert (rows[:, 1:] != rows[:, :-1]).any(axis=0).all(), "a record is there twice"
+    starts = [read_start(pool, table, run, group) for group in range(n_groups + 1)]
+    first = np.ones(n_records, bool)
+    first[1:] = (rows[:prefix_width, 1:] != rows[:prefix_width, :-1]).any(axis=0)
+    assert starts == [*np.flatnonzero(first).tolist(), n_records], "groups are not the distinct prefixes"
+    level, node = hi, 0
+    while len(level) > 1 or node == 0:
+        level = np.maximum.reduceat(level, np.arange(0, len(level), FAN_OUT))
+        for maximum in level.tolist():
+            assert read_maximum(pool, table, run, node) == maximum, "a maximum is wrong"
+            node += 1
+    assert node == nodes_of_scan(n_records)
+    assert int(row[WORDS]) == words_of_run(row, n_records)

@@ -1,0 +1,249 @@
+"""Change files: rows with weights, in transactions, as a stream (API.md "From the shell").
+
+A change file has the columns of its relation, ``weight``, and optionally
+``txn``, in any order.  Where the relation has a column of such a name itself,
+the file's own has underscores behind it: ``weight_``, ``txn_``.
+
+Invariants
+
+1. A file is never in memory as a whole (:mod:`lftj.file_stream`); the parts of
+   a transaction come one after the other, each a slice of a batch.
+2. Within a file ``txn`` never decreases, or ChangeError names file and row; so
+   the transactions of several files merge by value, each in the files' order.
+3. Without ``txn`` a file is one transaction.  Either all files have it or none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.body import Schema
+from lftj.errors import ChangeError
+from lftj.file_stream import FileStream
+from maintenance.changes import label_beside, weight_label
+
+TXN = "txn"
+
+
+@dataclass(frozen=True)
+class TransactionId:
+    """The value of ``txn`` that the rows of a transaction share.  ``key`` orders as the values do."""
+
+    key: int | str
+    value: pa.Scalar
+
+    def __str__(self) -> str:
+        return str(self.key if pa.types.is_int64(self.value.type) else self.value.cast(pa.string()).as_py())
+
+    def plain(self) -> int | str:
+        """As JSON has it."""
+        return self.key if pa.types.is_int64(self.value.type) else str(self)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one file for one transaction: the relation's columns and the weight."""
+
+    file: ChangeFile
+    transaction: TransactionId | None
+    rows: pa.RecordBatch
+
+
+class ChangeFile:
+    """An open change file of a relation; a context manager.
+
+    ``nulls``: what to do about rows with NULL in a column of the relation.
+
+    Raises SourceError, and ChangeError where the columns are not those of the relation.
+    """
+
+    def __init__(
+        self, relation: str, path: str, schema: Schema, nulls: Literal["refuse", "drop"] = "refuse"
+    ) -> None:
+        self.relation = relation
+        self.path = path
+        self.dropped_rows = 0
+        self._drop = nulls == "drop"
+        self._columns = [column.name for column in schema.columns]
+        self._weight = weight_label(schema)
+        self._txn = label_beside(TXN, self._columns)
+        types = {column.name: column.type.arrow for column in schema.columns}
+        self._stream = FileStream(path, {**types, self._weight: pa.int64()})
+        try:
+            self._check_columns()
+            self.transaction_type = self._type_of_transactions()
+        except ChangeError:
+            self._stream.__exit__(None, None, None)
+            raise
+
+    def __enter__(self) -> ChangeFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.__exit__(None, None, None)
+
+    @property
+    def fraction(self) -> float:
+        """How much of the file has been read, 0 to 1."""
+        return self._stream.fraction
+
+    def _check_columns(self) -> None:
+        names = self._stream.schema.names
+        known = [*self._columns, self._weight, self._txn]
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, [k for k in known if k not in names], n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; there may be {', '.join(known)}"
+                raise ChangeError(f"{self.path}: changes of {self.relation!r} have no column {name!r}{hint}")
+            if names.count(name) > 1:
+                raise ChangeError(f"{self.path}: two columns are named {name!r}")
+        for name in known[:-1]:
+            if name not in names:
+                raise ChangeError(
+                    f"{self.path}: there is no column {name!r}; changes of {self.relation!r} have"
+                    f" {', '.join(known[:-1])} and, if they like, {self._txn}"
+                )
+        weight = self._stream.schema.field(self._weight).type
+        if not pa.types.is_integer(weight):
+            raise ChangeError(f"{self.path}: the weight is of type {weight}, not an integer")
+
+    def _type_of_transactions(self) -> pa.DataType | None:
+        """The type that ``txn`` is read as; None without one."""
+        if self._txn not in self._stream.schema.names:
+            return None
+        found = self._stream.schema.field(self._txn).type
+        if pa.types.is_dictionary(found):
+            found = found.value_type
+        if pa.types.is_integer(found) or pa.types.is_null(found):
+            return pa.int64()
+        if pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found):
+            return pa.string()
+        if pa.types.is_date(found) or pa.types.is_timestamp(found):
+            return found
+        raise ChangeError(
+            f"{self.path}: column {self._txn!r} is of type {found};"
+            " transactions are told apart by integers, strings, dates or timestamps"
+        )
+
+    def parts(self) -> Iterator[Part]:
+        """The rows in order, cut where ``txn`` changes.  Raises SourceError and ChangeError."""
+        n_rows = 0
+        last: TransactionId | None = None
+        for batch in self._stream:
+            rows = batch.select([*self._columns, self._weight])
+            if self.transaction_type is None:
+                yield Part(self, None, self._without_nulls(rows, n_rows, None))
+            else:
+                values = self._transaction_values(batch, n_rows)
+                keys = _keys_of(values)
+                for start, end in _runs(keys):
+                    if last is None or last.key != keys[start]:
+                        following = TransactionId(keys[start], values[start])
+                        if last is not None and following.key < last.key:  # type: ignore[operator]
+                            raise ChangeError(
+                                f"{self.path}: row {n_rows + start} (counting from 0): {self._txn} goes"
+                                f" backwards, from {last} to {following}; rows stand in the order of"
+                                " their transactions"
+                            )
+                        last = following
+                    part = rows.slice(start, end - start)
+                    yield Part(self, last, self._without_nulls(part, n_rows + start, last))
+            n_rows += batch.num_rows
+
+    def _transaction_values(self, batch: pa.RecordBatch, first_row: int) -> pa.Array:
+        values = batch.column(self._txn)
+        if values.null_count:
+            row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            raise ChangeError(f"{self.path}: row {row} (counting from 0): {self._txn} is NULL")
+        try:
+            return values.cast(self.transaction_type)
+        except pa.ArrowInvalid as error:
+            raise ChangeError(f"{self.path}: column {self._txn!r}: {error}") from None
+
+    def _without_nulls(
+        self, rows: pa.RecordBatch, first_row: int, transaction: TransactionId | None
+    ) -> pa.RecordBatch:
+        for name, values in zip(rows.schema.names, rows.columns, strict=True):
+            if values.null_count and not (self._drop and name != self._weight):
+                row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+                place = "" if transaction is None else f", transaction {transaction}"
+                raise ChangeError(f"{self.path}: row {row} (counting from 0){place}: {name} is NULL")
+        if not self._drop:
+            return rows
+        kept = rows.drop_null()
+        self.dropped_rows += rows.num_rows - kept.num_rows
+        return kept
+
+
+def merged_transactions(
+    files: Sequence[ChangeFile],
+) -> Iterator[tuple[TransactionId | None, Iterable[Part]]]:
+    """The transactions of all files in order, each as its parts, which are to be taken before the next one.
+
+    Raises ChangeError, before the first one where the files don't go together.
+    """
+    check_together(files)
+    if files[0].transaction_type is None:
+        for file in files:
+            yield None, file.parts()
+        return
+    parts = heapq.merge(*(file.parts() for file in files), key=_key_of)
+    for _, group in groupby(parts, key=_key_of):
+        first = next(group)
+        yield first.transaction, _chained(first, group)
+
+
+def check_together(files: Sequence[ChangeFile]) -> pa.DataType | None:
+    """The type of the files' ``txn``.  Raises ChangeError when they can't be merged."""
+    first = files[0]
+    for file in files[1:]:
+        if (file.transaction_type is None) != (first.transaction_type is None):
+            has, has_not = (first, file) if file.transaction_type is None else (file, first)
+            raise ChangeError(
+                f"{has.path} has a column {TXN!r} and {has_not.path} has none: several change files are"
+                " merged by it, so either all have it or none"
+            )
+        if file.transaction_type != first.transaction_type:
+            raise ChangeError(
+                f"{TXN!r} is of type {first.transaction_type} in {first.path} and of type"
+                f" {file.transaction_type} in {file.path}: they can't be merged"
+            )
+    return first.transaction_type
+
+
+def _key_of(part: Part) -> Any:
+    assert part.transaction is not None
+    return part.transaction.key
+
+
+def _chained(first: Part, others: Iterable[Part]) -> Iterator[Part]:
+    yield first
+    yield from others
+
+
+def _keys_of(values: pa.Array) -> list[Any]:
+    """Python values that order as ``values`` do."""
+    if pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
+    elif pa.types.is_temporal(values.type):
+        values = values.view(pa.int64())
+    keys: list[Any] = values.to_pylist()
+    return keys
+
+
+def _runs(keys: list[Any]) -> Iterator[tuple[int, int]]:
+    """Half-open ranges of equal neighbours."""
+    start = 0
+    for place in range(1, len(keys)):
+        if keys[place] != keys[start]:
+            yield start, place
+            start = place
+    yield start, len(keys)
