@@ -29,6 +29,9 @@ from lftj.files import first_row, is_number, kind_of, ragged_line, reason
 BATCH_ROWS = 1 << 16
 """Rows of a batch at most."""
 
+CSV_BLOCK_BYTES = 1 << 20
+"""Text that is converted at a time."""
+
 Types = Mapping[str, pa.DataType]
 Batches = Iterator[pa.RecordBatch]
 
@@ -158,7 +161,7 @@ def _open_csv(path: Path, types: Types, stack: ExitStack) -> _Opened:
         reader = csv.open_csv(
             source,
             # Several threads lose count of the rows, and the message of an error its place.
-            read_options=csv.ReadOptions(use_threads=False),
+            read_options=csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types={name: _csv_type(wanted) for name, wanted in types.items() if name in names}
@@ -166,17 +169,21 @@ def _open_csv(path: Path, types: Types, stack: ExitStack) -> _Opened:
         )
     stack.enter_context(reader)
     schema = pa.schema([(field.name, types.get(field.name, field.type)) for field in reader.schema])
+    done = 0
 
     def batches() -> Batches:
+        nonlocal done
         while True:
             with better_errors():
                 batch = next(reader, None)
             if batch is None:
                 return
+            # The reader is far ahead: of what it has read, this batch has had one block.
+            done = raw.tell() if codec is not None else min(done + CSV_BLOCK_BYTES, size)
             arrays = [_from_csv(a, field) for a, field in zip(batch.columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    return _Opened(schema, batches(), lambda: raw.tell() / size)
+    return _Opened(schema, batches(), lambda: done / size)
 
 
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}

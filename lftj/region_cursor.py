@@ -125,6 +125,20 @@ def open_cursor(plan, state, indexes, participant):
 
 
 @kernel(_nrt=False, forceinline=True)
+def open_base(plan, state, indexes, participant):
+    """:func:`open_cursor` below a key that the base holds, under a prefix where no run has tuples."""
+    cursor = plan[participant + P_CURSOR]
+    index = view(indexes[plan[participant + P_INDEX]], DESCRIPTION)
+    fields = X_HEADER + plan[participant + P_LEVEL] * X_LEVEL_FIELDS
+    at = state[plan[plan[participant + P_PARENT] + P_CURSOR] + C_AT]
+    children = view(index[fields - X_LEVEL_FIELDS + XL_CHILDREN], at + 2)
+    state[cursor + C_KEYS] = index[fields + XL_KEYS]
+    state[cursor + C_POSITION] = children[at]
+    state[cursor + C_END] = children[at + 1]
+    state[cursor + C_ACTIVE] = 0
+
+
+@kernel(_nrt=False, forceinline=True)
 def land(plan, state, indexes, participant, key, gap):
     """Move to the least present key >= ``key``, never backwards; False: there is none."""
     cursor = plan[participant + P_CURSOR]

@@ -45,9 +45,10 @@ from lftj.layout import (
 )
 from lftj.memory import view
 from lftj.node import condition_bounds
-from lftj.region_cursor import extend, flush, hide_branch, land, open_cursor
+from lftj.region_cursor import extend, flush, hide_branch, land, open_base, open_cursor
 from lftj.region_layout import (
     C_ACTIVE,
+    C_AT,
     C_END,
     C_FROM,
     C_KEY,
@@ -80,6 +81,7 @@ from lftj.region_layout import (
     N_LOGGED,
     P_CURSOR,
     P_LAST,
+    P_PARENT,
     P_STREAM,
     Q_DEPTH,
     Q_FAILED,
@@ -265,6 +267,29 @@ def plain_pair(plan, state, row):
     first = plan[row + E_FIRST]
     left, right = plan[plan[first] + P_CURSOR], plan[plan[first + 1] + P_CURSOR]
     return state[left + C_ACTIVE] == 0 and state[right + C_ACTIVE] == 0
+
+
+@kernel(_nrt=False, forceinline=True)
+def open_pair(plan, state, indexes, row):
+    """:func:`open_node` for a :func:`plain_pair` without bounds; False, and nothing done, if it is none."""
+    first = plan[row + E_FIRST]
+    for place in range(first, first + 2):
+        parent = plan[plan[place] + P_PARENT]
+        if parent < 0:
+            return False
+        above = plan[parent + P_CURSOR]
+        if state[above + C_ACTIVE] or state[above + C_AT] < 0:
+            return False
+    for place in range(first, first + 2):
+        open_base(plan, state, indexes, plan[place])
+        cursor = plan[plan[place] + P_CURSOR]
+        state[cursor + C_FROM] = KEY_MIN
+        state[cursor + C_PENDING] = state[Q_RECORD] == 1 and plan[plan[place] + P_STREAM] >= 0
+    node = plan[row + E_NODE]
+    state[node + N_HIGH] = KEY_MAX
+    state[node + N_LOGGED] = 0
+    state[Q_OPENS] += 2
+    return True
 
 
 @kernel(_nrt=False)
@@ -540,8 +565,11 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             if plan[row + E_PARTICIPANTS] == 0 and state[Q_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
                 break
-            going = open_node(plan, state, indexes, log, row, low, high)
             move = MOVE_ALIGN
+            unbounded = low == KEY_MIN and high == KEY_MAX
+            going = unbounded and plan[row + E_MERGES] == 1 and open_pair(plan, state, indexes, row)
+            if not going:
+                going = open_node(plan, state, indexes, log, row, low, high)
             if going and plan[row + E_PARTICIPANTS] == 0:  # bound by an equality alone
                 going = low == high and accept(plan, state, indexes, log, row, low)
                 if going:

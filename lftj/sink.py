@@ -76,9 +76,14 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     Traceback (most recent call last):
     OSError: 'result.xlsx' ends in none of .parquet, .csv, .arrow, .feather
     """
-    target = Path(path).resolve()
-    if target.suffix.lower() not in FORMATS:
+    if Path(path).suffix.lower() not in FORMATS:
         raise OSError(f"{os.fspath(path)!r} ends in none of {', '.join(FORMATS)}")
+    return check_place(path)
+
+
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """The file that ``path`` names, where one can be written, whatever its format.  Raises OSError."""
+    target = Path(path).resolve()
     if not target.parent.is_dir():
         raise OSError(f"{os.fspath(path)!r}: there is no folder {target.parent}")
     if target.exists() and not target.is_file():
