@@ -95,7 +95,7 @@ class ChangeError(DataError):
 
 
 class TransactionError(LftjError):
-    """A transaction is used when it is over, or while another one of the same thread is open."""
+    """A transaction is used when it is over."""
 
 
 class StrategyError(LftjError):

@@ -425,13 +425,12 @@ def merge_pair(plan, state, log, row, rows):
                 j = gallop(b, j, j_stop, x)
     state[left + C_POSITION] = i
     state[right + C_POSITION] = j
+    state[left + C_KEY] = a[i] if i < i_end else KEY_MAX
+    state[right + C_KEY] = b[j] if j < j_end else KEY_MAX
     if p_records:
-        state[left + C_TO] = a[i] if i < i_end else KEY_MAX
+        state[left + C_TO] = state[left + C_KEY]
     if q_records:
-        state[right + C_TO] = b[j] if j < j_end else KEY_MAX
-    if status != STATUS_DONE:  # to be resumed: the cursors have landed
-        state[left + C_KEY] = a[i]
-        state[right + C_KEY] = b[j]
+        state[right + C_TO] = state[right + C_KEY]
     state[Q_SEEKS] += operations
     state[Q_WORK] += operations
     for depth in range(last):

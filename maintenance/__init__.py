@@ -10,7 +10,21 @@
 [{'b': 3, 'a': 2, 'weight': 1}]
 """
 
-from maintenance.transaction import Transaction
-from maintenance.workspace import Snapshot, Workspace
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maintenance.transaction import Transaction
+    from maintenance.workspace import Snapshot, Workspace
 
 __all__ = ["Snapshot", "Transaction", "Workspace"]
+
+
+def __getattr__(name: str) -> Any:
+    """The classes, imported when they are asked for: ``lftj --help`` should not wait for the compiler."""
+    if name in __all__:
+        from maintenance import transaction, workspace
+
+        return getattr(transaction if name == "Transaction" else workspace, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

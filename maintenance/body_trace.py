@@ -14,7 +14,7 @@ Invariants
 
 Records below branches that are gone are garbage: they only cost a failed path
 test.  When failed tests since the last build have cost as much as building, the
-records are built anew at the end of a step.
+body is worn, and the workspace builds it anew after the commit.
 """
 
 from __future__ import annotations
@@ -123,14 +123,16 @@ class BodyTrace:
         stats.seeks += operations.seeks
         stats.empty_regions += operations.failed_regions
         self._wasted_operations += operations.failed_regions * self.plan.depths
-        if self._wasted_operations > max(REBUILD_LEAST, self._build_operations):
-            self.build(change.new)
-            stats.rebuilt += 1
         if not parts:
             return nothing
         if len(parts) == 1:
             return parts[0], signs[0]
         return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
+
+    @property
+    def is_worn(self) -> bool:
+        """Tests in vain since the last build have cost as much as another one."""
+        return self._wasted_operations > max(REBUILD_LEAST, self._build_operations)
 
     def _indexes(self, versions: Versions) -> list[IndexVersion]:
         return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]

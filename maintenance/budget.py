@@ -7,13 +7,24 @@ from collections.abc import Sequence
 from indices.sensitivity import SensitivityIndex
 
 
-def keep_within(budget: int, indices: Sequence[SensitivityIndex]) -> None:
-    """Shrink the indices, each in proportion to its size, until they take at most ``budget`` bytes together.
+class Budget:
+    """At most ``limit`` bytes for the records of some indices together.
 
-    Where one record per node takes more than that, they stay there: every record is needed.
+    When they take more, each is shrunk in proportion to its size.  Where one record per node takes more
+    than that, they stay there, for every record is needed; shrinking is tried again when they have grown
+    by an eighth.
     """
-    total = sum(index.nbytes for index in indices)
-    if total <= budget:
-        return
-    for index in indices:
-        index.shrink(index.nbytes * budget // total)
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._least = 0  # bytes that the last shrinking left
+
+    def enforce(self, indices: Sequence[SensitivityIndex]) -> None:
+        """Shrink the indices if they take too much."""
+        total = sum(index.nbytes for index in indices)
+        if total <= max(self.limit, self._least + self._least // 8):
+            return
+        target = self.limit - self.limit // 8  # so that not every commit has to shrink
+        for index in indices:
+            index.shrink(index.nbytes * target // total)
+        self._least = sum(index.nbytes for index in indices)

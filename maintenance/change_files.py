@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ class TransactionId:
     """The value of ``txn`` that the rows of a transaction share.  ``key`` orders as the values do."""
 
     key: int | str
-    value: pa.Scalar
+    value: pa.Scalar = field(compare=False)
 
     def __str__(self) -> str:
         return str(self.key if pa.types.is_int64(self.value.type) else self.value.cast(pa.string()).as_py())
@@ -116,17 +116,17 @@ class ChangeFile:
             raise ChangeError(f"{self.path}: the weight is of type {weight}, not an integer")
 
     def _type_of_transactions(self) -> pa.DataType | None:
-        """The type that ``txn`` is read as; None without one."""
+        """The type that ``txn`` is read as: null where no row has a value; None without the column."""
         if self._txn not in self._stream.schema.names:
             return None
         found = self._stream.schema.field(self._txn).type
         if pa.types.is_dictionary(found):
             found = found.value_type
-        if pa.types.is_integer(found) or pa.types.is_null(found):
+        if pa.types.is_integer(found):
             return pa.int64()
         if pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found):
             return pa.string()
-        if pa.types.is_date(found) or pa.types.is_timestamp(found):
+        if pa.types.is_date(found) or pa.types.is_timestamp(found) or pa.types.is_null(found):
             return found
         raise ChangeError(
             f"{self.path}: column {self._txn!r} is of type {found};"
@@ -139,8 +139,9 @@ class ChangeFile:
         last: TransactionId | None = None
         for batch in self._stream:
             rows = batch.select([*self._columns, self._weight])
+            has_nulls = any(values.null_count for values in rows.columns)
             if self.transaction_type is None:
-                yield Part(self, None, self._without_nulls(rows, n_rows, None))
+                yield Part(self, None, self._without_nulls(rows, n_rows, None) if has_nulls else rows)
             else:
                 values = self._transaction_values(batch, n_rows)
                 keys = _keys_of(values)
@@ -155,7 +156,9 @@ class ChangeFile:
                             )
                         last = following
                     part = rows.slice(start, end - start)
-                    yield Part(self, last, self._without_nulls(part, n_rows + start, last))
+                    if has_nulls:
+                        part = self._without_nulls(part, n_rows + start, last)
+                    yield Part(self, last, part)
             n_rows += batch.num_rows
 
     def _transaction_values(self, batch: pa.RecordBatch, first_row: int) -> pa.Array:
@@ -196,37 +199,35 @@ def merged_transactions(
             yield None, file.parts()
         return
     parts = heapq.merge(*(file.parts() for file in files), key=_key_of)
-    for _, group in groupby(parts, key=_key_of):
-        first = next(group)
-        yield first.transaction, _chained(first, group)
+    yield from groupby(parts, key=lambda part: part.transaction)
 
 
 def check_together(files: Sequence[ChangeFile]) -> pa.DataType | None:
-    """The type of the files' ``txn``.  Raises ChangeError when they can't be merged."""
-    first = files[0]
-    for file in files[1:]:
+    """The type of the files' ``txn``, None without one.  Raises ChangeError when they can't be merged."""
+    first = next((file for file in files if not _is_empty(file)), files[0])
+    for file in files:
         if (file.transaction_type is None) != (first.transaction_type is None):
             has, has_not = (first, file) if file.transaction_type is None else (file, first)
             raise ChangeError(
                 f"{has.path} has a column {TXN!r} and {has_not.path} has none: several change files are"
                 " merged by it, so either all have it or none"
             )
-        if file.transaction_type != first.transaction_type:
+        if file.transaction_type != first.transaction_type and not _is_empty(file):
             raise ChangeError(
                 f"{TXN!r} is of type {first.transaction_type} in {first.path} and of type"
                 f" {file.transaction_type} in {file.path}: they can't be merged"
             )
-    return first.transaction_type
+    return pa.int64() if _is_empty(first) else first.transaction_type
+
+
+def _is_empty(file: ChangeFile) -> bool:
+    """Whether the type of ``txn`` is unknown because there is no row."""
+    return file.transaction_type is not None and pa.types.is_null(file.transaction_type)
 
 
 def _key_of(part: Part) -> Any:
     assert part.transaction is not None
     return part.transaction.key
-
-
-def _chained(first: Part, others: Iterable[Part]) -> Iterator[Part]:
-    yield first
-    yield from others
 
 
 def _keys_of(values: pa.Array) -> list[Any]:

@@ -15,6 +15,9 @@ from lftj.sources import read_table
 
 WEIGHT = "weight"
 
+MOST_WEIGHT = 2**31
+"""Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
+
 
 def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> list[np.ndarray]:
     """Rows of a source, in any form that ``load`` takes, as one int64 column per column of the schema.
@@ -33,7 +36,7 @@ def encode_zset(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
 
-    Raises ChangeError when there is none, or when a weight is not an integer.
+    Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
     """
     label = weight_label(schema)
     try:
@@ -46,8 +49,15 @@ def encode_zset(
     if weights.null_count:
         row = int(np.argmax(weights.is_null().to_numpy()))
         raise ChangeError(f"changes of {name!r}: the weight of row {row} (counting from 0) is NULL")
+    numbers = weights.to_numpy()
+    if len(numbers) and (numbers.max() > MOST_WEIGHT or numbers.min() < -MOST_WEIGHT):
+        row = int(np.argmax((numbers > MOST_WEIGHT) | (numbers < -MOST_WEIGHT)))
+        raise ChangeError(
+            f"changes of {name!r}: the weight of row {row} (counting from 0) is {numbers[row]};"
+            f" weights are from -{MOST_WEIGHT:,} to {MOST_WEIGHT:,}"
+        )
     rows = table.select([column.name for column in schema.columns])
-    return _codes(name, schema, rows, domains), weights.cast(pa.int64()).to_numpy().astype(np.int64)
+    return _codes(name, schema, rows, domains), numbers.astype(np.int64)
 
 
 def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndarray) -> pa.Table:
@@ -63,7 +73,7 @@ def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndar
 
 
 def weight_label(schema: Schema) -> str:
-    """The name of the column of weights beside those of a relation: ``weight``, or ``weight_`` where it has one."""
+    """The name of the column of weights: ``weight``, or ``weight_`` where the relation has such a column."""
     return label_beside(WEIGHT, [column.name for column in schema.columns])
 
 

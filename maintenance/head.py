@@ -104,7 +104,7 @@ class MaintainedHead:
         for rule, head in self._rules if not reasons else ():
             for body in rule.bodies:
                 lowered = lower(body, relations, head.variables, counted=False, lasting=True)
-                reasons += _unbound_atoms(lowered.problem)
+                reasons += _unbound_atoms(lowered.problem) + _separate_tests(lowered.problem)
                 lowered_bodies.append((rule, head, body, lowered))
         if reasons:  # kept the other way, and said so by ``explain`` and ``stats``
             self.reasons = tuple(dict.fromkeys(reasons))
@@ -174,6 +174,13 @@ class MaintainedHead:
             columns, signs = sort_distinct_weighted(columns, signs)
         return support, columns, signs
 
+    def rebuild_worn(self, versions: Versions) -> int:
+        """Build the records of worn bodies anew, over the versions published; returns how many there were."""
+        worn = [body.trace for body in self.bodies if body.trace.is_worn]
+        for trace in worn:
+            trace.build(versions)
+        return len(worn)
+
     def _gathered(self, parts: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
         if len(parts) == 1:
             return parts[0]
@@ -214,6 +221,16 @@ def _unbound_atoms(problem: JoinProblem) -> list[str]:
     """Atoms that the search has no variable for: they only ask whether there is any tuple."""
     atoms = (*problem.atoms, *problem.negations)
     return [f"{atom.label} binds no variable of the search" for atom in atoms if not atom.variables]
+
+
+def _separate_tests(problem: JoinProblem) -> list[str]:
+    """Existential parts that no head variable touches: their support would multiply that of all the rest."""
+    found = []
+    for component in problem.components:
+        touching = {name for edge in problem.edges if component & set(edge) for name in edge}
+        if not touching - component - problem.pinned:
+            found.append(f"{{{', '.join(sorted(component))}}} is an existence test apart from the head")
+    return found
 
 
 def _difference(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> tuple[Columns, np.ndarray]:

@@ -40,7 +40,7 @@ from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion, index_change
 from maintenance.body_trace import Round
-from maintenance.budget import keep_within
+from maintenance.budget import Budget
 from maintenance.changes import change_table
 from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies
 from maintenance.head_table import HeadTable
@@ -137,8 +137,8 @@ class Workspace(Database):
         self._heads: dict[str, MaintainedHead] = {}
         self._programs: list[CheckedProgram] = []
         self._subscribers: dict[str, list[Subscriber]] = {}
-        self._budget = sensitivity_bytes
-        self._budgets: dict[str, int] = {}
+        self._budget = None if sensitivity_bytes is None else Budget(sensitivity_bytes)
+        self._budgets: dict[str, Budget] = {}
         self._record_gap = record_gap
         self._committing = threading.RLock()
         self._publish(self._state)
@@ -200,6 +200,8 @@ class Workspace(Database):
             checked = self.check(program)
             heads = _in_stratum_order(checked)
             strategies = plan_strategies(strategy, heads)
+            for name in {*(sensitivity_bytes or {}), *(order or {})} - set(heads):
+                raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(heads)}")
             versions, supports = dict(self._state.versions), dict(self._state.supports)
             installed = {}
             for name in heads:
@@ -213,7 +215,7 @@ class Workspace(Database):
                 installed[name] = head
             self._heads.update(installed)
             self._programs.append(checked)
-            self._budgets.update(sensitivity_bytes or {})
+            self._budgets.update({name: Budget(limit) for name, limit in (sensitivity_bytes or {}).items()})
             self._keep_within_budget()
             self._publish(State(versions, supports))
 
@@ -294,11 +296,13 @@ class Workspace(Database):
                     self._refuse_nan(name, state.versions[name].schema, change)
                     changes[name] = change
             following = self._next_state(state, changes, stats)
+            self._publish(following)
+            for name, rule_stats in stats.rules.items():
+                rule_stats.rebuilt = self._heads[name].rebuild_worn(following.versions)
             self._keep_within_budget()
             for name, rule_stats in stats.rules.items():
                 head = self._heads[name]
                 rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
-            self._publish(following)
             transaction.stats = stats
             transaction.changes = Changes(
                 {name: _table_builder(head, changes.get(name)) for name, head in self._heads.items()}
@@ -372,9 +376,9 @@ class Workspace(Database):
 
     def _keep_within_budget(self) -> None:
         for name, budget in self._budgets.items():
-            keep_within(budget, self._sensitivity([self._heads[name]]))
+            budget.enforce(self._sensitivity([self._heads[name]]))
         if self._budget is not None:
-            keep_within(self._budget, self._sensitivity(self._heads.values()))
+            self._budget.enforce(self._sensitivity(self._heads.values()))
 
     @staticmethod
     def _sensitivity(heads):  # type: ignore[no-untyped-def]

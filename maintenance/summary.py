@@ -1,0 +1,118 @@
+"""What a run of many transactions came to: sums and percentiles of their figures, as a table to read.
+
+Cost: 8 bytes per transaction and head, for the percentiles of the times.
+"""
+
+from __future__ import annotations
+
+import io
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from maintenance.stats import RuleStats, TransactionStats
+
+
+@dataclass
+class _HeadFigures:
+    strategy: str = ""
+    head_changes: int = 0
+    surgeries: int = 0
+    matches: int = 0
+    regions: int = 0
+    operations: int = 0
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, stats: RuleStats) -> None:
+        self.strategy = stats.strategy
+        self.head_changes += stats.head_changes
+        self.surgeries += stats.surgeries
+        self.matches += stats.matches
+        self.regions += stats.regions
+        self.operations += stats.operations
+        self.seconds.append(stats.seconds)
+
+
+class Summary:
+    """Sums over transactions."""
+
+    def __init__(self) -> None:
+        self.transactions = 0
+        self.changes = 0
+        self.no_changes = 0
+        self._seconds = array("d")
+        self._heads: dict[str, _HeadFigures] = {}
+
+    def add(self, n_changes: int, stats: TransactionStats) -> None:
+        """Count one committed transaction that had ``n_changes`` rows."""
+        self.transactions += 1
+        self.changes += n_changes
+        self.no_changes += sum(stats.no_changes.values())
+        self._seconds.append(stats.seconds)
+        for head, figures in stats.rules.items():
+            self._heads.setdefault(head, _HeadFigures()).add(figures)
+
+    def render(self, rows: Mapping[str, int]) -> str:
+        """The summary as text; ``rows``: tuples of each head, all of which get a line.
+
+        Times of a head are of the transactions that changed what it reads.
+
+        >>> print(Summary().render({"tri": 3}))
+        0 transactions, 0 changes in, 0 no-ops
+         head  strategy  rows  changes  surgeries  matches  regions  operations  p50 ms  p90 ms  max ms
+        ────────────────────────────────────────────────────────────────────────────────────────────────
+         tri                3        0          0        0        0           0       -       -       -
+        """
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, collapse_padding=True)
+        for label in ("head", "strategy"):
+            table.add_column(label, no_wrap=True)
+        for label in ("rows", "changes", "surgeries", "matches", "regions", "operations"):
+            table.add_column(label, justify="right", no_wrap=True)
+        for label in ("p50 ms", "p90 ms", "max ms"):
+            table.add_column(label, justify="right", no_wrap=True)
+        for head, n_rows in rows.items():
+            figures = self._heads.get(head, _HeadFigures())
+            counts = (
+                n_rows,
+                figures.head_changes,
+                figures.surgeries,
+                figures.matches,
+                figures.regions,
+                figures.operations,
+            )
+            table.add_row(
+                head, figures.strategy, *(f"{count:,}" for count in counts), *_milliseconds(figures.seconds)
+            )
+        page = io.StringIO()
+        # As wide as it is: a terminal that is narrower breaks lines, where rich would leave figures out.
+        Console(file=page, width=1000, color_system=None, highlight=False).print(table)
+        lines = [line.rstrip() for line in page.getvalue().splitlines()]
+        return "\n".join([self._first_line(), *lines])
+
+    def _first_line(self) -> str:
+        counts = [
+            f"{count:,} {noun}{'' if count == 1 else 's'}{more}"
+            for count, noun, more in (
+                (self.transactions, "transaction", ""),
+                (self.changes, "change", " in"),
+                (self.no_changes, "no-op", ""),
+            )
+        ]
+        if self._seconds:
+            p50, p90, most = _milliseconds(self._seconds)
+            counts.append(f"a commit takes {p50} ms (p50), {p90} (p90), {most} (max)")
+        return ", ".join(counts)
+
+
+def _milliseconds(seconds: array[float]) -> tuple[str, str, str]:
+    """Half, nine tenths and all of the times are at most so long."""
+    if not seconds:
+        return "-", "-", "-"
+    p50, p90, most = np.quantile(np.frombuffer(seconds), (0.5, 0.9, 1.0))
+    return f"{p50 * 1000:.3g}", f"{p90 * 1000:.3g}", f"{most * 1000:.3g}"
