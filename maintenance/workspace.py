@@ -18,8 +18,8 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,9 +33,7 @@ from lftj.errors import (
     NanError,
     SubscriberWarning,
     UnknownRelationError,
-    VerificationError,
 )
-from lftj.evaluation import Evaluation
 from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion, index_change
@@ -44,73 +42,14 @@ from maintenance.budget import Budget
 from maintenance.changes import change_table
 from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies
 from maintenance.head_table import HeadTable
+from maintenance.snapshot import Snapshot, State, VersionedRelations, version_of
 from maintenance.stats import RuleStats, TransactionStats
-from maintenance.support import SupportVersion
 from maintenance.surgery import Surgeries, find_surgeries
 from maintenance.transaction import Changes, Transaction
+from maintenance.verification import heads_in_order, verify_heads
 from maintenance.write_buffer import Change, WriteBuffer
 
 Subscriber = Callable[[pa.Table], object]
-
-
-@dataclass(frozen=True)
-class State:
-    """Everything that readers see, at one moment."""
-
-    versions: Mapping[str, RelationVersion] = field(default_factory=dict)
-    supports: Mapping[str, SupportVersion] = field(default_factory=dict)
-
-
-class _VersionedRelations(Mapping[str, Relation]):
-    """The relations of a state, each built when it is asked for."""
-
-    def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
-        self._versions = versions
-
-    def __getitem__(self, name: str) -> Relation:
-        return self._versions[name].relation()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._versions)
-
-    def __len__(self) -> int:
-        return len(self._versions)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._versions
-
-    def __repr__(self) -> str:
-        return (
-            "\n".join(
-                f"{name}  {version.n_rows:,}  "
-                + ", ".join(f"{c.name}: {c.type.arrow}" for c in version.schema.columns)
-                for name, version in self._versions.items()
-            )
-            or "no relations"
-        )
-
-
-class Snapshot(Database):
-    """The relations and heads of a workspace as they were at one moment; to be read and queried only.
-
-    Commits that follow don't change it; it may be used by another thread.
-    """
-
-    def __init__(self, workspace: Workspace, state: State) -> None:
-        super().__init__()
-        self.domains = workspace.domains
-        self._state = state
-        self.relations = _VersionedRelations(state.versions)  # type: ignore[assignment]
-
-    def load(self, *arguments: Any, **options: Any) -> None:
-        """A snapshot does not change: raises ChangeError."""
-        raise ChangeError("a snapshot can't be changed: load into its workspace")
-
-    def __getitem__(self, name: str) -> HeadTable:
-        return HeadTable(_version(self._state, name))
-
-    def _catalog(self) -> dict[str, Schema]:
-        return {name: version.schema for name, version in self._state.versions.items()}
 
 
 class Workspace(Database):
@@ -198,7 +137,7 @@ class Workspace(Database):
         """
         with self._committing:
             checked = self.check(program)
-            heads = _in_stratum_order(checked)
+            heads = heads_in_order(checked)
             strategies = plan_strategies(strategy, heads)
             for name in {*(sensitivity_bytes or {}), *(order or {})} - set(heads):
                 raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(heads)}")
@@ -224,11 +163,11 @@ class Workspace(Database):
 
         Raises UnknownRelationError.
         """
-        return HeadTable(_version(self._state, name))
+        return HeadTable(version_of(self._state, name))
 
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
-        return Snapshot(self, self._state)
+        return Snapshot(self.domains, self._state)
 
     def explain_maintenance(self, head: str) -> str:
         """How a head is kept: strategy and why, key order, records by participant."""
@@ -275,7 +214,7 @@ class Workspace(Database):
         """The newest version of a base relation.  Raises UnknownRelationError, and ChangeError for a head."""
         if name in self._heads:
             raise ChangeError(f"{name!r} is derived by a rule: change what the rule reads")
-        return _version(self._state, name)
+        return version_of(self._state, name)
 
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None:
         """Commit staged changes; called by the transaction.
@@ -288,7 +227,7 @@ class Workspace(Database):
             changes: dict[str, Change] = {}
             stats = TransactionStats({}, {}, {}, {})
             for name, buffer in buffers.items():
-                change = buffer.net(_version(state, name))
+                change = buffer.net(version_of(state, name))
                 inserted = int((change.weights > 0).sum())
                 stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
                 stats.no_changes[name] = change.no_changes
@@ -362,7 +301,7 @@ class Workspace(Database):
 
     def _publish(self, state: State) -> None:
         self._state = state
-        self.relations = _VersionedRelations(state.versions)  # type: ignore[assignment]
+        self.relations = VersionedRelations(state.versions)  # type: ignore[assignment]
 
     def _catalog(self) -> dict[str, Schema]:
         return {name: version.schema for name, version in self._state.versions.items()}
@@ -390,16 +329,7 @@ class Workspace(Database):
         Raises VerificationError at the first difference, naming the head and a tuple.
         """
         with self._committing:
-            state = self._state
-            relations = {
-                name: version.relation()
-                for name, version in state.versions.items()
-                if name not in self._heads
-            }
-            for program in self._programs:
-                for name in _in_stratum_order(program):
-                    relations[name] = Evaluation(program, dict(relations)).relation(name)
-                    _compare(name, state.versions[name], relations[name])
+            verify_heads(self._programs, self._state.versions)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of any structure."""
@@ -410,19 +340,6 @@ class Workspace(Database):
                 support.check_invariants()
             for head in self._heads.values():
                 head.check_invariants()
-
-
-def _version(state: State, name: str) -> RelationVersion:
-    version = state.versions.get(name)
-    if version is None:
-        known = ", ".join(state.versions) or "none is loaded"
-        raise UnknownRelationError(f"unknown relation {name!r}; there are: {known}")
-    return version
-
-
-def _in_stratum_order(program: CheckedProgram) -> list[str]:
-    rules = [rule for stratum in program.strata for rule in stratum]
-    return list(dict.fromkeys(head.relation for rule in rules for head in rule.heads))
 
 
 def _surgeries_between(
@@ -450,22 +367,3 @@ def _table_builder(head: MaintainedHead, change: Change | None) -> Callable[[], 
         change = Change(nothing, np.empty(0, np.int64))
     columns, weights = change.columns, change.weights
     return lambda: change_table(head.schema, columns, weights)
-
-
-def _compare(name: str, maintained: RelationVersion, recomputed: Relation) -> None:
-    held, expected = maintained.relation().codes, recomputed.codes
-    if all(np.array_equal(a, b) for a, b in zip(held, expected, strict=True)):
-        return
-    ours = set(zip(*(column.tolist() for column in held), strict=True))
-    theirs = set(zip(*(column.tolist() for column in expected), strict=True))
-    surplus, missing = ours - theirs, theirs - ours
-    row = min(surplus or missing)
-    values = [
-        column.type.domain.decode(np.array([code]), column.type.arrow)[0].as_py()
-        for column, code in zip(recomputed.schema.columns, row, strict=True)
-    ]
-    raise VerificationError(
-        f"head {name!r} differs from its recomputation: {len(surplus):,} tuples too many and"
-        f" {len(missing):,} missing; {'too many' if surplus else 'missing'}, for example:"
-        f" ({', '.join(map(repr, values))})"
-    )

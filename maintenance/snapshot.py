@@ -1,0 +1,85 @@
+"""What readers see: one immutable state, and snapshots that hold on to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lftj.body import Schema
+from lftj.database import Database
+from lftj.domains import Domains
+from lftj.errors import ChangeError, UnknownRelationError
+from lftj.relation import Relation
+from lftj.relation_version import RelationVersion
+from maintenance.head_table import HeadTable
+from maintenance.support import SupportVersion
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that readers see, at one moment."""
+
+    versions: Mapping[str, RelationVersion] = field(default_factory=dict)
+    supports: Mapping[str, SupportVersion] = field(default_factory=dict)
+
+
+class VersionedRelations(Mapping[str, Relation]):
+    """The relations of a state, each built when it is asked for."""
+
+    def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
+        self._versions = versions
+
+    def __getitem__(self, name: str) -> Relation:
+        return self._versions[name].relation()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._versions
+
+    def __repr__(self) -> str:
+        return (
+            "\n".join(
+                f"{name}  {version.n_rows:,}  "
+                + ", ".join(f"{c.name}: {c.type.arrow}" for c in version.schema.columns)
+                for name, version in self._versions.items()
+            )
+            or "no relations"
+        )
+
+
+class Snapshot(Database):
+    """The relations and heads of a workspace as they were at one moment; to be read and queried only.
+
+    Commits that follow don't change it; it may be used by another thread.
+    """
+
+    def __init__(self, domains: Domains, state: State) -> None:
+        super().__init__()
+        self.domains = domains
+        self._state = state
+        self.relations = VersionedRelations(state.versions)  # type: ignore[assignment]
+
+    def load(self, *arguments: Any, **options: Any) -> None:
+        """A snapshot does not change: raises ChangeError."""
+        raise ChangeError("a snapshot can't be changed: load into its workspace")
+
+    def __getitem__(self, name: str) -> HeadTable:
+        return HeadTable(version_of(self._state, name))
+
+    def _catalog(self) -> dict[str, Schema]:
+        return {name: version.schema for name, version in self._state.versions.items()}
+
+
+def version_of(state: State, name: str) -> RelationVersion:
+    """A relation's or head's version in a state.  Raises UnknownRelationError."""
+    version = state.versions.get(name)
+    if version is None:
+        known = ", ".join(state.versions) or "none is loaded"
+        raise UnknownRelationError(f"unknown relation {name!r}; there are: {known}")
+    return version
