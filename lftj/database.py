@@ -52,16 +52,23 @@ class Relations(dict[str, Relation]):
     """The loaded relations by name; shows as a table of names, columns, types and row counts."""
 
     def __repr__(self) -> str:
-        if not self:
-            return "no relations"
-        lines = [("relation", "rows", "columns")]
+        entries = []
         for name, relation in self.items():
-            columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in relation.schema.columns)
-            if relation.dropped_rows:
-                columns += f"  ({relation.dropped_rows:,} with NULL dropped)"
-            lines.append((name, f"{relation.n_rows:,}", columns))
-        widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
-        return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
+            dropped = f"  ({relation.dropped_rows:,} with NULL dropped)" if relation.dropped_rows else ""
+            entries.append((name, relation.n_rows, relation.schema, dropped))
+        return relations_table(entries)
+
+
+def relations_table(entries: Sequence[tuple[str, int, Schema, str]]) -> str:
+    """Names, row counts and columns of relations, aligned; the last item of an entry is a remark."""
+    if not entries:
+        return "no relations"
+    lines = [("relation", "rows", "columns")]
+    for name, n_rows, schema, remark in entries:
+        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in schema.columns)
+        lines.append((name, f"{n_rows:,}", columns + remark))
+    widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
+    return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
 
 
 class Database:

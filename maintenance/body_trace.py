@@ -58,6 +58,7 @@ class BodyTrace:
         self.choice = choice
         self.plan = plan
         self.sensitivity = self._no_records()
+        self._compact_records = [0 for _ in self.sensitivity]
         self._search = RegionSearch(plan)
         self._build_operations = 0
         self._wasted_operations = 0
@@ -88,6 +89,7 @@ class BodyTrace:
         sensitivity = self._no_records()
         _enter(sensitivity, records)
         self.sensitivity = sensitivity
+        self._compact_records = [index.n_records for index in sensitivity]
         self._build_operations = operations.total
         self._wasted_operations = 0
         return columns, np.broadcast_to(np.int64(1), len(columns[0]))
@@ -129,10 +131,20 @@ class BodyTrace:
             return parts[0], signs[0]
         return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
 
-    @property
-    def is_worn(self) -> bool:
-        """Tests in vain since the last build have cost as much as another one."""
-        return self._wasted_operations > max(REBUILD_LEAST, self._build_operations)
+    def tidy(self, versions: Versions) -> bool:
+        """Build the records anew if they are worn, over versions that are published; True if so.
+
+        Worn: tests in vain since the last build have cost as much as another one.  Short of that, an index
+        that has doubled drops the records that others hold.
+        """
+        if self._wasted_operations > max(REBUILD_LEAST, self._build_operations):
+            self.build(versions)
+            return True
+        for stream, index in enumerate(self.sensitivity):
+            if index.n_records > COMPACT_LEAST + 2 * self._compact_records[stream]:
+                index.compact()
+                self._compact_records[stream] = index.n_records
+        return False
 
     def _indexes(self, versions: Versions) -> list[IndexVersion]:
         return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]
@@ -140,6 +152,9 @@ class BodyTrace:
 
 REBUILD_LEAST = 1 << 20
 """Operations in vain that are not worth a rebuild, however small the rule."""
+
+COMPACT_LEAST = 1 << 12
+"""New records that are not worth compacting an index."""
 
 
 def _enter(sensitivity: list[SensitivityIndex], records: list[tuple[int, Records]]) -> None:

@@ -174,12 +174,9 @@ class MaintainedHead:
             columns, signs = sort_distinct_weighted(columns, signs)
         return support, columns, signs
 
-    def rebuild_worn(self, versions: Versions) -> int:
-        """Build the records of worn bodies anew, over the versions published; returns how many there were."""
-        worn = [body.trace for body in self.bodies if body.trace.is_worn]
-        for trace in worn:
-            trace.build(versions)
-        return len(worn)
+    def tidy(self, versions: Versions) -> int:
+        """Build worn records anew, over versions that are published; returns for how many bodies."""
+        return sum([body.trace.tidy(versions) for body in self.bodies])
 
     def _gathered(self, parts: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
         if len(parts) == 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lftj.body import Schema
-from lftj.database import Database
+from lftj.database import Database, relations_table
 from lftj.domains import Domains
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.relation import Relation
@@ -43,14 +43,7 @@ class VersionedRelations(Mapping[str, Relation]):
         return name in self._versions
 
     def __repr__(self) -> str:
-        return (
-            "\n".join(
-                f"{name}  {version.n_rows:,}  "
-                + ", ".join(f"{c.name}: {c.type.arrow}" for c in version.schema.columns)
-                for name, version in self._versions.items()
-            )
-            or "no relations"
-        )
+        return relations_table([(name, v.n_rows, v.schema, "") for name, v in self._versions.items()])
 
 
 class Snapshot(Database):

@@ -237,7 +237,7 @@ class Workspace(Database):
             following = self._next_state(state, changes, stats)
             self._publish(following)
             for name, rule_stats in stats.rules.items():
-                rule_stats.rebuilt = self._heads[name].rebuild_worn(following.versions)
+                rule_stats.rebuilt = self._heads[name].tidy(following.versions)
             self._keep_within_budget()
             for name, rule_stats in stats.rules.items():
                 head = self._heads[name]
