@@ -1,6 +1,8 @@
 """Index structures over plain arrays, for the incremental engine.
 
-To come with it: scan trees (prefix sums of weights under inserts) and interval
-trees (which sensitivity records hold a key).  They know arrays and nothing of
-rules.  Nothing is here yet.
+:mod:`~indices.scan_tree` keeps aggregates over a monoid under updates,
+:mod:`~indices.complement` walks what is missing by counts,
+:mod:`~indices.interval_tree` finds the intervals that hold a key, and
+:mod:`~indices.sensitivity` keeps the records of a join's iterators.  They know
+arrays and nothing of rules.
 """

@@ -115,6 +115,16 @@ class MaintainedHead:
             plan = compile_regions(lowered.problem, choice.order, record_gap)
             self.bodies.append(_TracedBody(rule, head, BodyTrace(lowered, choice, plan)))
 
+    def joins_by(self, relation: str, column: int) -> bool:
+        """Whether the records of this head are about a relation's column."""
+        for body in self.bodies:
+            problem = body.trace.lowered.problem
+            for atom in (*problem.atoms, *problem.negations):
+                columns = {*atom.columns, *(column for pair in atom.equal for column in pair)}
+                if atom.relation.name == relation and column in columns:
+                    return True
+        return False
+
     @property
     def index_bytes(self) -> int:
         return sum(body.trace.index_bytes for body in self.bodies)

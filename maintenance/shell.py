@@ -143,15 +143,21 @@ def maintain(
         ]
         transaction_type = check_together(files)
         workspace.install(program, strategy, progress=True)
+        for head in workspace.heads:
+            kept, reasons = workspace.strategy_of(head)
+            if reasons:
+                say("note", f"{head} is kept by {kept}: {'; '.join(reasons)}")
         schemas = _change_schemas(workspace)
-        outputs = [
-            (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
-            for name, path in out_changes
-        ]
-        lines = None if stats is None else stack.enter_context(stats_output(stats))
         summary = Summary()
         to_terminal = STDOUT in [stats, *(path for _, path in out_changes)] and sys.stdout.isatty()
-        finished = _apply(workspace, files, outputs, lines, summary, not to_terminal)
+        with _interruptions() as interrupted:
+            outputs = [
+                (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
+                for name, path in out_changes
+            ]
+            lines = None if stats is None else stack.enter_context(stats_output(stats))
+            with bar("maintaining", not to_terminal) as advance:
+                finished = _apply(workspace, files, outputs, lines, summary, advance, interrupted)
         for file in files:
             if file.dropped_rows:
                 plural = "" if file.dropped_rows == 1 else "s"
@@ -208,38 +214,38 @@ def _apply(
     outputs: Sequence[tuple[str, ChangeOutput]],
     lines: StatsOutput | None,
     summary: Summary,
-    progress: bool,
+    advance: Callable[[float], None],
+    interrupted: Callable[[], bool],
 ) -> bool:
     """Commit the transactions of the files; False when an interruption ended that early."""
     from maintenance.change_files import merged_transactions
 
-    with bar("maintaining", progress) as advance, _interruptions() as interrupted:
-        shown = time.monotonic()
-        for transaction_id, parts in merged_transactions(files):
-            transaction = workspace.transaction()
-            n_changes = 0
-            paths: list[str] = []
-            for part in parts:
-                if interrupted():
-                    break
-                _stage(transaction, part)
-                n_changes += part.rows.num_rows
-                if part.file.path not in paths:
-                    paths.append(part.file.path)
+    shown = time.monotonic()
+    for transaction_id, parts in merged_transactions(files):
+        transaction = workspace.transaction()
+        n_changes = 0
+        paths: list[str] = []
+        for part in parts:
             if interrupted():
-                transaction.roll_back()
-                return False
-            with _placed(paths, transaction_id):
-                transaction.commit()
-            for name, output in outputs:
-                if name in transaction.stats.rules and transaction.stats[name].head_changes:
-                    output.add(transaction_id, transaction.changes[name])
-            if lines is not None:
-                lines.add(transaction_id, n_changes, transaction.stats)
-            summary.add(n_changes, transaction.stats)
-            if (now := time.monotonic()) - shown > BAR_SECONDS:
-                shown = now
-                advance(sum(file.fraction for file in files) / len(files))
+                break
+            _stage(transaction, part)
+            n_changes += part.rows.num_rows
+            if part.file.path not in paths:
+                paths.append(part.file.path)
+        if interrupted():
+            transaction.roll_back()
+            return False
+        with _placed(paths, transaction_id):
+            transaction.commit()
+        for name, output in outputs:
+            if name in transaction.stats.rules and transaction.stats[name].head_changes:
+                output.add(transaction_id, transaction.changes[name])
+        if lines is not None:
+            lines.add(transaction_id, n_changes, transaction.stats)
+        summary.add(n_changes, transaction.stats)
+        if (now := time.monotonic()) - shown > BAR_SECONDS:
+            shown = now
+            advance(sum(file.fraction for file in files) / len(files))
     return True
 
 

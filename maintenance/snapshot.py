@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +74,8 @@ def version_of(state: State, name: str) -> RelationVersion:
     """A relation's or head's version in a state.  Raises UnknownRelationError."""
     version = state.versions.get(name)
     if version is None:
+        near = difflib.get_close_matches(name, state.versions, n=1)
         known = ", ".join(state.versions) or "none is loaded"
-        raise UnknownRelationError(f"unknown relation {name!r}; there are: {known}")
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}"
+        raise UnknownRelationError(f"unknown relation {name!r}; {hint}")
     return version

@@ -98,7 +98,7 @@ class Transaction:
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
-            buffer = self._buffers[relation] = WriteBuffer(len(version.schema.columns))
+            buffer = self._buffers[relation] = WriteBuffer(version.schema)
         return buffer, version.schema
 
     def __enter__(self) -> Transaction:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -76,6 +77,7 @@ class Workspace(Database):
         self._heads: dict[str, MaintainedHead] = {}
         self._programs: list[CheckedProgram] = []
         self._subscribers: dict[str, list[Subscriber]] = {}
+        self._waiting: deque[tuple[Transaction, Mapping[str, Change]]] = deque()
         self._budget = None if sensitivity_bytes is None else Budget(sensitivity_bytes)
         self._budgets: dict[str, Budget] = {}
         self._record_gap = record_gap
@@ -168,6 +170,18 @@ class Workspace(Database):
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
         return Snapshot(self.domains, self._state)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of the installed heads, each after those that its rules read."""
+        return tuple(self._heads)
+
+    def strategy_of(self, head: str) -> tuple[str, tuple[str, ...]]:
+        """How a head is kept, and why not by ``trace`` where that was asked for and can't be."""
+        maintained = self._heads.get(head)
+        if maintained is None:
+            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        return maintained.strategy, maintained.reasons
 
     def explain_maintenance(self, head: str) -> str:
         """How a head is kept: strategy and why, key order, records by participant."""
@@ -276,13 +290,26 @@ class Workspace(Database):
             if column.type.domain.name != "float":
                 continue
             came = change.columns[position][change.weights > 0] == NAN_CODE
-            if came.any() and any(name in head.reads and head.bodies for head in self._heads.values()):
+            joining = [head.name for head in self._heads.values() if head.joins_by(name, position)]
+            if came.any() and joining:
                 raise NanError(
                     f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
-                    " in a relation that a maintained rule reads"
+                    f" in a column that the rules of {joining[0]!r} join by"
                 )
 
     def _notify(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
+        """Call the subscribers; those of a commit that one of them makes wait until these are through."""
+        self._waiting.append((transaction, changes))
+        if len(self._waiting) > 1:
+            return
+        try:
+            while self._waiting:
+                self._call_subscribers(*self._waiting[0])
+                self._waiting.popleft()
+        finally:
+            self._waiting.clear()
+
+    def _call_subscribers(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
         for name, callbacks in self._subscribers.items():
             if name not in changes:
                 continue

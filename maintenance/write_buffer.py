@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from sortedcontainers import SortedDict
 
+from lftj.body import Schema
+from lftj.errors import TransactionError
 from lftj.relation_version import RelationVersion
 from lftj.zset import Weighted
 
@@ -40,9 +42,13 @@ class Change:
 
 
 class WriteBuffer:
-    """Staged changes of a relation of ``arity`` columns.
+    """Staged changes of a relation.
 
-    >>> buffer = WriteBuffer(2)
+    >>> import pyarrow as pa
+    >>> from lftj.body import Column, ColumnType
+    >>> from lftj.domains import Domains
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> buffer = WriteBuffer(Schema((Column("a", integer), Column("b", integer))))
     >>> buffer.stage([np.array([3, 1]), np.array([4, 2])], np.array([1, 1]))
     >>> buffer.stage([np.array([3]), np.array([4])], np.array([-1]))
     >>> columns, weights = buffer.zset()
@@ -50,8 +56,9 @@ class WriteBuffer:
     ([[1], [2]], [1])
     """
 
-    def __init__(self, arity: int) -> None:
-        self._arity = arity
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._arity = len(schema.columns)
         self._rows: SortedDict = SortedDict()
         self._tables: Weighted | None = None
         self.staged_rows = 0
@@ -82,7 +89,14 @@ class WriteBuffer:
         return self._tables.finish()
 
     def net(self, version: RelationVersion) -> Change:
-        """What the staged changes do to a version."""
+        """What the staged changes do to a version.
+
+        Raises TransactionError if its relation was loaded anew since they were staged.
+        """
+        if version.schema is not self.schema:
+            raise TransactionError(
+                f"{version.name!r} was loaded anew after changes to it had been staged: stage them again"
+            )
         columns, weights = self.zset()
         if not len(weights):
             return Change(columns, weights, self.staged_rows)

@@ -20,7 +20,7 @@ from lftj import shell
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 LONG = "far(a, b, c, d) <- edge(a, b), edge(b, c), edge(c, d)."
-COMMAND = [sys.executable, "-c", "from lftj.shell import main; main()"]
+COMMAND = [sys.executable, "-c", "from maintenance.shell import main; main()"]
 
 
 class Done(NamedTuple):
@@ -154,7 +154,7 @@ def test_a_cartesian_product_is_warned_of(lftj: Lftj) -> None:
     ("arguments", "part"),
     [
         ([], "Missing command"),
-        (["maintain"], "No such command 'maintain'"),
+        (["mantain"], "No such command 'mantain'"),
         (["query"], "give the rules once"),
         (["query", "tri.rules", "-e", TRI], "give the rules once"),
         (["query", "tri.rules", "--fast"], "--fast"),
