@@ -155,7 +155,7 @@ def land(plan, state, indexes, participant, key, gap):
     state[cursor + C_POSITION] = position
     state[cursor + C_SKIPPED] = position - before - 1
     if state[cursor + C_ACTIVE]:
-        return land_in_runs(plan, state, indexes, participant, key)
+        return land_in_runs(plan, state, indexes, participant, key, False)
     state[cursor + C_AT] = position
     if position == end:
         state[cursor + C_KEY] = KEY_MAX
@@ -178,8 +178,28 @@ def beyond(plan, indexes, participant, keys, position, end, key):
 
 
 @kernel(_nrt=False)
-def land_in_runs(plan, state, indexes, participant, key):
-    """:func:`land`, where runs have tuples under the prefix; the base stands at its least key >= ``key``."""
+def holds(plan, state, indexes, participant, key):
+    """Whether the key is present; if so the cursor has landed on it.  Never moves backwards."""
+    cursor = plan[participant + P_CURSOR]
+    end = state[cursor + C_END]
+    keys = view(state[cursor + C_KEYS], end)
+    position = state[cursor + C_POSITION]
+    if position < end and keys[position] < key:
+        position = beyond(plan, indexes, participant, keys, position, end, key)
+        state[cursor + C_POSITION] = position
+    if state[cursor + C_ACTIVE]:
+        return land_in_runs(plan, state, indexes, participant, key, True)
+    state[cursor + C_AT] = position
+    state[cursor + C_KEY] = key
+    return position < end and keys[position] == key
+
+
+@kernel(_nrt=False)
+def land_in_runs(plan, state, indexes, participant, key, exact):
+    """:func:`land`, where runs have tuples under the prefix; the base stands at its least key >= ``key``.
+
+    ``exact``: land on the key itself or not at all.
+    """
     cursor = plan[participant + P_CURSOR]
     index = view(indexes[plan[participant + P_INDEX]], DESCRIPTION)
     level, levels = plan[participant + P_LEVEL], index[X_LEVELS]
@@ -203,7 +223,7 @@ def land_in_runs(plan, state, indexes, participant, key):
                     held = True
             run += X_RUN_FIELDS
             slot += CURSOR_RUN_FIELDS
-        if not held:
+        if not held or (exact and least != key):
             state[cursor + C_AT] = -1
             state[cursor + C_KEY] = KEY_MAX
             return False
@@ -235,10 +255,9 @@ def land_in_runs(plan, state, indexes, participant, key):
             state[cursor + C_AT] = at
             state[cursor + C_KEY] = least
             return True
-        if least == KEY_MAX:
+        if exact or least == KEY_MAX:
             state[cursor + C_AT] = -1
             state[cursor + C_KEY] = KEY_MAX
-            state[cursor + C_POSITION] = end
             return False
         key = least + 1
         if at >= 0:

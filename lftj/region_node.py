@@ -26,7 +26,7 @@ from lftj.layout import (
     KEY_MIN,
     OP_AT_MOST,
 )
-from lftj.region_cursor import extend, flush, hide_branch, land, open_cursor
+from lftj.region_cursor import extend, flush, hide_branch, holds, land, open_cursor
 from lftj.region_layout import (
     C_KEY,
     C_PENDING,
@@ -163,10 +163,8 @@ def accept(plan, state, indexes, log, row, key):
     first = plan[row + E_NEGATION]
     for place in range(first, first + plan[row + E_NEGATIONS]):
         negation = plan[place]
-        cursor = plan[negation + P_CURSOR]
         state[Q_SEEKS] += 1
-        landed = land(plan, state, indexes, negation, key, np.int64(0))
-        held = landed and state[cursor + C_KEY] == key
+        held = holds(plan, state, indexes, negation, key)
         if plan[negation + P_LAST]:
             extend(plan, state, log, row, negation, key, key, False)
             if held:

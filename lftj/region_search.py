@@ -8,7 +8,9 @@ trace (ENGINE.md section 4), sees later runs, and starts from *regions*.
 A region is a binding of the first d variables, or of d - 1 and an interval of
 the next (the whole evaluation is the region with d = 1 and all keys).  Along
 fixed coordinates only membership is tested (ENGINE.md section 5): the first
-participant that lacks its key records that point and the region is done.
+participant that lacks its key records that point and the region is done.  Where
+none does, all record the last coordinate: an iterator may have passed over it
+before it was a match (invariant 2; ENGINE.md says nothing of this).
 Sorted regions share the path that they have in common.
 
 Invariants
@@ -37,7 +39,7 @@ from lftj.layout import (
     KEY_MIN,
 )
 from lftj.node import condition_bounds
-from lftj.region_cursor import extend, flush, land, open_cursor
+from lftj.region_cursor import extend, flush, holds, open_cursor
 from lftj.region_layout import (
     C_KEY,
     C_PENDING,
@@ -107,7 +109,7 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
         key = regions[region, 2 + depth]
         row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
         state[Q_VALID] = depth
-        if not on_path(plan, state, indexes, log, row, key):
+        if not on_path(plan, state, indexes, log, row, key, depth + 1 == fixed):
             state[Q_FAILED] = depth
             return False
         state[plan[H_KEYS] + depth] = key
@@ -117,8 +119,12 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
 
 
 @kernel(_nrt=False)
-def on_path(plan, state, indexes, log, row, key):
-    """Whether all participants of a depth hold the key and nothing refuses it; land them on it."""
+def on_path(plan, state, indexes, log, row, key, is_last):
+    """Whether all participants of a depth hold the key and nothing refuses it; land them on it.
+
+    The first participant that lacks it records that point.  If none does, the node has a new match at the
+    path's last coordinate, which all of them have to record: some may have passed over it before.
+    """
     node = plan[row + E_NODE]
     state[node + N_LOGGED] = 0
     first = plan[row + E_STREAM]
@@ -130,12 +136,13 @@ def on_path(plan, state, indexes, log, row, key):
     first = plan[row + E_FIRST]
     for place in range(first, first + plan[row + E_PARTICIPANTS]):
         participant = plan[place]
-        cursor = plan[participant + P_CURSOR]
         open_cursor(plan, state, indexes, participant)
         state[Q_OPENS] += 1
         state[Q_WORK] += 1
-        if not land(plan, state, indexes, participant, key, np.int64(0)) or state[cursor + C_KEY] != key:
+        held = holds(plan, state, indexes, participant, key)
+        if is_last or not held:
             extend(plan, state, log, row, participant, key, key, False)
+        if not held:
             flush(plan, state, log, row, participant)
             return False
     first = plan[row + E_NEGATION]

@@ -150,7 +150,7 @@ class BodyTrace:
         return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]
 
 
-REBUILD_LEAST = 1 << 20
+REBUILD_LEAST = 1 << 14
 """Operations in vain that are not worth a rebuild, however small the rule."""
 
 COMPACT_LEAST = 1 << 12

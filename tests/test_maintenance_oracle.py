@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numba
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -138,3 +140,30 @@ def test_rules_follow_with_little_memory(data: st.DataObject, budget: int) -> No
     scenario = data.draw(scenarios(3, plain=True))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
     follow(scenario, steps, gap=0, budget=budget)
+
+
+@pytest.mark.parametrize("gap", [0, 8])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_long_runs_of_single_changes(gap: int, seed: int) -> None:
+    """Edges of a dense, skewed graph come and go: an iterator passes over keys that become matches later.
+
+    A match that only a region finds has to be recorded by every participant, or its end goes unnoticed.
+    """
+    random = np.random.default_rng(seed)
+    vertices, steps = (16, 60) if numba.config.DISABLE_JIT else (40, 500)
+    skewed = (vertices * random.random((4 * vertices, 2)) ** 2).astype(int)
+    workspace = Workspace(record_gap=gap)
+    workspace.load("edge", skewed, columns=["a", "b"])
+    workspace.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+    edges = {tuple(edge) for edge in skewed.tolist()}
+    for step in range(steps):
+        edge = tuple((vertices * random.random(2) ** 2).astype(int).tolist())
+        with workspace.transaction() as transaction:
+            if edge in edges:
+                transaction.erase("edge", [edge])
+            else:
+                transaction.insert("edge", [edge])
+        edges ^= {edge}
+        if step % 20 == 19:
+            workspace.verify()
+    workspace.check_invariants()
