@@ -4,6 +4,7 @@
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all tests, doctests
 #   make lint    ruff and mypy alone
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
+#   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make docs    the documentation as a web site in site/
 #
 # The tools live in .venv.  A stamp says which group of packages is in it; the
@@ -16,7 +17,7 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench soak docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -35,6 +36,9 @@ lint: $(STAMPS)/dev
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m bench
+
+soak: $(STAMPS)/bench
+	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))
 
 docs: $(STAMPS)/docs
 	$(BIN)/mkdocs build --strict

@@ -1,6 +1,6 @@
 """``python -m bench``: measure, and write results, plots and the machine's description.
 
-    python -m bench                        everything of TARGETS.md "Joins" into bench/results/
+    python -m bench                        joins and maintenance as in TARGETS.md, into bench/results/
     python -m bench --quick                small generated workloads, some seconds
     python -m bench --only triangles       workloads whose name has this in it
     python -m bench --engines lftj,duckdb  these engines only
@@ -28,7 +28,7 @@ from bench import engine, harness, machine, plots, sweep, workloads
 from bench.markdown import number
 from bench.measurement import Measurement
 from bench.results import Results
-from bench.workload import Workload
+from bench.workload import MAINTENANCE, Workload
 
 _HOME = Path(__file__).resolve().parent / "results"
 _console = Console(stderr=True, soft_wrap=True)
@@ -87,11 +87,24 @@ def _sweeps(quick: bool) -> list[tuple[sweep.Sweep, list[tuple[int, Workload]]]]
             sweep.Sweep("sweep-adversarial", "The adversarial triangle", "edges of each relation"),
             workloads.sweep_adversarial(doublings),
         ),
+        (
+            sweep.Sweep("commit-sweep", "Commits of one edge, triangles of RMAT graphs", "edges drawn"),
+            workloads.sweep_commits(scales),
+        ),
     ]
 
 
 def _keys(workload: Workload, engines: list[str]) -> list[str]:
-    """Engines, then their variants of this workload, lftj first."""
+    """Engines, then their variants of this workload, lftj first.
+
+    Engines that have no query are there too, so that the results say so; not
+    where the one side keeps rules up to date and the other does not.
+    """
+    engines = [
+        name
+        for name in engines
+        if name in workload.queries or (workload.task not in MAINTENANCE and name not in engine.KEEPS_VIEWS)
+    ]
     variants = [key for key in workload.queries if ":" in key and key.partition(":")[0] in engines]
     keys = []
     for name in engines:
@@ -134,7 +147,7 @@ def _measure_all(
             results.write(folder)
     for found, steps in chosen.sweeps:
         results.sweeps.append(found)
-        askable = [name for name in chosen.engines if name in steps[0][1].queries]
+        askable = [key for key in _keys(steps[0][1], chosen.engines) if key in steps[0][1].queries]
         sweep.run(found, steps, askable, results.measurements, ask)
         results.write(folder)
 
@@ -146,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = _folder(chosen, options)
     results = Results(machine.describe(), options)
     results.planned = [(w.title, key) for w in chosen.workloads for key in _keys(w, chosen.engines)]
-    steps = sum(len(steps) for _, steps in chosen.sweeps) * len(chosen.engines)
+    steps = sum(len(_keys(w, chosen.engines)) for _, steps in chosen.sweeps for _, w in steps)
     status = 0
     with (
         tempfile.TemporaryDirectory(prefix="lftj-bench-") as tables,

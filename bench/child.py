@@ -7,6 +7,7 @@ writes one line of JSON per event to its standard output:
     loaded    the tables are in; seconds
     answer    the first run is over; seconds, count
     run       a timed run is over; seconds, seconds of processor time
+    figures   what else was counted; figures by name
     done      all is over; peak memory in bytes
     failed    an exception; its message.  Nothing follows
 
@@ -20,12 +21,11 @@ Invariants
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,16 +35,11 @@ import pyarrow.parquet as pq
 
 from bench.engine import Engine, engine_class
 from bench.memory import peak_bytes
-from bench.workload import Workload
+from bench.repetition import repeated
+from bench.workload import MAINTENANCE, Workload
 from bench.workloads import named
 
-LONG_RUN_SECONDS = 10.0
-"""When no run was shorter, one is enough."""
-
-
 Tables = Mapping[str, Path | pa.Table]
-Times = tuple[float, float]
-"""Seconds that passed, and seconds of processor time of all threads."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +80,29 @@ def _run_once(engine_type: type[Engine], workload: Workload, query: str) -> Call
         fresh.load(tables, workload.ends)
         return fresh.index(query)
 
-    return {"count": count, "list": rows, "tables to count": tables_to_count, "load": load}[workload.task]
+    return {
+        "count": count,
+        "list": rows,
+        "tables to count": tables_to_count,
+        "bulk load": tables_to_count,
+        "load": load,
+    }[workload.task]
 
 
 def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) -> None:
     """Measure, reporting each event as soon as it is over."""
     workload = named(assignment.workload)
-    engine_type = engine_class(assignment.engine.partition(":")[0])
+    name, _, variant = assignment.engine.partition(":")
+    if workload.task in MAINTENANCE and name == "lftj":
+        _measure_maintained(workload, variant, assignment, report)
+        return
+    engine_type = engine_class(name)
     started = time.perf_counter()
     engine = engine_type(workload.threads)
     report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
 
     tables: dict[str, Path | pa.Table] = {name: Path(file) for name, file in assignment.files.items()}
-    if workload.task == "tables to count":
+    if workload.task in ("tables to count", "bulk load"):
         tables = {name: pq.read_table(file) for name, file in tables.items()}
     if workload.task in ("count", "list"):
         started = time.perf_counter()
@@ -115,25 +120,28 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
     report({"event": "done", "bytes": peak_bytes()})
 
 
-def repeated(run: Callable[[], object], least: int, spend: float, most: int = 100) -> Iterator[Times]:
-    """Times of each run: ``least`` runs, and more of quick ones until ``spend`` seconds or ``most`` runs.
+def _measure_maintained(
+    workload: Workload, variant: str, assignment: Assignment, report: Callable[[dict[str, Any]], None]
+) -> None:
+    """The same events for a rule that lftj keeps up to date."""
+    started = time.perf_counter()
+    from bench.maintained import subject
 
-    Runs end early when none was shorter than ten seconds.
-
-    >>> len(list(repeated(lambda: None, least=5, spend=0.0)))
-    5
-    """
-    total, fastest = 0.0, math.inf
-    for number in range(most):
-        if number >= least and total >= spend:
-            return
-        started, busy = time.perf_counter(), time.process_time()
-        run()
-        seconds = time.perf_counter() - started
-        total, fastest = total + seconds, min(fastest, seconds)
-        yield seconds, time.process_time() - busy
-        if fastest >= LONG_RUN_SECONDS:
-            return
+    tables = {name: pq.read_table(file) for name, file in assignment.files.items()}
+    found = subject(workload, variant, tables)
+    report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
+    if workload.task != "bulk load":
+        started = time.perf_counter()
+        found.load()
+        report({"event": "loaded", "seconds": time.perf_counter() - started})
+    started = time.perf_counter()
+    answer = found.first()
+    report({"event": "answer", "seconds": time.perf_counter() - started, "count": answer})
+    if answer == workload.expected:
+        for seconds, processor in found.times(assignment.runs, assignment.spend):
+            report({"event": "run", "seconds": seconds, "processor": processor})
+        report({"event": "figures", "figures": found.figures()})
+    report({"event": "done", "bytes": peak_bytes()})
 
 
 def _end_with_parent() -> None:

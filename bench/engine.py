@@ -56,12 +56,31 @@ _ENGINES = {
     "duckdb": ("bench.engine_duckdb", "DuckDB"),
     "ladybug": ("bench.engine_ladybug", "Ladybug"),
     "graphblas": ("bench.engine_graphblas", "GraphBLAS"),
+    "pathway": ("bench.engine_pathway", "Pathway"),
 }
 
 NAMES = tuple(_ENGINES)
 """All engines, lftj first."""
 
-TITLES = {"lftj": "lftj", "duckdb": "DuckDB", "ladybug": "Ladybug", "graphblas": "GraphBLAS"}
+TITLES = {
+    "lftj": "lftj",
+    "duckdb": "DuckDB",
+    "ladybug": "Ladybug",
+    "graphblas": "GraphBLAS",
+    "pathway": "Pathway",
+}
+
+KEEPS_VIEWS = frozenset({"pathway"})
+"""Peers that are asked about maintained rules only."""
+
+
+def extra(name: str) -> str:
+    """What to install for an engine.
+
+    >>> extra("duckdb"), extra("pathway")
+    ('lftj[bench]', 'lftj[pathway]')
+    """
+    return "lftj[pathway]" if name == "pathway" else "lftj[bench]"
 
 
 def engine_class(name: str) -> type[Engine]:

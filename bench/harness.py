@@ -21,6 +21,7 @@ from typing import Any
 
 from bench import datasets, startup
 from bench.child import Assignment
+from bench.engine import extra as engine_extra
 from bench.engine import version
 from bench.measurement import Measurement
 from bench.memory import peak_bytes
@@ -63,7 +64,7 @@ def measure(
         result.status = "no query"
         return result
     if result.version is None:
-        result.status, result.detail = "not installed", "install lftj[bench]"
+        result.status, result.detail = "not installed", f"install {engine_extra(name)}"
         return result
     limit = workload.limit or limit
     if workload.task in ("process", "inside", "compile"):
@@ -77,7 +78,8 @@ def measure(
         result.status, result.detail = "no data", str(missing)
         return result
     assignment = Assignment(workload.name, engine, files, runs, spend)
-    _Child(assignment, workload.task in ("count", "list"), limit, progress).follow(result)
+    loads_first = workload.task in ("count", "list", "commit", "install")
+    _Child(assignment, loads_first, limit, progress).follow(result)
     return result
 
 
@@ -159,8 +161,11 @@ class _Child:
         elif kind == "run":
             result.runs.append(event["seconds"])
             result.processor_seconds.append(event["processor"])
+        elif kind == "figures":
+            result.figures = event["figures"]
         elif kind == "failed":
             result.detail = event["message"]
+            result.runs, result.processor_seconds = [], []  # times of what turned out wrong
             return False
         elif kind == "done":
             result.peak_bytes = event["bytes"]

@@ -29,6 +29,7 @@ class Measurement:
         base_bytes: Peak memory when the engine was open and nothing loaded.
         peak_bytes: Peak memory of the whole process.
         limit_seconds: The time that was not enough, where the status is "time limit".
+        figures: What else the process counted, by name with its unit.
     """
 
     workload: str
@@ -46,6 +47,7 @@ class Measurement:
     base_bytes: int | None = None
     peak_bytes: int | None = None
     limit_seconds: float | None = None
+    figures: dict[str, float] = field(default_factory=dict)
 
     @property
     def times(self) -> list[float]:
@@ -76,5 +78,22 @@ class Measurement:
         return first, third
 
     def as_json(self) -> dict[str, Any]:
-        """All attributes, the median and the quartiles."""
-        return {**asdict(self), "median": self.median, "quartiles": self.quartiles}
+        """All attributes, the median and the quartiles.
+
+        Of very many runs, such as single commits, only the percentiles 0 to 100 are kept.
+        """
+        found = {**asdict(self), "n_runs": len(self.runs), "median": self.median, "quartiles": self.quartiles}
+        if len(self.runs) > MOST_RUNS:
+            found["runs"] = _percentiles(self.runs)
+            found["processor_seconds"] = _percentiles(self.processor_seconds)
+        return found
+
+
+MOST_RUNS = 200
+"""So many runs are written one by one."""
+
+
+def _percentiles(values: list[float]) -> list[float]:
+    ordered = sorted(values)
+    between = statistics.quantiles(ordered, n=100, method="inclusive") if len(ordered) > 1 else []
+    return [*ordered[:1], *between, *ordered[-1:]]

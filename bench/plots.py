@@ -9,7 +9,13 @@ from bench.engine import title
 from bench.results import Results
 from bench.sweep import Sweep
 
-_COLOURS = {"lftj": "#1b7837", "duckdb": "#e08214", "ladybug": "#762a83", "graphblas": "#2166ac"}
+_COLOURS = {
+    "lftj": "#1b7837",
+    "duckdb": "#e08214",
+    "ladybug": "#762a83",
+    "graphblas": "#2166ac",
+    "pathway": "#b2182b",
+}
 
 
 def _colour(engine: str) -> str:
@@ -112,7 +118,8 @@ def _growth(sweep: Sweep, folder: Path) -> list[Path]:
         sizes, times = zip(*curve, strict=True)
         exponent = sweep.exponent(engine)
         label = title(engine) + (f", grows as size^{exponent:.2f}" if exponent is not None else "")
-        axes.plot(sizes, times, marker="o", color=_colour(engine), label=label)
+        style = "--" if ":" in engine else "-"
+        axes.plot(sizes, times, marker="o", linestyle=style, color=_colour(engine), label=label)
         bands = {
             point.size: point.measurement.quartiles
             for point in sweep.points

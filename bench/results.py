@@ -102,6 +102,8 @@ class Results:
             parts += ["## Targets\n", _targets(list(self.verdicts())) + "\n"]
         if self.workloads:
             parts += ["## Measurements\n", _LEGEND + "\n", self._measurements() + "\n"]
+        if any(row.figures for rows in self.measurements.values() for row in rows):
+            parts += ["## Figures\n", self._figures() + "\n"]
         notes = [f"- {workload.title}: {workload.note}" for workload in self.workloads if workload.note]
         if notes:
             parts += ["\n".join(notes) + "\n"]
@@ -149,6 +151,16 @@ class Results:
             ],
             rows,
         )
+
+    def _figures(self) -> str:
+        """What processes counted beside times, a line per figure."""
+        rows = [
+            [workload.title, title(row.engine), name, number(value)]
+            for workload in self.workloads
+            for row in self.measurements[workload.name]
+            for name, value in row.figures.items()
+        ]
+        return table(["workload", "engine", "figure", "value"], rows)
 
     def write(self, folder: Path) -> None:
         """Write results.json and results.md; each appears whole or not at all."""

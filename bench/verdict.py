@@ -29,7 +29,7 @@ class Verdict:
     def _reaches(self, bound: float | None) -> bool | None:
         if self.value is None or bound is None:
             return None
-        if self.target.measure == "seconds":
+        if self.target.measure in ("seconds", "bytes/record"):
             return self.value <= bound
         if self.value < bound and self.at_least:
             return None
@@ -58,6 +58,8 @@ class Verdict:
         """What is measured, in words."""
         if self.target.measure == "ratio":
             return f"times faster than {title(self.target.peer)}"
+        if self.target.measure == "memory ratio":
+            return f"peak memory of {title(self.target.peer)} / lftj's"
         return self.target.measure
 
 
@@ -79,6 +81,17 @@ def ratio(measurements: Iterable[Measurement], peer: str) -> tuple[float | None,
     return None, False, f"{title(peer)}: {theirs.status}"
 
 
+def memory_ratio(measurements: Iterable[Measurement], peer: str) -> tuple[float | None, str]:
+    """The peer's peak memory over lftj's; why there is none."""
+    found = {measurement.engine: measurement for measurement in measurements}
+    ours, theirs = found.get("lftj"), found.get(peer)
+    for engine, row in (("lftj", ours), (peer, theirs)):
+        if row is None or row.status != "ok" or not row.peak_bytes:
+            return None, f"{title(engine)}: {row.status if row else 'not asked'}"
+    assert ours is not None and theirs is not None and ours.peak_bytes and theirs.peak_bytes
+    return theirs.peak_bytes / ours.peak_bytes, ""
+
+
 def judge(workload: Workload, measurements: Iterable[Measurement]) -> list[Verdict]:
     """One verdict per target of the workload."""
     measurements = list(measurements)
@@ -88,11 +101,16 @@ def judge(workload: Workload, measurements: Iterable[Measurement]) -> list[Verdi
             value, at_least, reason = ratio(measurements, target.peer)
             verdicts.append(Verdict(workload.name, target, value, at_least, reason))
             continue
+        if target.measure == "memory ratio":
+            value, reason = memory_ratio(measurements, target.peer)
+            verdicts.append(Verdict(workload.name, target, value, reason=reason))
+            continue
         ours = next((found for found in measurements if found.engine == "lftj"), None)
         if ours is None or ours.status != "ok" or ours.median is None:
             reason = f"lftj: {ours.status if ours else 'not asked'}"
             verdicts.append(Verdict(workload.name, target, None, reason=reason))
         else:
-            value = ours.median if target.measure == "seconds" else workload.expected / ours.median
+            figures = {"seconds": ours.median, "rows/s": workload.expected / ours.median, **ours.figures}
+            value = figures[target.measure]
             verdicts.append(Verdict(workload.name, target, value))
     return verdicts

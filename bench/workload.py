@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Task = Literal["count", "tables to count", "list", "load", "process", "inside", "compile"]
+Task = Literal[
+    "count",
+    "tables to count",
+    "list",
+    "load",
+    "process",
+    "inside",
+    "compile",
+    "commit",
+    "install",
+    "bulk load",
+]
 """What one timed run does.
 
 ``count``: count the results; tables are loaded and, after the first run, indexed.
@@ -19,7 +30,16 @@ leaves the count in ``answer`` and may leave seconds in ``seconds``:
 
 ``process``: the whole process is timed.  ``inside``: what the code timed itself.
 ``compile``: what the code timed itself, with no compiled code kept from before; one run.
+
+The last three keep a rule's head up to date (:mod:`bench.maintained`):
+
+``commit``: one transaction that changes one tuple, from its beginning to its end.
+``install``: a rule is installed over relations that are loaded and indexed.
+``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
 """
+
+MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load"})
+"""Tasks of rules that are kept up to date."""
 
 
 BATCH_ROWS = 65_536
@@ -28,13 +48,14 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Target:
-    """A floor and a goal for lftj's median, as TARGETS.md "Joins" has them.
+    """A floor and a goal for lftj's median, as TARGETS.md has them.
 
     ``ratio``: the peer's median over lftj's, at least.  ``seconds``: at most.
-    ``rows/s``: at least.
+    ``rows/s``: at least.  ``bytes/record``: memory of a sensitivity record, at most.
+    ``memory ratio``: the peer's peak memory over lftj's, at least.
     """
 
-    measure: Literal["ratio", "seconds", "rows/s"]
+    measure: Literal["ratio", "seconds", "rows/s", "bytes/record", "memory ratio"]
     floor: float | None
     goal: float | None
     peer: str = ""

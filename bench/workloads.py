@@ -12,6 +12,7 @@ Every ``expected`` count was found by at least two engines, or is published.
 from __future__ import annotations
 
 from bench.lsqb import lsqb
+from bench.maintenance import BULK_TARGETS, bulk_loads, commits, view_building
 from bench.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
 from bench.star_joins import star_joins
 from bench.startup import starting
@@ -20,7 +21,7 @@ from bench.workload import Target, Workload
 
 
 def full() -> list[Workload]:
-    """All of TARGETS.md "Joins"."""
+    """All of TARGETS.md "Joins", and what of "Maintenance" there is."""
     return [
         triangles(
             "email-enron",
@@ -48,6 +49,9 @@ def full() -> list[Workload]:
         listing("rmat-17", RMAT_COUNTS[17], "RMAT 17/8", (Target("rows/s", 20e6, None),)),
         product(4_000),
         *starting(),
+        commits(17),
+        view_building(17),
+        bulk_loads("bulk-load-pathway", 14, BULK_TARGETS),
     ]
 
 
@@ -61,6 +65,9 @@ def quick() -> list[Workload]:
         loading(100_000, 28, 100_000),
         listing("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
         *starting()[:3],
+        commits(9),
+        view_building(9),
+        bulk_loads("bulk-load-rmat-9", 9),
     ]
 
 
@@ -77,13 +84,19 @@ def sweep_adversarial(doublings: range) -> list[tuple[int, Workload]]:
     return [(2 * spokes - 1, adversarial(spokes, "count", limit=20)) for spokes in sizes]
 
 
+def sweep_commits(scales: range) -> list[tuple[int, Workload]]:
+    """Commits of one edge over RMAT graphs of growing scale, with the number of edges drawn."""
+    return [(8 << scale, commits(scale)) for scale in scales]
+
+
 def named(name: str) -> Workload:
     """The workload called ``name``, full, quick or of a sweep.
 
     >>> named("triangles-rmat-10").expected
     24305
     """
-    sweeps = [workload for _, workload in sweep_triangles(range(8, 18)) + sweep_adversarial(range(10))]
+    steps = sweep_triangles(range(8, 18)) + sweep_adversarial(range(10)) + sweep_commits(range(8, 18))
+    sweeps = [workload for _, workload in steps]
     for workload in [*full(), *quick(), *sweeps]:
         if workload.name == name:
             return workload

@@ -1,0 +1,152 @@
+"""``python -m bench.soak``: many random changes of chained rules with negation, checked now and then.
+
+    make soak                                      100,000 changes
+    python -m bench.soak --changes 2000 --seed 7   fewer, from another seed
+
+Transactions have 1 to 200 changes: inserts and erasures, repetitions, no-ops,
+tuples that come and go in one transaction, and empty ones.  The relations are
+also kept as plain sets and compared.  Every head is verified and every
+invariant checked each CHECK_EVERY changes and at the end.  The same seed makes
+the same run.
+
+Exit status: 0; 1 when something was wrong, with the seed and the number of the
+transaction that showed it; 130 after Ctrl-C, with what was checked so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lftj.errors import VerificationError
+from maintenance import Workspace
+
+CHANGES = 100_000
+CHECK_EVERY = 2_000
+MOST_AT_ONCE = 200
+KEYS = 24
+"""Values of every column: few, so that changes meet."""
+
+TUPLES = {"edge": 230, "node": 20, "barred": 60}
+"""Sizes that the base relations move about."""
+
+PROGRAM = """
+link(a, b) <- edge(a, b), node(a), node(b).
+triangle(a, b, c) <- link(a, b), link(b, c), link(a, c).
+open(a, b, c) <- link(a, b), link(b, c), !link(a, c).
+apart(a, c) <- barred(a, c), !edge(a, c), node(a).
+kept(a, b, c) <- open(a, b, c), !barred(a, b), !apart(a, c).
+"""
+
+ARITY = {"edge": 2, "node": 1, "barred": 2}
+
+Row = tuple[int, ...]
+_console = Console(stderr=True, soft_wrap=True)
+
+
+class Soak:
+    """A workspace with the program, and its base relations as plain sets."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.relations: dict[str, set[Row]] = {name: set() for name in ARITY}
+        self.workspace = Workspace()
+        for name, arity in ARITY.items():
+            columns = [f"c{column}" for column in range(arity)]
+            rows = [self._row(name) for _ in range(TUPLES[name])]
+            self.relations[name] = set(rows)
+            self.workspace.load(name, sorted(self.relations[name]), columns=columns)
+        self.workspace.install(PROGRAM)
+        self.transactions = 0
+
+    def _row(self, relation: str) -> Row:
+        """A random row, half of the time one that is there."""
+        there = self.relations[relation]
+        if there and self.generator.random() < 0.5:
+            ordered = sorted(there)
+            return ordered[int(self.generator.integers(len(ordered)))]
+        return tuple(self.generator.integers(0, KEYS, ARITY[relation]).tolist())
+
+    def transact(self, most: int) -> int:
+        """Commit one transaction of at most so many changes; how many it staged."""
+        largest = min(most, MOST_AT_ONCE)
+        count = int(min(largest, self.generator.geometric(0.08) - 1, most))
+        if self.generator.random() < 0.05:
+            count = largest
+        staged: dict[str, dict[Row, int]] = {name: {} for name in ARITY}
+        with self.workspace.transaction() as transaction:
+            for _ in range(count):
+                name = list(ARITY)[int(self.generator.integers(len(ARITY)))]
+                wanted = 0.65 if len(self.relations[name]) < TUPLES[name] else 0.35
+                row, weight = self._row(name), 1 if self.generator.random() < wanted else -1
+                (transaction.insert if weight > 0 else transaction.erase)(name, [row])
+                staged[name][row] = staged[name].get(row, 0) + weight
+        for name, rows in staged.items():
+            self.relations[name] |= {row for row, weight in rows.items() if weight > 0}
+            self.relations[name] -= {row for row, weight in rows.items() if weight < 0}
+        self.transactions += 1
+        return count
+
+    def check(self) -> None:
+        """Raise VerificationError or AssertionError when something is wrong."""
+        self.workspace.verify()
+        self.workspace.check_invariants()
+        for name, rows in self.relations.items():
+            table = self.workspace[name].table
+            held = set(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            assert held == rows, f"{name} holds other tuples than were staged"
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description="Soak maintained rules.")
+    parser.add_argument("--changes", type=int, default=CHANGES, metavar="N", help=f"default {CHANGES:,}")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default 1")
+    parser.add_argument(
+        "--check-every", type=int, default=CHECK_EVERY, metavar="N", help=f"changes; default {CHECK_EVERY:,}"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    chosen = _arguments(arguments)
+    started = time.perf_counter()
+    soak = Soak(chosen.seed)
+    made = checked = 0
+    try:
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=_console,
+            transient=True,
+        ) as progress:
+            bar = progress.add_task("changes", total=chosen.changes)
+            while made < chosen.changes:
+                made += soak.transact(chosen.changes - made)
+                if made - checked >= chosen.check_every or made >= chosen.changes:
+                    soak.check()
+                    checked = made
+                progress.update(bar, completed=made)
+    except KeyboardInterrupt:
+        print(f"interrupted: {checked:,} changes of seed {chosen.seed} are checked")
+        return 130
+    except (VerificationError, AssertionError) as error:
+        where = f"between changes {checked:,} and {made:,}, transaction {soak.transactions:,}"
+        print(f"seed {chosen.seed}, {where}: {type(error).__name__}: {error}")
+        return 1
+    seconds = time.perf_counter() - started
+    heads = ", ".join(f"{name} {soak.workspace[name].count:,}" for name in soak.workspace._heads)
+    print(f"{made:,} changes in {soak.transactions:,} transactions, all checked, {seconds:.0f} s; {heads}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
