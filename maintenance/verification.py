@@ -16,7 +16,8 @@ from lftj.relation_version import RelationVersion
 def heads_in_order(program: CheckedProgram) -> list[str]:
     """The heads of a program, each after those that its rules read."""
     rules = [rule for stratum in program.strata for rule in stratum]
-    return list(dict.fromkeys(head.relation for rule in rules for head in rule.heads))
+    names = [head.relation for rule in rules for head in rule.heads]
+    return list(dict.fromkeys(reversed(names)))[::-1]  # by the last of a head's rules
 
 
 def verify_heads(programs: Iterable[CheckedProgram], versions: Mapping[str, RelationVersion]) -> None:
