@@ -57,7 +57,7 @@ def test_oracle_payload(rows: list[tuple[list[int], int]], key: int) -> None:
 
 
 def test_worked_example_the_stab_at_10() -> None:
-    """As in ILFTJ 3.2: among intervals sorted by their start, those from 10 on are left out by the
+    """A stab at 10, of the shape of the example in ILFTJ 3.2 with figures of our own: among intervals sorted by their start, those from 10 on are left out by the
     start, and leaves whose greatest end is less than 10 are not entered.
     """
     # Four leaves.  The ends of the first and the third stay below 10; the second has two that reach it.
