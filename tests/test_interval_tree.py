@@ -57,8 +57,10 @@ def test_oracle_payload(rows: list[tuple[list[int], int]], key: int) -> None:
 
 
 def test_worked_example_the_stab_at_10() -> None:
-    """A stab at 10, of the shape of the example in ILFTJ 3.2 with figures of our own: among intervals sorted by their start, those from 10 on are left out by the
-    start, and leaves whose greatest end is less than 10 are not entered.
+    """A stab at 10, of the shape of the example in ILFTJ 3.2, with figures of our own.
+
+    Among intervals sorted by their start, those from 10 on are left out by the start, and leaves whose
+    greatest end is less than 10 are not entered.
     """
     # Four leaves.  The ends of the first and the third stay below 10; the second has two that reach it.
     first = [[start, start + 1] for start in range(-40, -40 + FAN_OUT)]
