@@ -22,9 +22,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import engine, harness, machine, plots, sweep, workloads
+from bench.counting_bar import counting_bar
 from bench.markdown import number
 from bench.measurement import Measurement
 from bench.results import Results
@@ -163,14 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     with (
         tempfile.TemporaryDirectory(prefix="lftj-bench-") as tables,
-        Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=_console,
-            transient=True,
-        ) as progress,
+        counting_bar(_console) as progress,
     ):
         bar = progress.add_task("measuring", total=len(results.planned) + steps)
 

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.counting_bar import counting_bar
 from lftj.errors import VerificationError
 from maintenance import Workspace
 
@@ -120,14 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     soak = Soak(chosen.seed)
     made = checked = 0
     try:
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=_console,
-            transient=True,
-        ) as progress:
+        with counting_bar(_console) as progress:
             bar = progress.add_task("changes", total=chosen.changes)
             while made < chosen.changes:
                 made += soak.transact(chosen.changes - made)

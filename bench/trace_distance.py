@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import distance_plots, machine
 from bench.bound_fit import Point
+from bench.counting_bar import counting_bar
 from bench.distance_measurement import Skipped, measure
 from bench.distance_report import DistanceResults
 from bench.distance_workloads import Family, families
@@ -84,14 +84,7 @@ def _repeats(quick: bool, size: int) -> dict[int, int]:
 def _measure_all(
     results: DistanceResults, steps: list[tuple[Family, int]], chosen: argparse.Namespace, folder: Path
 ) -> None:
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=_console,
-        transient=True,
-    ) as progress:
+    with counting_bar(_console) as progress:
         bar = progress.add_task("measuring", total=len(steps))
         for family, size in steps:
             title = f"{family.name}, {size:,} tuples"

@@ -35,6 +35,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from lftj.memory import address, view
+from lftj.seek import lower_bound, upper_bound
 from lftj.sorting import sort_distinct_weighted
 from lftj.trie import Trie
 
@@ -136,6 +137,15 @@ class IndexRun:
         return IndexRun.of(list(out[:levels, :n_tuples]), out[levels, :n_tuples])
 
 
+def with_run(runs: Sequence[IndexRun], run: IndexRun, levels: int) -> tuple[IndexRun, ...]:
+    """The runs and one more, merged until each has more than twice the tuples of the next (invariant 3)."""
+    kept = [*runs, run]
+    while len(kept) > 1 and kept[-2].n_tuples <= 2 * kept[-1].n_tuples:
+        merged = kept[-2].merged(kept[-1], levels)
+        kept[-2:] = [merged] if merged.n_tuples else []
+    return tuple(kept)
+
+
 class DescribedBase:
     """The leaf offsets of a base, and the fields of ``memory`` that describe it; versions share them."""
 
@@ -192,14 +202,11 @@ class IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
-        runs = [*self.runs, IndexRun.of(columns, weights)]
-        while len(runs) > 1 and runs[-2].n_tuples <= 2 * runs[-1].n_tuples:
-            run = runs[-2].merged(runs[-1], self.levels)
-            runs[-2:] = [run] if run.n_tuples else []
+        runs = with_run(self.runs, IndexRun.of(columns, weights), self.levels)
         changed = sum(run.n_tuples for run in runs)
         if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
             return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
-        return IndexVersion(self.base, tuple(runs), self._described)
+        return IndexVersion(self.base, runs, self._described)
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
@@ -266,30 +273,6 @@ def _added(
 
 
 # -- kernels on X_* memory --------------------------------------------------------
-
-
-@kernel(_nrt=False)
-def lower_bound(keys, start, end, key):
-    """Least p in [start, end] with p == end or keys[p] >= key."""
-    while start < end:
-        middle = (start + end) >> 1
-        if keys[middle] < key:
-            start = middle + 1
-        else:
-            end = middle
-    return start
-
-
-@kernel(_nrt=False)
-def upper_bound(keys, start, end, key):
-    """Least p in [start, end] with p == end or keys[p] > key."""
-    while start < end:
-        middle = (start + end) >> 1
-        if keys[middle] <= key:
-            start = middle + 1
-        else:
-            end = middle
-    return start
 
 
 @kernel(_nrt=False)

@@ -36,8 +36,6 @@ from lftj.index_version import (
     XL_LENGTH,
     XR_LENGTH,
     XR_ROWS,
-    lower_bound,
-    upper_bound,
 )
 from lftj.layout import H_KEYS, KEY_MAX
 from lftj.memory import view, view32
@@ -73,7 +71,7 @@ from lftj.region_layout import (
     S_HI,
     S_LO,
 )
-from lftj.seek import gallop
+from lftj.seek import gallop, lower_bound, upper_bound
 
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 

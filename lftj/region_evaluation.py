@@ -154,10 +154,6 @@ class RegionSearch:
             operations,
         )
 
-    @property
-    def nbytes(self) -> int:
-        return self.state.nbytes + self.rows.nbytes + sum(b.nbytes for b in (*self.streams, *self.nodes))
-
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(self.state[R.Q_ROWS])
         capacity = self.rows.shape[1]

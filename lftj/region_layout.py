@@ -19,8 +19,7 @@ from lftj.layout import D_CONDITION, D_CONDITIONS, H_DEPTHS, H_KEYS, HEADER
 
 # -- plan: header (H_DEPTHS, H_KEYS as in layout.py) ------------------------------
 G_DEPTH_ROWS = 1  # first depth row
-G_STREAMS = 2  # number of record streams
-G_GAP = 3  # an iterator that skips at most this many keys stays one record
+G_GAP = 2  # an iterator that skips at most this many keys stays one record
 assert H_DEPTHS == 0 and H_KEYS == 10 and HEADER == 12
 
 # -- plan: depth rows ---------------------------------------------------------------

@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import kernel
-from lftj.index_version import upper_bound
 from lftj.layout import (
     H_DEPTHS,
     H_KEYS,
@@ -60,7 +59,7 @@ from lftj.region_layout import (
     STATUS_LOG_FULL,
 )
 from lftj.region_node import has_room
-from lftj.seek import gallop
+from lftj.seek import gallop, upper_bound
 
 SIX, SIXTY_THREE = np.uint64(6), np.uint64(63)
 

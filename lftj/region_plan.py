@@ -137,7 +137,6 @@ class _Compiler:
         memory = self.memory
         memory[H_DEPTHS] = len(self.order)
         memory[H_KEYS] = self.in_state(len(self.order))
-        memory[R.G_STREAMS] = len(self.streams)
         memory[R.G_GAP] = self.gap
         memory[R.G_DEPTH_ROWS] = self.row(depths)
         array = np.array(memory, dtype=np.int64)

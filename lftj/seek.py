@@ -50,6 +50,30 @@ def gallop(keys, start, end, key):
 
 
 @kernel(_nrt=False)
+def lower_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] >= key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] < key:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@kernel(_nrt=False)
+def upper_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] > key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] <= key:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@kernel(_nrt=False)
 def find(plan, iterator, keys, start, end, key):
     """Like :func:`gallop` on an iterator's keys; one look-up where its level has a rank table."""
     if plan[iterator + I_RANKS]:

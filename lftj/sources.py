@@ -165,7 +165,7 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         if isinstance(values, list | tuple) and values and all(type(value) is int for value in values):
             values = np.array(values, dtype=np.int64)
         if isinstance(values, np.ndarray):
-            return _array_of_numpy(_arrow_ready(values))
+            return array_of_numpy(_arrow_ready(values))
         if hasattr(values, "__arrow_c_stream__") and type(values).__module__.partition(".")[0] != "pandas":
             return pa.chunked_array(values)
         return pa.array(values if hasattr(values, "__len__") else list(values))
@@ -175,7 +175,7 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         raise SourceError(f"column {name!r}: {str(error).strip().partition(chr(10))[0]}") from None
 
 
-def _array_of_numpy(values: np.ndarray) -> pa.Array:
+def array_of_numpy(values: np.ndarray) -> pa.Array:
     """A numpy array's values in Arrow; numbers are shared and not copied, where they lie side by side."""
     plain = type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iuf"
     if not plain or values.dtype.itemsize > 8:

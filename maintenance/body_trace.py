@@ -66,9 +66,6 @@ class BodyTrace:
     def _no_records(self) -> list[SensitivityIndex]:
         return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
 
-    def reads(self, relation: str) -> bool:
-        return any(use.relation == relation for use in self.plan.indexes)
-
     @property
     def index_bytes(self) -> int:
         return sum(index.nbytes for index in self.sensitivity)

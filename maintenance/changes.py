@@ -11,7 +11,7 @@ import pyarrow as pa
 from lftj.body import Schema
 from lftj.domains import Domains
 from lftj.errors import ChangeError, DataError, SourceError
-from lftj.sources import read_table
+from lftj.sources import array_of_numpy, read_table
 
 WEIGHT = "weight"
 
@@ -66,9 +66,7 @@ def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndar
         column.type.domain.decode(codes, column.type.arrow)
         for column, codes in zip(schema.columns, columns, strict=True)
     ]
-    weight = pa.Array.from_buffers(
-        pa.int64(), len(weights), [None, pa.py_buffer(np.ascontiguousarray(weights, np.int64))]
-    )
+    weight = array_of_numpy(np.ascontiguousarray(weights, np.int64))
     return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), weight_label(schema)])
 
 

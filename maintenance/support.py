@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lftj.index_version import X_HEADER, X_LEVEL_FIELDS, IndexRun, present
+from lftj.index_version import X_HEADER, X_LEVEL_FIELDS, IndexRun, present, with_run
 from lftj.sorting import sort_distinct_weighted
 
 
@@ -63,11 +63,8 @@ class SupportVersion:
         after = before + weights
         assert (after >= 0).all(), "an assignment went that had not been there"
         visible = (before > 0) != (after > 0)
-        runs = [*self.runs, IndexRun.of(rows, weights)]
-        while len(runs) > 1 and runs[-2].n_tuples <= 2 * runs[-1].n_tuples:
-            run = runs[-2].merged(runs[-1], self.arity)
-            runs[-2:] = [run] if run.n_tuples else []
-        following = SupportVersion(self.arity, tuple(runs))
+        runs = with_run(self.runs, IndexRun.of(rows, weights), self.arity)
+        following = SupportVersion(self.arity, runs)
         return following, [column[visible] for column in rows], np.where(after > 0, 1, -1)[visible]
 
     def check_invariants(self) -> None:

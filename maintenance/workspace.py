@@ -176,18 +176,19 @@ class Workspace(Database):
         """Names of the installed heads, each after those that its rules read."""
         return tuple(self._heads)
 
+    def _head(self, name: str) -> MaintainedHead:
+        if name not in self._heads:
+            raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self._heads)}")
+        return self._heads[name]
+
     def strategy_of(self, head: str) -> tuple[str, tuple[str, ...]]:
         """How a head is kept, and why not by ``trace`` where that was asked for and can't be."""
-        maintained = self._heads.get(head)
-        if maintained is None:
-            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        maintained = self._head(head)
         return maintained.strategy, maintained.reasons
 
     def explain_maintenance(self, head: str) -> str:
         """How a head is kept: strategy and why, key order, records by participant."""
-        maintained = self._heads.get(head)
-        if maintained is None:
-            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        maintained = self._head(head)
         lines = [f"{head}: strategy {maintained.strategy}"]
         lines += [f"  not trace: {reason}" for reason in maintained.reasons]
         if maintained.bodies:
@@ -218,8 +219,7 @@ class Workspace(Database):
 
         Returns a function that ends the subscription.  Raises UnknownRelationError.
         """
-        if head not in self._heads:
-            raise UnknownRelationError(f"no head is called {head!r}; heads are {', '.join(self._heads)}")
+        self._head(head)
         callbacks = self._subscribers.setdefault(head, [])
         callbacks.append(callback)
         return lambda: callbacks.remove(callback) if callback in callbacks else None
