@@ -92,9 +92,9 @@ def _run_once(engine_type: type[Engine], workload: Workload, query: str) -> Call
 def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) -> None:
     """Measure, reporting each event as soon as it is over."""
     workload = named(assignment.workload)
-    name, _, variant = assignment.engine.partition(":")
-    if workload.task in MAINTENANCE and name == "lftj":
-        _measure_maintained(workload, variant, assignment, report)
+    name = assignment.engine.partition(":")[0]
+    if workload.task == "replay" or (workload.task in MAINTENANCE and name == "lftj"):
+        _measure_maintained(workload, assignment, report)
         return
     engine_type = engine_class(name)
     started = time.perf_counter()
@@ -121,14 +121,12 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
 
 
 def _measure_maintained(
-    workload: Workload, variant: str, assignment: Assignment, report: Callable[[dict[str, Any]], None]
+    workload: Workload, assignment: Assignment, report: Callable[[dict[str, Any]], None]
 ) -> None:
-    """The same events for a rule that lftj keeps up to date."""
+    """The same events for rules that are kept up to date, by lftj or by a peer."""
     started = time.perf_counter()
-    from bench.maintained import subject
-
     tables = {name: pq.read_table(file) for name, file in assignment.files.items()}
-    found = subject(workload, variant, tables)
+    found = _maintained(workload, assignment.engine, tables)
     report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
     if workload.task != "bulk load":
         started = time.perf_counter()
@@ -142,6 +140,21 @@ def _measure_maintained(
             report({"event": "run", "seconds": seconds, "processor": processor})
         report({"event": "figures", "figures": found.figures()})
     report({"event": "done", "bytes": peak_bytes()})
+
+
+def _maintained(workload: Workload, engine: str, tables: Mapping[str, pa.Table]) -> Any:
+    """What has ``load``, ``first``, ``times`` and ``figures``."""
+    if workload.task == "replay":
+        from bench.order_book_replay import replay
+
+        return replay(workload, engine, tables)
+    if workload.task == "window":
+        from bench.edge_window import Window
+
+        return Window(workload, tables)
+    from bench.maintained import subject
+
+    return subject(workload, engine.partition(":")[2], tables)
 
 
 def _end_with_parent() -> None:

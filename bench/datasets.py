@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import graphs
+from bench import graphs, order_book
 
 
 class DataMissing(Exception):
@@ -80,6 +80,10 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"pairs-(\d+)-(\d+)bit": lambda rows, bits: _edges(graphs.pairs(int(rows), bits=int(bits))),
     r"orders-(\d+)/(\w+)": lambda orders, table: _orders_at_scale(int(orders))[table],
     r"(email-enron)": _undirected,
+    r"order-book": lambda: _read("dbtoaster-finance/orderbook-changes"),
+    r"order-book-(\d+)": lambda changes: order_book.random_changes(int(changes)),
+    r"stream-mathoverflow": lambda: _read("temporal/sx-mathoverflow-all", ["src", "dst"]),
+    r"stream-random-(\d+)": lambda scale: _edges(graphs.arrivals(int(scale))),
     r"lsqb/(\w+)": lambda name: _read(f"lsqb-sf0.1/{name}"),
     r"tpch/(\w+)": lambda name: _read(f"tpch-sf0.01/{name}", _TPCH_COLUMNS[name]),
 }

@@ -44,14 +44,12 @@ class _Kept:
 
     @property
     def order(self) -> list[str]:
-        (body,) = self.workspace._heads[_HEAD].bodies
-        return list(body.trace.plan.order)
+        (trace,) = self.workspace._heads[_HEAD].traces
+        return list(trace.plan.order)
 
     @property
     def touched(self) -> int:
-        return sum(
-            index.touched for body in self.workspace._heads[_HEAD].bodies for index in body.trace.sensitivity
-        )
+        return sum(i.touched for trace in self.workspace._heads[_HEAD].traces for i in trace.sensitivity)
 
     def commit(self, changes: Changes) -> tuple[Transaction, float]:
         """Commit a change; the transaction, and seconds from its beginning to its end."""

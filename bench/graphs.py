@@ -2,8 +2,8 @@
 
 Invariants
 
-1. Every function returns the columns of a *set* of edges: rows distinct and in
-   lexicographic order, both columns int64.
+1. Every function but ``arrivals`` and ``pairs`` returns the columns of a *set* of
+   edges: rows distinct and in lexicographic order.  All columns are int64.
 2. ``rmat(17)`` has 971,356 edges and 8,797,688 triangles.
 
 Source of RMAT: Chakrabarti, Zhan, Faloutsos, *R-MAT: A Recursive Model for
@@ -59,6 +59,19 @@ def rmat(scale: int, edge_factor: int = 8, seed: int = 1) -> Edges:
         source = (source << 1) | (quadrant >= 0.76)
         destination = (destination << 1) | (((quadrant >= 0.57) & (quadrant < 0.76)) | (quadrant >= 0.95))
     return oriented(source, destination)
+
+
+def arrivals(scale: int, seed: int = 1) -> Edges:
+    """A stream of edges among ``2**scale`` vertices, 16 to a vertex: some come again, some are loops.
+
+    >>> source, destination = arrivals(5)
+    >>> len(source), len(distinct(source, destination)[0]) < len(source)
+    (512, True)
+    """
+    generator = np.random.default_rng(seed)
+    ends = generator.random((2, 16 << scale)) ** 2 * (1 << scale)
+    source, destination = ends.astype(np.int64)
+    return source, destination
 
 
 def star(spokes: int) -> Edges:

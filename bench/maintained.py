@@ -110,9 +110,7 @@ class Installing(Subject):
         return self.workspace[self.head].count
 
     def times(self, least: int, spend: float) -> Iterator[Times]:
-        bodies = self.workspace._heads[self.head].bodies
-        uses = {use for body in bodies for use in body.trace.plan.indexes}
-        del bodies
+        uses = {use for trace in self.workspace._heads[self.head].traces for use in trace.plan.indexes}
 
         def prepare() -> None:
             self.workspace = self.fresh()

@@ -60,6 +60,8 @@ class Verdict:
             return f"times faster than {title(self.target.peer)}"
         if self.target.measure == "memory ratio":
             return f"peak memory of {title(self.target.peer)} / lftj's"
+        if self.target.measure == "operations ratio":
+            return "operations of delta rules / lftj's"
         return self.target.measure
 
 

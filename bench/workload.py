@@ -17,6 +17,8 @@ Task = Literal[
     "commit",
     "install",
     "bulk load",
+    "replay",
+    "window",
 ]
 """What one timed run does.
 
@@ -31,14 +33,16 @@ leaves the count in ``answer`` and may leave seconds in ``seconds``:
 ``process``: the whole process is timed.  ``inside``: what the code timed itself.
 ``compile``: what the code timed itself, with no compiled code kept from before; one run.
 
-The last three keep a rule's head up to date (:mod:`bench.maintained`):
+The others keep rules' heads up to date (:mod:`bench.maintained`):
 
 ``commit``: one transaction that changes one tuple, from its beginning to its end.
 ``install``: a rule is installed over relations that are loaded and indexed.
 ``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
+``replay``: one batch of published changes (:mod:`bench.order_book_replay`).
+``window``: one change of a window that slides over a stream of edges (:mod:`bench.edge_window`).
 """
 
-MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load"})
+MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "replay", "window"})
 """Tasks of rules that are kept up to date."""
 
 
@@ -53,9 +57,10 @@ class Target:
     ``ratio``: the peer's median over lftj's, at least.  ``seconds``: at most.
     ``rows/s``: at least.  ``bytes/record``: memory of a sensitivity record, at most.
     ``memory ratio``: the peer's peak memory over lftj's, at least.
+    ``operations ratio``: counted operations of maintenance by delta rules over lftj's, at least.
     """
 
-    measure: Literal["ratio", "seconds", "rows/s", "bytes/record", "memory ratio"]
+    measure: Literal["ratio", "seconds", "rows/s", "bytes/record", "memory ratio", "operations ratio"]
     floor: float | None
     goal: float | None
     peer: str = ""
@@ -70,9 +75,11 @@ class Workload:
         title: How the results call it.
         tables: Relation name to the name of a table in :mod:`bench.datasets`.
         queries: Engine, or engine:variant, to the question in its words.
-        expected: The count that every engine must find before it is timed.
+        expected: The count that every engine must find before it is timed; of a replay, the checksum.
         ends: For graph databases: kinds of node at both ends of each table's rows.
         threads: The number of threads of every engine.
+        batch: Changes of one run, where changes are replayed.
+        window: Arrivals in the window, where it slides.
         limit: Seconds that one run of a peer may take; None is the harness's default.
         note: What a reader of the results has to know.
     """
@@ -86,5 +93,7 @@ class Workload:
     targets: tuple[Target, ...] = ()
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     threads: int = 1
+    batch: int = 1
+    window: int = 0
     limit: float | None = None
     note: str = ""

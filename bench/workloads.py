@@ -11,8 +11,10 @@ Every ``expected`` count was found by at least two engines, or is published.
 
 from __future__ import annotations
 
+from bench.existence import existence
 from bench.lsqb import lsqb
 from bench.maintenance import BULK_TARGETS, bulk_loads, commits, view_building
+from bench.order_book import order_book
 from bench.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
 from bench.star_joins import star_joins
 from bench.startup import starting
@@ -52,6 +54,9 @@ def full() -> list[Workload]:
         commits(17),
         view_building(17),
         bulk_loads("bulk-load-pathway", 14, BULK_TARGETS),
+        order_book(1),
+        order_book(100),
+        existence("mathoverflow"),
     ]
 
 
@@ -68,6 +73,9 @@ def quick() -> list[Workload]:
         commits(9),
         view_building(9),
         bulk_loads("bulk-load-rmat-9", 9),
+        order_book(1, "order-book-500"),
+        order_book(100, "order-book-500"),
+        existence("random-8"),
     ]
 
 

@@ -70,8 +70,10 @@ class Monoid:
     """An associative operation with its identity.
 
     ``combine`` is compiled (``numba.njit``) and takes two numbers of one type.  ``identity`` may be
-    infinite: over int64 that stands for the end of the range.  ``counts`` says that every record's
-    value is 1, whatever value it is given.
+    infinite: over int64 that stands for the end of the range.  None stands for a semigroup, which has
+    no identity: then 0 stands for no records at all (a scan tree combines nothing with its identity),
+    and whoever made ``combine`` has seen to the types.  ``counts`` says that every record's value is 1,
+    whatever value it is given.
 
     >>> SUM.combine(2, 3), SUM.identity_of(np.int64)
     (5, np.int64(0))
@@ -81,7 +83,7 @@ class Monoid:
 
     name: str
     combine: Callable[..., Any]
-    identity: float
+    identity: float | None
     counts: bool = False
 
     def identity_of(self, dtype: Any) -> Any:
@@ -91,6 +93,8 @@ class Monoid:
         can't hold the identity.
         """
         dtype = _checked_dtype(dtype)
+        if self.identity is None:
+            return dtype.type(0)
         if dtype == np.float64:
             return np.float64(self.identity)
         limits = np.iinfo(np.int64)
@@ -112,7 +116,8 @@ class Monoid:
         """
         dtype = _checked_dtype(dtype)
         identity = self.identity_of(dtype)
-        _check_operation(self, dtype, identity)
+        if self.identity is not None:
+            _check_operation(self, dtype, identity)
         return _operation(self.combine, dtype)
 
 

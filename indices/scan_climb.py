@@ -8,11 +8,12 @@ little, and then copy key and aggregate of the node into its parent's slot.
 What the kernels take, and who may write it
 
 - ``leaves``, ``inners``: the two pools; written by insert, update, erase and build.
-- ``state``: (4,) int64, ROOT, HEIGHT (0: the root is a leaf), SIZE, TOUCHED
-  (nodes visited so far); written by all.
+- ``state``: (5,) int64, ROOT, HEIGHT (0: the root is a leaf), SIZE, TOUCHED
+  (nodes visited so far), GROUPED (the tree's ``grouped``); written by all but GROUPED.
 - ``path``: (LEVELS, 2) int64, scratch: on the way to a leaf, the inner node and
   the slot at each level; row 0 is unused.
-- ``combine``, ``identity``: the monoid's operation and identity over the values' type.
+- ``combine``, ``identity``: the monoid's operation and identity over the values' type.  The
+  identity stands for no records; nothing is ever combined with it, so a semigroup will do.
 - ``keys``: (rows, columns) int64, ``values``: (rows,), never written.
 """
 
@@ -37,7 +38,7 @@ from indices.node_pool import (
     take_node,
 )
 
-ROOT, HEIGHT, SIZE, TOUCHED = range(4)
+ROOT, HEIGHT, SIZE, TOUCHED, GROUPED = range(5)
 LEVELS = 32
 """More levels than 64-bit row numbers allow, at MINIMUM slots a node."""
 
@@ -62,11 +63,27 @@ def _descend(leaves, inners, state, path, key):
 
 
 @kernel
-def _refresh(below, child, inners, node, slot, combine, identity):
-    """Copy key and aggregate of ``child``, a node of the pool ``below``, into its parent's slot."""
+def _total(leaves, inners, state, node, level, combine, identity):
+    """The combination of a node, all of whose keys agree in the first GROUPED columns; else the identity."""
+    pool = inners if level > 0 else leaves
+    if state[GROUPED] > 0:
+        last = node
+        for _ in range(level):
+            last = inners.children[last, inners.lengths[last] - 1]
+        end = leaves.lengths[last] - 1
+        for column in range(state[GROUPED]):
+            if pool.keys[node, 0, column] != leaves.keys[last, end, column]:
+                return identity
+    return fold(pool, node, 0, pool.lengths[node], combine, identity)
+
+
+@kernel
+def _refresh(leaves, inners, state, child, level, node, slot, combine, identity):
+    """Copy key and aggregate of ``child``, a node of the level, into its slot in its parent ``node``."""
+    below = inners if level > 0 else leaves
     for column in range(below.keys.shape[2]):
         inners.keys[node, slot, column] = below.keys[child, 0, column]
-    inners.values[node, slot] = fold(below, child, 0, below.lengths[child], combine, identity)
+    inners.values[node, slot] = _total(leaves, inners, state, child, level, combine, identity)
 
 
 @kernel
@@ -97,19 +114,19 @@ def _insert(leaves, inners, state, path, key, value, combine, identity):
     for level in range(1, state[HEIGHT] + 1):
         parent = path[level, 0]
         at = path[level, 1]
-        _refresh(below, node, inners, parent, at, combine, identity)
+        _refresh(leaves, inners, state, node, level - 1, parent, at, combine, identity)
         if right >= 0:
             state[TOUCHED] += 1
-            total = fold(below, right, 0, below.lengths[right], combine, identity)
+            total = _total(leaves, inners, state, right, level - 1, combine, identity)
             right = _enter(inners, parent, at + 1, below.keys[right, 0], total, right)
         node = parent
         below = inners
     if right >= 0:
         state[TOUCHED] += 2
         root = take_node(inners)
-        total = fold(below, node, 0, below.lengths[node], combine, identity)
+        total = _total(leaves, inners, state, node, state[HEIGHT], combine, identity)
         put_slot(inners, root, 0, below.keys[node, 0], total, node)
-        total = fold(below, right, 0, below.lengths[right], combine, identity)
+        total = _total(leaves, inners, state, right, state[HEIGHT], combine, identity)
         put_slot(inners, root, 1, below.keys[right, 0], total, right)
         state[ROOT] = root
         state[HEIGHT] += 1
@@ -140,16 +157,19 @@ def update_records(leaves, inners, state, path, keys, values, combine, identity,
         if not done[row]:
             continue
         leaves.values[node, slot] = values[row]
-        below = leaves
         for level in range(1, state[HEIGHT] + 1):
-            _refresh(below, node, inners, path[level, 0], path[level, 1], combine, identity)
-            node = path[level, 0]
-            below = inners
+            parent = path[level, 0]
+            _refresh(leaves, inners, state, node, level - 1, parent, path[level, 1], combine, identity)
+            node = parent
 
 
 @kernel
-def _mend(pool, inners, parent, at, combine, identity):
-    """Give the too short child at slot ``at`` of ``parent`` slots of a sibling, or make one of the two."""
+def _mend(leaves, inners, state, level, parent, at, combine, identity):
+    """Give the too short child at slot ``at`` of ``parent`` slots of a sibling, or make one of the two.
+
+    ``level``: of the child.
+    """
+    pool = inners if level > 0 else leaves
     left_slot = max(at - 1, 0)
     left = inners.children[parent, left_slot]
     right = inners.children[parent, left_slot + 1]
@@ -164,8 +184,8 @@ def _mend(pool, inners, parent, at, combine, identity):
             pour_right(pool, left, right, move)
         else:
             pour_left(pool, left, right, -move)
-        _refresh(pool, right, inners, parent, left_slot + 1, combine, identity)
-    _refresh(pool, left, inners, parent, left_slot, combine, identity)
+        _refresh(leaves, inners, state, right, level, parent, left_slot + 1, combine, identity)
+    _refresh(leaves, inners, state, left, level, parent, left_slot, combine, identity)
 
 
 @kernel
@@ -182,9 +202,9 @@ def _erase(leaves, inners, state, path, key, combine, identity):
         parent = path[level, 0]
         if below.lengths[node] < MINIMUM:
             state[TOUCHED] += 1
-            _mend(below, inners, parent, path[level, 1], combine, identity)
+            _mend(leaves, inners, state, level - 1, parent, path[level, 1], combine, identity)
         else:
-            _refresh(below, node, inners, parent, path[level, 1], combine, identity)
+            _refresh(leaves, inners, state, node, level - 1, parent, path[level, 1], combine, identity)
         node = parent
         below = inners
     if state[HEIGHT] > 0 and inners.lengths[state[ROOT]] == 1:
@@ -200,6 +220,14 @@ def erase_records(leaves, inners, state, path, keys, combine, identity, done):
     """Erase records; ``done``: (rows,) bool, written: whether the key was there."""
     for row in range(len(keys)):
         done[row] = _erase(leaves, inners, state, path, keys[row], combine, identity)
+
+
+@kernel
+def _pair(left, n_left, right, n_right, combine):
+    """Two values combined, or the one of them that is of any slots at all."""
+    if n_left == 0:
+        return right
+    return left if n_right == 0 else combine(left, right)
 
 
 @kernel
@@ -226,23 +254,33 @@ def _query(leaves, inners, state, low, high, combine, identity):
     # Then two.  ``left`` is what lies right of the way to ``low`` so far, ``right`` what lies left of
     # the way to ``high``; what is found further down comes before ``left`` and after ``right``.
     left = fold(inners, node, start + 1, stop, combine, identity)
+    n_left = stop - start - 1
     right = identity
+    n_right = 0
     left_node = inners.children[node, start]
     right_node = inners.children[node, stop]
     for _ in range(level - 1):
         start = max(slots_below(inners, left_node, low, 1) - 1, 0)
         total = fold(inners, left_node, start + 1, inners.lengths[left_node], combine, identity)
-        left = combine(total, left)
+        n_total = inners.lengths[left_node] - start - 1
+        left = _pair(total, n_total, left, n_left, combine)
+        n_left += n_total
         stop = max(slots_below(inners, right_node, high, 1) - 1, 0)
-        right = combine(right, fold(inners, right_node, 0, stop, combine, identity))
+        total = fold(inners, right_node, 0, stop, combine, identity)
+        right = _pair(right, n_right, total, stop, combine)
+        n_right += stop
         left_node = inners.children[left_node, start]
         right_node = inners.children[right_node, stop]
     state[TOUCHED] += 2 * level
     start = slots_below(leaves, left_node, low, 0)
-    left = combine(fold(leaves, left_node, start, leaves.lengths[left_node], combine, identity), left)
+    total = fold(leaves, left_node, start, leaves.lengths[left_node], combine, identity)
+    n_total = leaves.lengths[left_node] - start
+    left = _pair(total, n_total, left, n_left, combine)
+    n_left += n_total
     stop = slots_below(leaves, right_node, high, 1)
-    right = combine(right, fold(leaves, right_node, 0, stop, combine, identity))
-    return combine(left, right)
+    total = fold(leaves, right_node, 0, stop, combine, identity)
+    right = _pair(right, n_right, total, stop, combine)
+    return _pair(left, n_left, right, n_right + stop, combine)
 
 
 @kernel
@@ -273,7 +311,7 @@ def build(leaves, inners, state, keys, values, combine, identity):
             node = take_node(inners)
             for row in range(number * count // nodes, (number + 1) * count // nodes):
                 child = first + row
-                total = fold(below, child, 0, below.lengths[child], combine, identity)
+                total = _total(leaves, inners, state, child, state[HEIGHT], combine, identity)
                 put_slot(inners, node, inners.lengths[node], below.keys[child, 0], total, child)
         first = first_parent
         below = inners

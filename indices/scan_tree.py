@@ -11,7 +11,9 @@ Invariants (:meth:`ScanTree.check_invariants` asserts them)
 2. All leaves are at one depth.  Every node but the root has MINIMUM to CAPACITY
    slots; an inner root has at least two; a tree that is a single leaf may be empty.
 3. An inner slot holds the least key below its child, and the combination, from
-   left to right, of the child's values.  Both exactly, not bounds.
+   left to right, of the child's values.  Both exactly, not bounds.  In a tree with
+   ``grouped`` columns that holds for a child whose keys agree in them; the combination
+   of others is never made: the operation takes two values of one group, or it is not called.
 4. Every row of the pools that was ever taken is in the tree once or on the free list once.
 5. ``len`` is the number of records in the leaves.
 
@@ -84,10 +86,14 @@ class ScanTree:
     _inners: Pool
     _state: np.ndarray
 
-    def __init__(self, monoid: Monoid, columns: int = 1, dtype: Any = np.int64) -> None:
-        """An empty tree.  ``columns``: how many a key has; ``dtype``: of the values, int64 or float64."""
+    def __init__(self, monoid: Monoid, columns: int = 1, dtype: Any = np.int64, *, grouped: int = 0) -> None:
+        """An empty tree.  ``columns``: how many a key has; ``dtype``: of the values, int64 or float64.
+
+        ``grouped``: every range asked for has keys that agree in so many first columns.
+        """
         if columns < 1:
             raise KeyOrderError(f"a key has at least one column, not {columns}")
+        self.grouped = grouped
         self.monoid = monoid
         self.columns = columns
         self._identity = monoid.identity_of(np.int64 if monoid.counts else dtype)
@@ -97,7 +103,7 @@ class ScanTree:
         self._build(np.zeros((0, columns), np.int64), np.zeros(0, self.dtype))
 
     @classmethod
-    def from_sorted(cls, keys: Any, values: Any, monoid: Monoid) -> Self:
+    def from_sorted(cls, keys: Any, values: Any, monoid: Monoid, *, grouped: int = 0) -> Self:
         """A tree of records whose keys are strictly increasing, in O(n).
 
         ``keys``: (n,) or (n, columns), integers.  ``values``: (n,), integers or floats, which makes the
@@ -110,7 +116,7 @@ class ScanTree:
         """
         table = _key_table(keys, None)
         floats = values is not None and np.asarray(values).dtype.kind == "f"
-        tree = cls(monoid, table.shape[1], np.float64 if floats else np.int64)
+        tree = cls(monoid, table.shape[1], np.float64 if floats else np.int64, grouped=grouped)
         column = tree._value_column(values, len(table))
         equal = np.ones(max(len(table) - 1, 0), bool)
         below = np.zeros_like(equal)
@@ -163,21 +169,7 @@ class ScanTree:
         >>> tree.update(2, 5), tree.update(3, 5), tree.prefix(9)
         (True, False, 15)
         """
-        keys = _key_table([key], self.columns)
-        done = np.zeros(1, bool)
-        values = self._value_column([value], 1)
-        update_records(
-            self._leaves,
-            self._inners,
-            self._state,
-            self._path,
-            keys,
-            values,
-            self._combine,
-            self._identity,
-            done,
-        )
-        return bool(done[0])
+        return bool(self.update_many([key], [value])[0])
 
     def erase(self, key: Key) -> bool:
         """Erase a record; False, and no change, if its key is not there.
@@ -249,6 +241,20 @@ class ScanTree:
         )
         return done
 
+    def update_many(self, keys: Any, values: Any) -> np.ndarray:
+        """Replace values in one kernel call; says of each key whether it was there.
+
+        ``keys``, ``values``: as for :meth:`insert_many`.
+        """
+        table = _key_table(keys, self.columns)
+        column = self._value_column(values, len(table))
+        done = np.zeros(len(table), bool)
+        update_records(
+            self._leaves, self._inners, self._state, self._path,
+            table, column, self._combine, self._identity, done,
+        )  # fmt: skip
+        return done
+
     def query_many(self, lows: Any, highs: Any) -> np.ndarray:
         """The aggregates of the closed ranges ``[lows[i], highs[i]]``, in one kernel call.
 
@@ -299,6 +305,12 @@ class ScanTree:
                     child = int(pool.children[node, slot])
                     below = self._inners if level > 1 else self._leaves
                     assert (pool.keys[node, slot] == below.keys[child, 0]).all()
+                    last = child
+                    for _ in range(level - 1):
+                        last = int(self._inners.children[last, self._inners.lengths[last] - 1])
+                    end = self._leaves.keys[last, self._leaves.lengths[last] - 1]
+                    if (below.keys[child, 0] != end)[: self.grouped].any():
+                        continue
                     total = below.values[child, 0]
                     for value in below.values[child, 1 : below.lengths[child]]:
                         total = self.monoid.combine(total, value)
@@ -324,7 +336,7 @@ class ScanTree:
         leaves = len(keys) // FULL_ENOUGH + 2
         self._leaves = new_pool(leaves, self.columns, self.dtype, leaves=True)
         self._inners = new_pool(leaves // 8 + 8, self.columns, self.dtype, leaves=False)
-        self._state = np.zeros(4, np.int64)
+        self._state = np.array([0, 0, 0, 0, self.grouped], np.int64)
         build(self._leaves, self._inners, self._state, keys, values, self._combine, self._identity)
 
     def _value_column(self, values: Any, rows: int) -> np.ndarray:

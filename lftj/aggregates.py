@@ -1,4 +1,4 @@
-"""Aggregates over a rule's assignments: count, sum, avg, min, max, concat.
+"""Aggregates over a rule's assignments: count, sum, avg, min, max, concat, and the user's own.
 
 The input is a Z-set: each row is an assignment of the group's key variables and
 of the aggregate's arguments, its weight the number of assignments of *all* body
@@ -18,19 +18,18 @@ What comes out
 4. ``min`` and ``max`` are in the order of values.  NaN is the largest float, as
    in DuckDB: ``max`` is NaN when one is there, ``min`` only when nothing else is.
 5. ``concat`` joins one string per assignment, ordered by the order variables and
-   then by the string itself.
+   then by the string itself; a user's aggregate (:mod:`lftj.semigroup`) folds its
+   values in that order.
 
 Cost: one sort of the rows, O(n log n), then O(n) in whole-array operations and
-the kernels of :mod:`lftj.superaccumulator`.  Averages of decimals beyond 53
-bits take one Python division per group.
+the kernels of :mod:`lftj.superaccumulator`; what sums become is in
+:mod:`lftj.sum_values`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,12 +37,12 @@ import pyarrow.compute as pc
 
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
-from lftj.kinds import plain_type
+from lftj.group_names import GroupNames, spelled_call
+from lftj.sum_values import decimal_scale, doubles, quotients, values_of_floats, values_of_sums, words
 from lftj.syntax import Aggregate, Constant, Variable
 from lftj.zset import Weighted
 
 _STRING_BYTES = 2**31 - 1  # what the offsets of an Arrow string array can count
-_EXACT_INTEGER = 2**53  # whole numbers up to here are doubles
 
 
 class Aggregation:
@@ -71,7 +70,7 @@ class Aggregation:
         self._head = head
         self._call = head.value
         self._types = types
-        self._arguments = _arguments(head.value)
+        self._arguments = argument_names(head.value)
         self._rows = Weighted(len(head.variables) + len(self._arguments))
 
     def add(self, columns: Mapping[str, np.ndarray], weights: np.ndarray) -> None:
@@ -85,7 +84,7 @@ class Aggregation:
         try:
             self._rows.add([columns[name] for name in names], weights)
         except RangeError as error:
-            raise RangeError(f"{self._head.relation} = {_spelled_call(self._call)}: {error}") from None
+            raise RangeError(f"{self._head.relation} = {spelled_call(self._call)}: {error}") from None
 
     def finish(self) -> tuple[list[np.ndarray], pa.Array]:
         """Code columns of the head's key variables, in the order of writing, and the values.
@@ -108,21 +107,25 @@ class Aggregation:
             values = _average(groups, type_)
         elif function == "concat":
             values = _concat(groups, _separator(self._call), type_)
-        else:
+        elif function in ("min", "max"):
             values = _extreme(groups, function, type_)
+        else:
+            values = _folded(groups, function, type_)
         return groups.keys, values
 
     def _groups(self) -> _Groups:
         columns, weights = self._rows.finish()
         n_keys = len(self._head.variables)
-        if self._call.function in ("min", "max", "concat"):
+        if self._call.function not in ("count", "sum", "avg"):
             types = [self._types[name] for name in self._arguments]
             if not all(type_.domain.ordered for type_ in types):
                 # Only now: a dictionary that grows between batches changes the places of its values.
-                places = map(_places, columns[n_keys:], types)
+                places = [_places(codes, type_) for codes, type_ in zip(columns[n_keys:], types, strict=True)]
                 by_value = Weighted(len(columns))
-                by_value.add([*columns[:n_keys], *places], weights)
+                by_value.add([*columns[:n_keys], *(column for column, _ in places)], weights)
                 columns, weights = by_value.finish()
+                for place, (_, codes) in enumerate(places, n_keys):
+                    columns[place] = columns[place] if codes is None else codes[columns[place]]
         if len(weights) and int(weights.min()) < 0:
             raise ValueError(f"{self._head.relation}: rows of negative weight can't be aggregated")
         starts = np.zeros(len(weights), dtype=bool)
@@ -147,7 +150,7 @@ def aggregate(
     return aggregation.finish()
 
 
-def _arguments(call: Aggregate) -> list[str]:
+def argument_names(call: Aggregate) -> list[str]:
     """The variables whose values matter, in the order to sort by: the last is the one aggregated."""
     if call.function == "count":
         return []
@@ -161,18 +164,10 @@ def _separator(call: Aggregate) -> str:
     return constants[0] if constants else ","
 
 
-def _spelled_call(call: Aggregate) -> str:
-    """The aggregate as it was written, without separator: ``sum(c)``."""
-    return f"{call.function}({', '.join(term.name for term in call.arguments if isinstance(term, Variable))})"
+@dataclass(frozen=True)
+class _Groups(GroupNames):
+    """Net rows sorted by key, then by the arguments' values; group g is ``[offsets[g], offsets[g + 1])``."""
 
-
-@dataclass
-class _Groups:
-    """Net rows sorted by key and then by argument; group g is the rows ``[offsets[g], offsets[g + 1])``."""
-
-    head: CheckedHead
-    types: Mapping[str, ColumnType]
-    keys: list[np.ndarray]  # one entry per group
     offsets: np.ndarray
     arguments: list[np.ndarray]  # one entry per row
     weights: np.ndarray  # per row, all > 0
@@ -181,23 +176,6 @@ class _Groups:
         """Assignments per group."""
         return np.add.reduceat(self.weights, self.offsets[:-1])
 
-    @property
-    def declared(self) -> ColumnType:
-        """The type that the values come out as."""
-        return self.head.schema.columns[-1].type
-
-    def name(self, group: int) -> str:
-        """The group as a rule would write it: ``total["ann", 2026-01-31]``."""
-        values = [
-            self.types[name].spelled(codes[group])
-            for name, codes in zip(self.head.variables, self.keys, strict=True)
-        ]
-        return f"{self.head.relation}[{', '.join(values)}]"
-
-    def call(self) -> str:
-        assert isinstance(self.head.value, Aggregate)
-        return _spelled_call(self.head.value)
-
 
 # -- sum and avg ------------------------------------------------------------
 
@@ -205,19 +183,11 @@ class _Groups:
 def _sum(groups: _Groups, type_: ColumnType) -> pa.Array:
     from lftj.superaccumulator import sum_floats, sum_integers
 
-    declared = groups.declared
     (codes,) = groups.arguments
     if type_.domain.name == "float":
-        return pa.array(sum_floats(_floats(codes, type_), groups.weights, groups.offsets), declared.arrow)
-    if type_.domain.name == "decimal":
-        words, scale = _decimal_words(codes, type_)
-        if scale != declared.arrow.scale:
-            raise ValueError(f"a sum of decimals of scale {scale} was declared as {declared.arrow}")
-        sums = sum_integers(words, groups.weights, groups.offsets)
-        return _decimals_of_words(groups, sums, declared.arrow)
-    sums = sum_integers(_words(codes), groups.weights, groups.offsets)
-    _refuse_wide(groups, sums, 2, declared.arrow)
-    return declared.domain.decode(_low_int64(sums), declared.arrow)
+        return values_of_floats(groups, sum_floats(doubles(codes, type_), groups.weights, groups.offsets))
+    sums = sum_integers(words(codes, type_), groups.weights, groups.offsets)
+    return values_of_sums(groups, sums, type_)
 
 
 def _average(groups: _Groups, type_: ColumnType) -> pa.Array:
@@ -225,102 +195,13 @@ def _average(groups: _Groups, type_: ColumnType) -> pa.Array:
 
     (codes,) = groups.arguments
     if type_.domain.name == "float":
-        averages = average_floats(_floats(codes, type_), groups.weights, groups.offsets)
+        averages = average_floats(doubles(codes, type_), groups.weights, groups.offsets)
     elif type_.domain.name == "decimal":
-        words, scale = _decimal_words(codes, type_)
-        averages = _quotients(sum_integers(words, groups.weights, groups.offsets), groups.counts(), scale)
+        sums = sum_integers(words(codes, type_), groups.weights, groups.offsets)
+        averages = quotients(sums, groups.counts(), decimal_scale(type_))
     else:
-        averages = average_integers(_words(codes), groups.weights, groups.offsets)
-    return pa.array(averages, pa.float64())
-
-
-def _quotients(sums: np.ndarray, counts: np.ndarray, scale: int) -> np.ndarray:
-    """Correctly rounded ``sum / (count * 10**scale)``.
-
-    A division of two doubles is correctly rounded when both operands are exact; Python's division of
-    integers always is.
-    """
-    numerator, denominator = 10 ** max(-scale, 0), 10 ** max(scale, 0)
-    quotients = np.empty(len(sums))
-    exact = np.zeros(len(sums), dtype=bool)
-    if max(numerator, denominator) <= _EXACT_INTEGER:
-        low = _low_int64(sums)
-        limit = _EXACT_INTEGER // numerator
-        exact = _fits(sums, 2) & (-limit <= low) & (low <= limit) & (counts <= _EXACT_INTEGER // denominator)
-        quotients[exact] = (low[exact] * numerator) / (counts[exact] * denominator)
-    for group in np.flatnonzero(~exact).tolist():
-        quotients[group] = _integer(sums[group]) * numerator / (int(counts[group]) * denominator)
-    return quotients
-
-
-def _floats(codes: np.ndarray, type_: ColumnType) -> np.ndarray:
-    return cast(np.ndarray, type_.domain.decode(codes, pa.float64()).to_numpy())
-
-
-# -- integers as words: uint32, two's complement, lowest word first ---------
-
-
-def _words(integers: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(integers).view(np.uint32).reshape(len(integers), 2)
-
-
-def _decimal_words(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, int]:
-    """The decimals of ``codes`` as whole numbers of ``10**-scale``, and the scale."""
-    arrow = plain_type(type_.arrow)
-    array = type_.domain.decode(codes, arrow)
-    n_words = arrow.bit_width // 32
-    words = np.frombuffer(array.buffers()[1], np.uint32, len(array) * n_words, array.offset * n_words * 4)
-    return words.reshape(len(array), n_words), arrow.scale
-
-
-def _decimals_of_words(groups: _Groups, sums: np.ndarray, arrow: pa.DataType) -> pa.Array:
-    n_words = arrow.bit_width // 32
-    _refuse_wide(groups, sums, n_words, arrow)
-    # All sums fit the type's bits; the few near its number of digits are looked at one by one.
-    magnitudes = np.abs(_approximate(sums))
-    for group in np.flatnonzero(magnitudes > 0.999 * 10.0**arrow.precision).tolist():
-        if abs(_integer(sums[group])) >= 10**arrow.precision:
-            raise _overflow(groups, group, sums, arrow)
-    data = pa.py_buffer(np.ascontiguousarray(sums[:, :n_words]).tobytes())
-    return pa.Array.from_buffers(arrow, len(sums), [None, data])
-
-
-def _fits(sums: np.ndarray, n_words: int) -> np.ndarray:
-    """Whether the words beyond the first ``n_words`` only repeat their sign."""
-    extension = np.where(sums[:, n_words - 1] >> 31, np.uint32(2**32 - 1), np.uint32(0))
-    return cast(np.ndarray, (sums[:, n_words:] == extension[:, np.newaxis]).all(axis=1))
-
-
-def _approximate(sums: np.ndarray) -> np.ndarray:
-    """The integers as doubles, with a relative error far below 0.001."""
-    values = sums[:, -1].astype(np.int32).astype(np.float64)
-    for word in reversed(range(sums.shape[1] - 1)):
-        values = values * 2.0**32 + sums[:, word]
-    return values
-
-
-def _low_int64(sums: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(sums[:, :2]).view(np.int64)[:, 0]
-
-
-def _integer(words: np.ndarray) -> int:
-    return int.from_bytes(words.tobytes(), "little", signed=True)
-
-
-def _refuse_wide(groups: _Groups, sums: np.ndarray, n_words: int, arrow: pa.DataType) -> None:
-    wide = ~_fits(sums, n_words)
-    if wide.any():
-        raise _overflow(groups, int(wide.argmax()), sums, arrow)
-
-
-def _overflow(groups: _Groups, group: int, sums: np.ndarray, arrow: pa.DataType) -> RangeError:
-    shown, way_out = str(_integer(sums[group])), ""
-    if pa.types.is_decimal(arrow):
-        shown, way_out = f"{Decimal(f'{shown}e{-arrow.scale}'):f}", "a column of float64"
-    elif pa.types.is_integer(arrow):
-        way_out = "a column of decimal128(38, 0) or float64"
-    message = f"{groups.name(group)} = {groups.call()} is {shown}, which does not fit {arrow}"
-    return RangeError(f"{message}; {way_out} can have larger sums" if way_out else message)
+        averages = average_integers(words(codes, type_), groups.weights, groups.offsets)
+    return values_of_floats(groups, averages)
 
 
 # -- min and max ------------------------------------------------------------
@@ -329,24 +210,29 @@ def _overflow(groups: _Groups, group: int, sums: np.ndarray, arrow: pa.DataType)
 def _extreme(groups: _Groups, function: str, type_: ColumnType) -> pa.Array:
     """Groups are sorted by the argument's place in the order of values: take each one's first or last row."""
     rows = groups.offsets[:-1] if function == "min" else groups.offsets[1:] - 1
-    codes = _codes_in_order(groups.arguments[0][rows], type_)
     declared = groups.declared
-    return declared.domain.decode(codes, declared.arrow)
+    return declared.domain.decode(groups.arguments[0][rows], declared.arrow)
 
 
-def _places(codes: np.ndarray, type_: ColumnType) -> np.ndarray:
-    """Numbers that are in the order of the codes' values."""
-    return codes if type_.domain.ordered else type_.domain.ranks()[codes]
+def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers in the order of the codes' values, and the code of each; None where they are the codes."""
+    return (codes, None) if type_.domain.ordered else type_.domain.places(codes)
 
 
-def _codes_in_order(places: np.ndarray, type_: ColumnType) -> np.ndarray:
-    """Inverse of :func:`_places`."""
-    if type_.domain.ordered:
-        return places
-    ranks = type_.domain.ranks()
-    code_of_rank = np.empty(len(ranks), np.int64)
-    code_of_rank[ranks] = np.arange(len(ranks))
-    return code_of_rank[places]
+# -- a user's aggregate -----------------------------------------------------
+
+
+def _folded(groups: _Groups, function: str, type_: ColumnType) -> pa.Array:
+    """Groups are sorted by the order variables' places and then by the value."""
+    from lftj.semigroup import semigroup
+
+    codes = groups.arguments[-1]
+    values = doubles(codes, type_) if type_.domain.name == "float" else codes
+    operation = semigroup(function).operation(values.dtype)
+    folded = operation.fold(
+        values, groups.weights, groups.offsets, lambda group: f"{groups.name(group)} = {groups.call()}"
+    )
+    return pa.array(folded, groups.declared.arrow)
 
 
 # -- concat -----------------------------------------------------------------
@@ -354,8 +240,7 @@ def _codes_in_order(places: np.ndarray, type_: ColumnType) -> np.ndarray:
 
 def _concat(groups: _Groups, separator: str, type_: ColumnType) -> pa.Array:
     """Groups are sorted by the order variables' places and then by the string's."""
-    codes = _codes_in_order(groups.arguments[-1], type_)
-    strings = type_.domain.decode(codes, pa.large_string())
+    strings = type_.domain.decode(groups.arguments[-1], pa.large_string())
     counts = groups.counts()
     _refuse_long(groups, strings, len(separator.encode()), counts)
     if int(counts.sum()) > len(strings):

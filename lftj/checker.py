@@ -19,11 +19,11 @@ from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Column, Co
 from lftj.body_checker import BodyChecker
 from lftj.diagnostics import error_at, suggestion
 from lftj.domains import Domains
-from lftj.errors import ArityError, RuleError, TypeClashError, UnknownRelationError
+from lftj.errors import AggregateError, ArityError, RuleError, TypeClashError, UnknownRelationError
 from lftj.kinds import common_type, kind, plain_type
 from lftj.normal_form import conjunctions, name_wildcards
 from lftj.strata import atoms_of, stratify
-from lftj.syntax import Aggregate, Atom, Head, Program, Variable
+from lftj.syntax import AGGREGATES, Aggregate, Atom, Head, Program, Variable
 
 
 def check(program: Program, catalog: Mapping[str, Schema], domains: Domains) -> CheckedProgram:
@@ -121,6 +121,8 @@ class _Checker:
             wanted = "no argument: it counts assignments" if given else ""
         elif call.function == "concat":
             wanted = "" if given else 'a string, a separator and order variables: concat(s, ", ", o)'
+        elif call.function not in AGGREGATES:
+            wanted = "" if given else f"a value and order variables: {call.function}(v, o)"
         else:
             wanted = "" if given == 1 else "one argument"
         if wanted:
@@ -205,13 +207,25 @@ class _Checker:
             if arrow is None:
                 found = body.types[argument.name].arrow
                 wanted = "strings" if term.function == "concat" else "numbers"
+                if term.function not in AGGREGATES:
+                    wanted = "integers or floats"
                 raise error_at(
                     TypeClashError,
                     self._text,
                     argument.span,
                     f"'{term.function}' takes {wanted}, and '{argument.name}' is of type {plain_type(found)}",
                 )
+            if term.function not in AGGREGATES:
+                self._check_compiles(term, arrow)
         return ColumnType(self._domains.of(arrow), arrow)
+
+    def _check_compiles(self, call: Aggregate, arrow: pa.DataType) -> None:
+        from lftj.semigroup import semigroup  # with the compiler
+
+        try:
+            semigroup(call.function).operation(arrow.to_pandas_dtype())
+        except AggregateError as error:
+            raise error_at(TypeClashError, self._text, call.arguments[0].span, str(error)) from None
 
     # -- schemas --------------------------------------------------------------
 
@@ -275,6 +289,8 @@ def _aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
         return pa.int64()
     if name == "float":
         return pa.float64()
+    if function not in AGGREGATES:
+        return None
     if name == "decimal":
         plain = plain_type(argument)
         return pa.decimal256(76, plain.scale) if plain.bit_width > 128 else pa.decimal128(38, plain.scale)

@@ -32,6 +32,7 @@ DECIMAL = pa.decimal256(76, 38)
 """The type that all decimals are brought to."""
 
 _DECIMAL_BYTES = 32
+_FEW = 8  # codes are few when the dictionary has more than so many times as many
 _EXACT = decimal.Context(prec=200)
 _BEYOND = Decimal(10) ** 38
 _STEP = Decimal((0, (1,), -38))
@@ -95,6 +96,19 @@ class DictionaryDomain(Domain):
             ranks[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values))
             self._ranks = ranks
         return ranks
+
+    def places(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = self.values()
+        if _FEW * len(codes) < len(values):
+            distinct, rows = np.unique(codes, return_inverse=True)
+            order = pc.array_sort_indices(values.take(pa.array(distinct))).to_numpy()
+            place_of_row = np.empty(len(order), dtype=np.int64)
+            place_of_row[order] = np.arange(len(order))
+            return place_of_row[rows], distinct[order]
+        ranks = self.ranks()
+        code_of_rank = np.empty(len(ranks), dtype=np.int64)
+        code_of_rank[ranks] = np.arange(len(ranks))
+        return ranks[codes], code_of_rank
 
     def values(self) -> pa.Array:
         """All values by code.  The array stays as it is when more values come.

@@ -90,6 +90,13 @@ class EvaluationError(LftjError):
     """A rule failed on a row: division by zero, for example.  Names the rule and the row."""
 
 
+class AggregateError(EvaluationError):
+    """A user's aggregate can't be registered or compiled, or its function raised.
+
+    Then names the aggregate, the head and its group, the two operands and what was raised.
+    """
+
+
 class ChangeError(DataError):
     """A transaction's change can't be taken: a derived relation, a wrong arity, type or weight."""
 

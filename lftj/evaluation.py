@@ -24,10 +24,11 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates import Aggregation
-from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule, Schema
+from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.diagnostics import warn_caller
-from lftj.errors import CartesianProductWarning, EvaluationError, FunctionalConflictError, RangeError
+from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
 from lftj.finishing import compared_variables, finish
+from lftj.functional import refuse_conflicts
 from lftj.lowering import Lowered, lower
 from lftj.plan import Plan, compile_plan
 from lftj.planner import OrderChoice, choose_order
@@ -149,7 +150,7 @@ class Evaluation:
                 collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
         columns, weights = collected.finish()
         if schema.functional:
-            _refuse_conflicts(name, schema, columns, " ".join(rule.text for rule, _ in rules))
+            refuse_conflicts(name, schema, columns, " ".join(rule.text for rule, _ in rules))
         if len(weights):
             yield columns
 
@@ -198,7 +199,7 @@ class Evaluation:
                 aggregation.add({name: rows[name] for name in names}, weights)
             return aggregation.finish()
         # The same assignment of several alternatives counts once.
-        common = _common_variables(rule)
+        common = common_variables(rule)
         collected = Distinct(len(common))
         for run in runs:
             for rows, ones in self._rows(run):
@@ -213,7 +214,7 @@ class Evaluation:
         """Every body of a rule, planned for the head's rows."""
         aggregated = isinstance(head.value, Aggregate)
         several = len(rule.bodies) > 1
-        wanted = _common_variables(rule) if aggregated and several else wanted_variables(head)
+        wanted = common_variables(rule) if aggregated and several else wanted_variables(head)
         counted = aggregated and not several
         return [self.plan_body(rule, head, body, wanted, counted) for body in rule.bodies]
 
@@ -327,7 +328,7 @@ def wanted_variables(head: CheckedHead) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _common_variables(rule: CheckedRule) -> list[str]:
+def common_variables(rule: CheckedRule) -> list[str]:
     """The variables that every body binds, of which an aggregate over several takes the assignments."""
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
 
@@ -346,23 +347,3 @@ def _product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], count
 
 def _atom_variables(atom: Atom) -> list[Variable]:
     return [term for term in atom.terms if isinstance(term, Variable)]
-
-
-def _refuse_conflicts(name: str, schema: Schema, columns: Columns, text: str) -> None:
-    """Rows are sorted and distinct: two neighbours that agree on all keys differ in the value."""
-    n_rows = len(columns[-1])
-    if n_rows < 2:
-        return
-    same = np.ones(n_rows - 1, dtype=bool)
-    for column in columns[:-1]:
-        same &= column[1:] == column[:-1]
-    where = np.flatnonzero(same)
-    if not len(where):
-        return
-    first = int(where[0])
-    *keys, value = [c.type.spelled(codes[first]) for c, codes in zip(schema.columns, columns, strict=True)]
-    other = schema.columns[-1].type.spelled(columns[-1][first + 1])
-    raise FunctionalConflictError(
-        f"{name}[{', '.join(keys)}] has two values, {value} and {other};"
-        f" a functional head takes one per key\n  {text}"
-    )

@@ -8,11 +8,13 @@ the search cannot do and is done on its rows instead.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lftj import layout as L
+from lftj.body import CheckedRule
 from lftj.evaluation import BodyRun, Evaluation, wanted_variables
 from lftj.expressions import text_of
 from lftj.problem import JoinAtom, connected
@@ -63,11 +65,14 @@ class Explanation:
     bodies: tuple[BodyReport, ...]
     analyzed: bool
     seconds: float | None
+    strata: str = ""  # drawn, where a head reads another one
 
     def __str__(self) -> str:
-        return "\n\n".join(_text(body, self.analyzed) for body in self.bodies) + (
-            f"\n\nevaluated in {self.seconds:.3f} s" if self.seconds is not None else ""
-        )
+        parts = [self.strata] if self.strata else []
+        parts += [_text(body, self.analyzed) for body in self.bodies]
+        if self.seconds is not None:
+            parts.append(f"evaluated in {self.seconds:.3f} s")
+        return "\n\n".join(parts)
 
     __repr__ = __str__
 
@@ -83,7 +88,43 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
         evaluation.plan_head(name)
     seconds = time.perf_counter() - started if analyze else None
     reports = tuple(_report(evaluation, run, analyze) for run in evaluation.runs)
-    return Explanation(reports, analyze, seconds)
+    drawn = ""
+    if len(evaluation.program.strata) > 1:
+        drawn = strata_text([rule for stratum in evaluation.program.strata for rule in stratum])
+    return Explanation(reports, analyze, seconds, drawn)
+
+
+def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lambda name: "") -> str:
+    """Relations by stratum, one per line, each head with what its rules read.
+
+    ``about``: what else to say of a relation.  Rules stand in evaluation order.
+    """
+    reads: dict[str, dict[str, None]] = {}
+    for rule in rules:
+        for head in rule.heads:
+            found = reads.setdefault(head.relation, {})
+            for body in rule.bodies:
+                found.update((atom.relation, None) for atom in body.atoms)
+                found.update((f"!{atom.relation}", None) for atom in body.negations)
+    level: dict[str, int] = {}
+
+    def place(name: str) -> int:
+        if name not in level:
+            level[name] = 1 + max((place(read.lstrip("!")) for read in reads.get(name, ())), default=-1)
+        return level[name]
+
+    for name in reads:
+        place(name)
+    rows = []
+    for name, stratum in sorted(level.items(), key=lambda item: item[1]):
+        source = f"<- {', '.join(reads[name])}" if name in reads else ""
+        rows.append((str(stratum), name, source, about(name)))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = ["strata"]
+    for row in rows:
+        cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+        lines.append(f"  {cells}  {row[3]}".rstrip())
+    return "\n".join(lines)
 
 
 def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:

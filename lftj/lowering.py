@@ -51,7 +51,8 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 class Lowered:
     """A body ready to be planned, and what is left to do on its rows.
 
-    ``empty``: why the body has no assignment whatever the order, or None.
+    ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
+    that must hold no NaN, by name and number.
     """
 
     problem: JoinProblem
@@ -60,6 +61,7 @@ class Lowered:
     assignments: tuple[Assignment, ...] = ()
     negations: tuple[Atom, ...] = ()
     empty: str | None = None
+    nan_free: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def finishes_in_search(self) -> bool:
@@ -74,16 +76,18 @@ def lower(
     counted: bool,
     grouped: Sequence[str] = (),
     lasting: bool = False,
+    every: bool = False,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
     ``counted``: rows get weights, the number of assignments of all variables behind them;
     else rows are a set.  ``grouped``: variables that are keys of a functional head.
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
-    comparisons that depend on their order wait for the rows.
+    comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
+    variables of the atoms.
     Raises NanError and FunctionalConflictError about the data.
     """
-    return _Lowering(body, relations, wanted, counted, grouped, lasting).run()
+    return _Lowering(body, relations, wanted, counted, grouped, lasting, every).run()
 
 
 class _Lowering:
@@ -95,6 +99,7 @@ class _Lowering:
         counted: bool,
         grouped: Sequence[str],
         lasting: bool,
+        every: bool,
     ) -> None:
         self.body = body
         self.relations = relations
@@ -123,13 +128,15 @@ class _Lowering:
             needed += self._names(assignment.expression)
         for negation in self.late_negations:
             needed += [t.name for t in negation.terms if isinstance(t, Variable) and t.name in self.in_atoms]
-        self.emitted = tuple(dict.fromkeys(needed))
+        self.asked = tuple(dict.fromkeys(needed))
+        self.emitted = tuple(dict.fromkeys([*needed, *(body.atom_variables() if every else ())]))
+        self.nan_free: set[tuple[str, int]] = set()
 
     def _names(self, expression: Expression) -> list[str]:
         return [v.name for v in variables_of(expression) if v.name in self.in_atoms]
 
     def run(self) -> Lowered:
-        uses = Counter(self.emitted)
+        uses = Counter(self.asked)
         for atom in (*self.body.atoms, *self.early_negations):
             uses.update(term.name for term in atom.terms if isinstance(term, Variable))
         for condition in self.conditions:
@@ -154,6 +161,7 @@ class _Lowering:
             assignments=self.body.assignments,
             negations=tuple(self.late_negations),
             empty=self.empty,
+            nan_free=frozenset(self.nan_free),
         )
 
     def _keys(self) -> set[str]:
@@ -185,12 +193,14 @@ class _Lowering:
                 if places[0] != column:
                     equal.append((places[0], column))
                     continue
-                if uses[term.name] == len(places):  # nobody else asks for it
+                asked = uses[term.name] > len(places)
+                if not asked and term.name not in self.emitted:
                     if self.counted and not atom.negated:
                         counted.append(column)
                     continue
                 name = term.name
             elif isinstance(term, Constant):
+                asked = True
                 domain = relation.schema.columns[column].type.domain
                 code = self._code(domain, term)
                 if code is None:
@@ -207,14 +217,18 @@ class _Lowering:
             columns.append(column)
             variables.append(name)
             is_value = atom.functional and column == len(atom.terms) - 1
-            if name in keys or not is_value:
-                relation.refuse_nan(column)
-        for first, second in equal:
-            relation.refuse_nan(first)
-            relation.refuse_nan(second)
+            if name in keys or (asked and not is_value):
+                self._refuse_nan(relation, column)
+        for pair in equal:
+            for column in pair:
+                self._refuse_nan(relation, column)
         return JoinAtom(
             relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom, uses)
         )
+
+    def _refuse_nan(self, relation: Relation, column: int) -> None:
+        relation.refuse_nan(column)
+        self.nan_free.add((relation.name, column))
 
     def _code(self, domain: Domain, literal: Constant) -> int | None:
         """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""

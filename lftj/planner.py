@@ -70,11 +70,15 @@ class OrderChoice:
 
 
 def choose_order(
-    problem: JoinProblem, pinned_order: Sequence[str] | None = None, known: Iterable[str] = ()
+    problem: JoinProblem,
+    pinned_order: Sequence[str] | None = None,
+    known: Iterable[str] = (),
+    head_first: bool = False,
 ) -> OrderChoice:
     """The key order for a problem; ``pinned_order`` is the caller's, checked and completed.
 
     ``known``: all variables of the body; those that the search needs not walk may be in ``pinned_order``.
+    ``head_first``: only orders in which the existential components stand behind all other variables.
     Raises OrderError when ``pinned_order`` does not fit.
     """
     model = CostModel(problem)
@@ -83,7 +87,7 @@ def choose_order(
         return OrderChoice(order, model.estimates(order), "given by the caller")
     if len(problem.variables) < 2:
         return OrderChoice(problem.variables, model.estimates(problem.variables), "the only order")
-    costs = candidates(model)
+    costs = head_first_candidates(model) if head_first else candidates(model)
     ranked = sorted(costs, key=lambda order: costs[order])
     best = ranked[0]
     noun = "order" if len(ranked) == 1 else "orders"
@@ -166,14 +170,22 @@ def candidates(model: CostModel) -> dict[tuple[str, ...], float]:
     return costs
 
 
-def _best_orders(model: CostModel, segments: Sequence[frozenset[str]]) -> list[tuple[str, ...]]:
-    """The cheapest order from every first variable, found set by set."""
+def head_first_candidates(model: CostModel) -> dict[tuple[str, ...], float]:
+    """Orders with all existential components behind all other variables."""
+    behind = frozenset(model.problem.variables) - frozenset().union(*model.problem.components)
+    return {o: model.cost(o) for o in _best_orders(model, model.problem.components, behind)}
+
+
+def _best_orders(
+    model: CostModel, segments: Sequence[frozenset[str]], behind: frozenset[str] = frozenset()
+) -> list[tuple[str, ...]]:
+    """The cheapest order from every first variable, found set by set; segments stand behind ``behind``."""
     problem = model.problem
     constants = frozenset(problem.labels)
     within = frozenset().union(*segments)
     free = [name for name in problem.variables if name not in constants and name not in within]
     touching = [
-        (segment, model.mask(segment), model.mask(_touched_by(problem, segment) - constants))
+        (segment, model.mask(segment), model.mask((_touched_by(problem, segment) | behind) - constants))
         for segment in segments
     ]
 

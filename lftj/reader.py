@@ -116,8 +116,11 @@ class Reader(Transformer_NonRecursive):
     def aggregate(self, meta: Any, children: list[Any]) -> Aggregate:
         name, arguments = children
         if name not in AGGREGATES:
-            known = quoted_list(AGGREGATES, "and")
-            raise self._error(_token_span(name), f"unknown aggregate '{name}'; there are {known}")
+            from lftj.semigroup import registered_names  # with the compiler
+
+            if str(name) not in (registered := registered_names()):
+                known = quoted_list([*AGGREGATES, *registered], "and")
+                raise self._error(_token_span(name), f"unknown aggregate '{name}'; there are {known}")
         for place, argument in enumerate(arguments or []):
             if isinstance(argument, Wildcard):
                 raise self._error(argument.span, f"'{name}' takes variables: '_' has no value to aggregate")

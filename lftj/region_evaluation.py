@@ -181,8 +181,8 @@ class RegionSearch:
                     if not hand_over:
                         ends = ends.copy()
                     records[stream].append(self._records_of(stream, nodes[:depth, :n_nodes], lengths, ends))
-                self.log[offset + R.S_COUNT] = 0
-            self.log[row + R.L_COUNT] = 0
+                self.log[offset + R.S_COUNT] = self.log[offset + R.S_BEFORE] = 0
+            self.log[row + R.L_COUNT] = self.log[row + R.L_BEFORE] = 0
             self.state[self.plan.node_rows[depth] + R.N_LOGGED] = 0
         if hand_over:
             self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
@@ -204,11 +204,13 @@ class RegionSearch:
         for row, buffer in zip(self.plan.stream_rows, self.streams, strict=True):
             self.log[row + R.S_LO], self.log[row + R.S_HI] = address(buffer[0]), address(buffer[1])
             self.log[row + R.S_COUNT], self.log[row + R.S_CAPACITY] = 0, capacity
+            self.log[row + R.S_BEFORE] = 0
         for depth, row, streams in self.plan.node_logs:
             nodes = np.empty((depth + len(streams), capacity), dtype=np.int64)
             self.nodes.append(nodes)
             self.log[row + R.L_NODES], self.log[row + R.L_COUNT] = address(nodes), 0
             self.log[row + R.L_CAPACITY], self.log[row + R.L_DEPTH] = capacity, depth
+            self.log[row + R.L_BEFORE] = 0
 
 
 _COUNTERS = (R.Q_OPENS, R.Q_NEXTS, R.Q_SEEKS, R.Q_FAILED_REGIONS)
@@ -268,7 +270,7 @@ def evaluate_whole(
 
 def _shares(plan: RegionPlan, indexes: Sequence[IndexVersion], wanted: int) -> list[tuple[int, int]]:
     """Closed ranges of the first variable's keys, in order, that together hold every int64."""
-    first = [p for p in plan.participants if p.depth == 0 and not p.negated]
+    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
     trie = indexes[first[0].index].base if first else None
     if wanted < 2 or trie is None or len(trie.keys[0]) < 2:
         return [(KEY_MIN, KEY_MAX)]

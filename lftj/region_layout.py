@@ -20,6 +20,7 @@ from lftj.layout import D_CONDITION, D_CONDITIONS, H_DEPTHS, H_KEYS, HEADER
 # -- plan: header (H_DEPTHS, H_KEYS as in layout.py) ------------------------------
 G_DEPTH_ROWS = 1  # first depth row
 G_GAP = 2  # an iterator that skips at most this many keys stays one record
+G_TAIL = 3  # first depth of the tail: below a binding of all before, the search stops at its first success
 assert H_DEPTHS == 0 and H_KEYS == 10 and HEADER == 12
 
 # -- plan: depth rows ---------------------------------------------------------------
@@ -67,7 +68,8 @@ Q_MARKS_WORDS = 16
 Q_MARKS_BASE = 17  # key of its first bit
 Q_MARKED_FROM = 18  # base range of the fixed participant that is marked; empty: none is
 Q_MARKED_TO = 19
-REGISTERS = 20
+Q_HELD = 20  # number + 1 of the last region, inside of the tail, below which there was a success
+REGISTERS = 21
 
 MOVE_REGION = 0
 MOVE_OPEN = 1
@@ -98,7 +100,8 @@ S_LO = 0  # address of the interval's ends, int64 each
 S_HI = 1
 S_COUNT = 2
 S_CAPACITY = 3
-STREAM_FIELDS = 4
+S_BEFORE = 4  # S_COUNT when the tail that is being searched was entered
+STREAM_FIELDS = 5
 
 L_NODES = (
     0  # address of int64 (bound keys + streams, capacity): binding, and each stream's record count before
@@ -106,7 +109,8 @@ L_NODES = (
 L_COUNT = 1
 L_CAPACITY = 2
 L_DEPTH = 3  # number of bound keys
-NODE_LOG_FIELDS = 4
+L_BEFORE = 4  # L_COUNT when the tail that is being searched was entered
+NODE_LOG_FIELDS = 5
 
 ROOM = 4  # free records per stream that a step needs
 

@@ -73,10 +73,17 @@ class RegionPlan:
     stream_rows: tuple[int, ...]  # offsets in the log
     node_logs: tuple[tuple[int, int, tuple[int, ...]], ...]  # depth, offset in the log, its streams
     node_rows: tuple[int, ...]  # offsets in the state, by depth
+    tail: int  # first depth of the tail; the number of depths where there is none
+    is_one_atom: bool  # and nothing else: no negation, no condition
 
     @property
     def depths(self) -> int:
         return len(self.order)
+
+    @property
+    def lists_an_index(self) -> bool:
+        """Whether the rows are the branches of one index down to the last depth: nothing joins or drops."""
+        return self.is_one_atom and self.tail == self.depths
 
     def new_state(self) -> np.ndarray:
         state = np.zeros(self.state_length, dtype=np.int64)
@@ -84,19 +91,23 @@ class RegionPlan:
         return state
 
 
-def compile_regions(problem: JoinProblem, order: Sequence[str], gap: int) -> RegionPlan:
+def compile_regions(
+    problem: JoinProblem, order: Sequence[str], gap: int, tail: int | None = None
+) -> RegionPlan:
     """Lay a problem out.  Every atom must have a variable.
 
-    ``gap``: an iterator that skips at most this many keys stays one record.
+    ``gap``: an iterator that skips at most this many keys stays one record.  ``tail``: the depth from which
+    on the search stops at its first success (ENGINE.md section 5.5).
     """
-    return _Compiler(problem, tuple(order), gap).run()
+    return _Compiler(problem, tuple(order), gap, len(order) if tail is None else tail).run()
 
 
 class _Compiler:
-    def __init__(self, problem: JoinProblem, order: tuple[str, ...], gap: int) -> None:
+    def __init__(self, problem: JoinProblem, order: tuple[str, ...], gap: int, tail: int) -> None:
         self.problem = problem
         self.order = order
         self.gap = gap
+        self.tail = tail
         self.place = {name: depth for depth, name in enumerate(order)}
         self.memory: list[int] = [0] * HEADER
         self.state_length = R.REGISTERS
@@ -138,6 +149,7 @@ class _Compiler:
         memory[H_DEPTHS] = len(self.order)
         memory[H_KEYS] = self.in_state(len(self.order))
         memory[R.G_GAP] = self.gap
+        memory[R.G_TAIL] = self.tail
         memory[R.G_DEPTH_ROWS] = self.row(depths)
         array = np.array(memory, dtype=np.int64)
         array.setflags(write=False)
@@ -152,6 +164,10 @@ class _Compiler:
             stream_rows=tuple(self.stream_rows),
             node_logs=tuple(self.node_logs),
             node_rows=tuple(self.node_rows),
+            tail=self.tail,
+            is_one_atom=len(self.problem.atoms) == 1
+            and not self.problem.negations
+            and not self.problem.conditions,
         )
 
     def add_atom(self, atom: JoinAtom, negated: bool) -> None:
@@ -217,7 +233,8 @@ class _Compiler:
         fields[R.E_LOG] = -1
         fields[R.E_FILTERS] = int(filters)
         last = depth + 1 == len(self.order)
-        fields[R.E_MERGES] = int(last and len(own) == 2 and not negations and not filters)
+        merges = last and len(own) == 2 and not negations and not filters and self.tail == len(self.order)
+        fields[R.E_MERGES] = int(merges)
         fields[R.E_FIXED] = next((i for i, row in enumerate(own) if self.bound_at(row) < depth - 1), -1)
         self.node_rows.append(fields[R.E_NODE])
         if recording:

@@ -5,6 +5,9 @@ which stays the quicker one for whole evaluations over base runs: this one does
 the leapfrog of LFTJ section 3 step by step, so that what it records is the
 trace (ENGINE.md section 4), sees later runs, and starts from *regions*.
 
+A plan may have a *tail* (:mod:`lftj.region_tail`): then there is one row, of all
+depths, for each binding of the variables before it that holds.
+
 A region is a binding of the first d variables, or of d - 1 and an interval of
 the next (the whole evaluation is the region with d = 1 and all keys).  Along
 fixed coordinates only membership is tested (ENGINE.md section 5): the first
@@ -19,7 +22,7 @@ Invariants
    change the buffers of rows and records, and must then clear N_LOGGED.
 2. Coverage (ENGINE.md section 4): for every node reached and every key within
    the conditions' bounds, all participants hold it and are covered, or one
-   that lacks it is.
+   that lacks it is.  In a tail that holds, the witness is covered.
 3. Rows come in key order within one region.
 
 Cost: as leapfrog triejoin, O(log runs) more where runs have tuples.
@@ -53,6 +56,7 @@ from lftj.region_layout import (
     E_STREAM,
     E_STREAMS,
     G_DEPTH_ROWS,
+    G_TAIL,
     MOVE_ALIGN,
     MOVE_NEXT,
     MOVE_OPEN,
@@ -63,6 +67,7 @@ from lftj.region_layout import (
     Q_FAILED,
     Q_FAILED_REGIONS,
     Q_FLOOR,
+    Q_HELD,
     Q_HIGH,
     Q_LOW,
     Q_MOVE,
@@ -88,6 +93,7 @@ from lftj.region_node import (
     step,
 )
 from lftj.region_pair import merge_pair, open_pair, plain_pair
+from lftj.region_tail import enter_tail, keep_witness, same_head, tail_has_room
 
 
 @kernel(_nrt=False)
@@ -153,6 +159,21 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     return accepted
 
 
+@kernel(_nrt=False, forceinline=True)
+def descend(plan, state, log, rows, depth):
+    """After a match: the depth and move that come next.  A whole binding is emitted, and ends its tail."""
+    if depth + 1 < plan[H_DEPTHS]:
+        return depth + 1, MOVE_OPEN
+    emit(plan, state, rows)
+    if plan[G_TAIL] == plan[H_DEPTHS]:
+        return depth, MOVE_NEXT
+    keep_witness(plan, state, log)
+    if state[Q_FLOOR] < plan[G_TAIL]:
+        return plan[G_TAIL] - 1, MOVE_NEXT
+    state[Q_HELD] = state[Q_REGION]
+    return depth, MOVE_REGION
+
+
 @kernel
 def search_regions(plan, state, indexes, log, regions, rows, budget):
     """Run until all regions are done, buffers are full or the budget of operations is spent; a STATUS_*.
@@ -162,7 +183,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
     variables d >= 1, end of the interval of the last of them, the values; read only.
     rows: int64 (depths, capacity), written from column Q_ROWS on.
     """
-    depths = plan[H_DEPTHS]
+    depths, tail = plan[H_DEPTHS], plan[G_TAIL]
     last = depths - 1
     depth, move = state[Q_DEPTH], state[Q_MOVE]
     state[Q_WORK] = 0
@@ -190,11 +211,18 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 status = STATUS_LOG_FULL
                 break
             state[Q_REGION] = region + 1
+            if fixed > tail:
+                if state[Q_HELD] > 0 and same_head(plan, regions, region, state[Q_HELD] - 1):
+                    continue
+                enter_tail(plan, log)
             if not follow_path(plan, state, indexes, log, regions, region, fixed):
                 state[Q_FAILED_REGIONS] += 1
                 continue
             if fixed == depths:
                 emit(plan, state, rows)
+                if tail < depths:
+                    keep_witness(plan, state, log)
+                    state[Q_HELD] = region + 1
                 continue
             depth = fixed
             state[Q_FLOOR] = depth
@@ -208,7 +236,12 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             status = STATUS_LOG_FULL
             break
         going = True
+        if depth == last and tail < depths and not tail_has_room(plan, log):
+            status = STATUS_LOG_FULL
+            break
         if move == MOVE_OPEN:
+            if depth == tail:
+                enter_tail(plan, log)
             low, high = KEY_MIN, KEY_MAX
             if depth == state[Q_FLOOR]:
                 low, high = state[Q_LOW], state[Q_HIGH]
@@ -226,12 +259,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 going = low == high and accept(plan, state, indexes, log, row, low)
                 if going:
                     state[plan[H_KEYS] + depth] = low
-                    move = MOVE_NEXT
-                    if depth == last:
-                        emit(plan, state, rows)
-                    else:
-                        depth += 1
-                        move = MOVE_OPEN
+                    depth, move = descend(plan, state, log, rows, depth)
                     continue
         if going and move == MOVE_NEXT:
             going = step(plan, state, indexes, log, row)
@@ -257,11 +285,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 move = MOVE_NEXT
                 if accept(plan, state, indexes, log, row, key):
                     state[plan[H_KEYS] + depth] = key
-                    if depth == last:
-                        emit(plan, state, rows)
-                    else:
-                        depth += 1
-                        move = MOVE_OPEN
+                    depth, move = descend(plan, state, log, rows, depth)
                 continue
         close_node(plan, state, log, row)
         if depth == state[Q_FLOOR]:

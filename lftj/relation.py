@@ -29,6 +29,7 @@ import pyarrow as pa
 from lftj.body import Column, ColumnType, Schema
 from lftj.domains import NAN_CODE, ArrowColumn, Domain, Domains, chunks_of, without_views
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
+from lftj.functional import conflict
 from lftj.progress import bar
 from lftj.sorting import first_of_equal, sort_distinct, sort_distinct_weighted
 
@@ -230,11 +231,8 @@ class Relation:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
         if self._is_function:
             return
-        same = np.ones(max(self.n_rows - 1, 0), dtype=bool)
-        for column in self.codes[:-1]:
-            same &= column[1:] == column[:-1]
-        if same.any():
-            row = int(same.argmax())
+        row = conflict(self.codes)
+        if row is not None:
             names = [column.name for column in self.schema.columns]
             shown = [
                 f"{column.name}={column.type.spelled(codes[row])}"

@@ -97,6 +97,8 @@ class _Field:
 
 
 def _sorted_rows(columns: Sequence[np.ndarray], cargo: np.ndarray | None, stable_from: int | None) -> _Rows:
+    if len(columns[0]) < 2:
+        return _Rows([np.array(column, dtype=np.int64) for column in columns], cargo, None)
     columns = [np.ascontiguousarray(column, dtype=np.int64) for column in columns]
     in_order, distinct = _order_found(columns)
     if in_order:

@@ -23,9 +23,7 @@ double it is an infinity, but only when the exact result is (``1e308 + 1e308 -
 
 Cost: O(1) per row, three limb updates; per group O(limbs between its smallest
 and largest summand).  Memory: one accumulator of 5/8 KiB, reused from group to
-group.  A *maintained* version has to keep the groups apart: it keeps of each
-only the limbs that are not zero, as (limb number, limb) pairs.  Doubles of
-similar size fill 2 to 4 of them.
+group.  Sums that are *maintained* are kept apart in :mod:`lftj.limb_pool`.
 
 Source: ILFTJ 2.3.4.  It stores segments of 52 bits of S + C, where C's
 alternating bits stop carries from rippling; signed limbs serve the same end
@@ -204,6 +202,48 @@ def _finish(limbs, low, high, divisor):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _add_doubles(limbs, low, high, bits, weights, begin, end, carry_rows, specials):  # type: ignore[no-untyped-def]
+    """Add ``weights[row]`` times the double of ``bits[row]``, for rows ``[begin, end)``.
+
+    ``limbs`` hold a carried value within ``[low, high]`` (zero: ``_LIMBS, 0``).  ``specials``: (3,) int64,
+    the weights of NaN, +inf and -inf are added to it.  Returns the new ``low`` and ``high``.
+    """
+    uncarried = 0
+    for row in range(begin, end):
+        word = bits[row]
+        position = (word >> _FRACTION_BITS) & _SPECIAL
+        magnitude = word & _FRACTION
+        if position == _SPECIAL:
+            specials[0 if magnitude != 0 else 1 if word > 0 else 2] += weights[row]
+            continue
+        if position != 0:
+            magnitude |= _FRACTION + 1
+            position -= 1
+        if magnitude == 0:
+            continue
+        sign = -1 if word < 0 else 1
+        low = min(low, (position >> 5) + _GUARD)
+        high = max(high, _add_scaled(limbs, position, magnitude, sign, weights[row]))
+        uncarried += 1
+        if uncarried == carry_rows:
+            high = _carry(limbs, low, high)
+            uncarried = 0
+    return low, high
+
+
+@kernel
+def _with_specials(bits, specials):  # type: ignore[no-untyped-def]
+    """What a sum is, its finite summands' being the double of ``bits`` (invariant 4)."""
+    if specials[0] != 0 or (specials[1] != 0 and specials[2] != 0):
+        return _NAN
+    if specials[1] != 0:
+        return _POSITIVE_INFINITY
+    if specials[2] != 0:
+        return np.int64(-(2**63)) | _POSITIVE_INFINITY
+    return bits
+
+
+@kernel
 def _float_groups(bits, weights, offsets, average, carry_rows, out):  # type: ignore[no-untyped-def]
     """Sums or averages of doubles.
 
@@ -212,45 +252,14 @@ def _float_groups(bits, weights, offsets, average, carry_rows, out):  # type: ig
     ``out``: (groups,) int64, written: the results' bits.
     """
     limbs = np.zeros(_LIMBS, np.int64)
+    specials = np.zeros(3, np.int64)
     for group in range(len(offsets) - 1):
-        low, high = _LIMBS, 0
-        nans = positive_infinities = negative_infinities = count = 0
-        uncarried = 0
-        for row in range(offsets[group], offsets[group + 1]):
-            word = bits[row]
-            weight = weights[row]
-            if average:
-                count += weight
-            position = (word >> _FRACTION_BITS) & _SPECIAL
-            magnitude = word & _FRACTION
-            if position == _SPECIAL:
-                if magnitude != 0:
-                    nans += weight
-                elif word > 0:
-                    positive_infinities += weight
-                else:
-                    negative_infinities += weight
-                continue
-            if position != 0:
-                magnitude |= _FRACTION + 1
-                position -= 1
-            if magnitude == 0:
-                continue
-            sign = -1 if word < 0 else 1
-            low = min(low, (position >> 5) + _GUARD)
-            high = max(high, _add_scaled(limbs, position, magnitude, sign, weight))
-            uncarried += 1
-            if uncarried == carry_rows:
-                high = _carry(limbs, low, high)
-                uncarried = 0
-        result = _finish(limbs, low, high, count if average else 1)
-        if nans != 0 or (positive_infinities != 0 and negative_infinities != 0) or (average and count <= 0):
-            result = _NAN
-        elif positive_infinities != 0:
-            result = _POSITIVE_INFINITY
-        elif negative_infinities != 0:
-            result = np.int64(-(2**63)) | _POSITIVE_INFINITY
-        out[group] = result
+        begin, end = offsets[group], offsets[group + 1]
+        specials[:] = 0
+        low, high = _add_doubles(limbs, _LIMBS, 0, bits, weights, begin, end, carry_rows, specials)
+        count = weights[begin:end].sum() if average else 1
+        result = _finish(limbs, low, high, count)
+        out[group] = _with_specials(result, specials) if count > 0 else _NAN
 
 
 @kernel

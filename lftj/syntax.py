@@ -94,7 +94,7 @@ AGGREGATES = ("count", "sum", "avg", "min", "max", "concat")
 class Aggregate:
     """``count()``, ``sum(c)``, ``concat(s, ", ", o)``: function and argument terms."""
 
-    function: str  # one of AGGREGATES
+    function: str  # one of AGGREGATES, or registered (lftj.semigroup)
     arguments: tuple[Variable | Constant, ...] = ()
     span: Span = _span()
 

@@ -15,14 +15,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lftj.semigroup import register as aggregate
     from maintenance.transaction import Transaction
     from maintenance.workspace import Snapshot, Workspace
 
-__all__ = ["Snapshot", "Transaction", "Workspace"]
+__all__ = ["Snapshot", "Transaction", "Workspace", "aggregate"]
 
 
 def __getattr__(name: str) -> Any:
-    """The classes, imported when they are asked for: ``lftj --help`` should not wait for the compiler."""
+    """What is imported when it is asked for: ``lftj --help`` should not wait for the compiler."""
+    if name == "aggregate":
+        from lftj.semigroup import register
+
+        return register
     if name in __all__:
         from maintenance import transaction, workspace
 

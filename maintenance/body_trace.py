@@ -28,15 +28,16 @@ from indices.sensitivity import SensitivityIndex
 from lftj.index_version import IndexVersion
 from lftj.lowering import Lowered
 from lftj.planner import OrderChoice
-from lftj.region_evaluation import Operations, Records, RegionSearch, evaluate_whole
+from lftj.region_evaluation import Records, RegionSearch, evaluate_whole
 from lftj.region_plan import RegionPlan
-from lftj.relation_version import RelationVersion
-from maintenance.oracle import MINUS, PLUS, find_regions
+from lftj.relation_version import IndexKey, RelationVersion
+from maintenance.oracle import MINUS, PLUS, Regions, find_regions
 from maintenance.stats import RuleStats
 from maintenance.surgery import Surgeries
 
 Versions = Mapping[str, RelationVersion]
-SurgeriesOf = Callable[[str, object], Surgeries | None]
+SurgeriesOf = Callable[[str, IndexKey], Surgeries | None]
+Advance = Callable[[float], None]
 Assignments = tuple[list[np.ndarray], np.ndarray]
 """One column per variable of the key order, and the sign of each assignment."""
 
@@ -74,12 +75,25 @@ class BodyTrace:
     def n_records(self) -> int:
         return sum(index.n_records for index in self.sensitivity)
 
-    def build(
-        self, versions: Versions, threads: int = 1, advance: Callable[[float], None] | None = None
-    ) -> Assignments:
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the columns of assignments are."""
+        return self.plan.order
+
+    @property
+    def nothing(self) -> Assignments:
+        return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
         """All assignments; the records are those of this evaluation alone."""
         if self.lowered.empty:
-            return [np.empty(0, np.int64) for _ in self.plan.order], np.empty(0, np.int64)
+            return self.nothing
+        columns = self._evaluate_whole(versions, threads, advance)
+        return columns, np.broadcast_to(np.int64(1), len(columns[0]))
+
+    def _evaluate_whole(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> list[np.ndarray]:
         columns, records, operations = evaluate_whole(
             self.plan, self._indexes(versions), True, threads, advance
         )
@@ -89,44 +103,82 @@ class BodyTrace:
         self._compact_records = [index.n_records for index in sensitivity]
         self._build_operations = operations.total
         self._wasted_operations = 0
-        return columns, np.broadcast_to(np.int64(1), len(columns[0]))
+        return columns
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""
-        nothing = [np.empty(0, np.int64) for _ in self.plan.order], np.empty(0, np.int64)
-        if self.lowered.empty:
-            return nothing
-        uses = self.plan.indexes
-        regions = find_regions(
-            self.plan, lambda index: change.surgeries(uses[index].relation, uses[index].key), self.sensitivity
-        )
-        stats.surgeries += regions.surgeries
-        stats.matches += regions.matches
-        stats.regions += len(regions)
-        if not len(regions):
-            return nothing
-        operations = Operations()
+        if self.plan.lists_an_index:
+            return self._listed_change(change, stats)
+        regions = self._regions(change, stats)
         parts: list[list[np.ndarray]] = []
         signs: list[np.ndarray] = []
         for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
             rows = regions.of_sign(sign)
             if not len(rows):
                 continue
-            columns, records, counted = self._search.run(self._indexes(versions), rows, sign == PLUS)
-            _enter(self.sensitivity, records)
-            operations.add(counted)
+            columns = self._search_below(rows, versions, sign == PLUS, stats)
             parts.append(columns)
             signs.append(np.full(len(columns[0]), weight, dtype=np.int64))
+        if not parts:
+            return self.nothing
+        if len(parts) == 1:
+            return parts[0], signs[0]
+        return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
+
+    def _listed_change(self, change: Round, stats: RuleStats) -> Assignments:
+        """The rows of a body that is one atom: a branch that came or went is a row that did."""
+        (use,) = self.plan.indexes
+        surgeries = None if self.lowered.empty else change.surgeries(use.relation, use.key)
+        if surgeries is None:
+            return self.nothing
+        columns, signs = surgeries.at_level(self.plan.depths - 1)
+        stats.surgeries += len(surgeries)
+        return columns, signs
+
+    def rows_before(self, change: Round) -> list[np.ndarray]:
+        """All assignments over the old versions."""
+        return self._rows(change.old)
+
+    def rows_after(self, change: Round) -> list[np.ndarray]:
+        """All assignments over the new versions, to be asked for after the step."""
+        return self._rows(change.new)
+
+    def _rows(self, versions: Versions) -> list[np.ndarray]:
+        if self.lowered.empty:
+            return self.nothing[0]
+        return evaluate_whole(self.plan, self._indexes(versions), False)[0]
+
+    def _regions(self, change: Round, stats: RuleStats) -> Regions:
+        """The change oracle's regions; they are counted."""
+        uses = self.plan.indexes
+        if self.lowered.empty:
+            return Regions(np.empty((0, 2 + self.plan.depths), np.int64), np.empty(0, np.int64), 0, 0)
+        regions = find_regions(
+            self.plan, lambda index: change.surgeries(uses[index].relation, uses[index].key), self.sensitivity
+        )
+        stats.surgeries += regions.surgeries
+        stats.matches += regions.matches
+        stats.regions += len(regions)
+        return regions
+
+    def _search_below(
+        self, regions: np.ndarray, versions: Versions, record: bool, stats: RuleStats
+    ) -> list[np.ndarray]:
+        """Rows below regions; records are entered, operations counted."""
+        columns, records, operations = self._search.run(self._indexes(versions), regions, record)
+        _enter(self.sensitivity, records)
         stats.opens += operations.opens
         stats.nexts += operations.nexts
         stats.seeks += operations.seeks
         stats.empty_regions += operations.failed_regions
         self._wasted_operations += operations.failed_regions * self.plan.depths
-        if not parts:
-            return nothing
-        if len(parts) == 1:
-            return parts[0], signs[0]
-        return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
+        return columns
+
+    def keep(self) -> None:
+        """The round is published.  Records need no publishing: more than needed are sound."""
+
+    def drop(self) -> None:
+        """The round is rolled back."""
 
     def tidy(self, versions: Versions) -> bool:
         """Build the records anew if they are worn, over versions that are published; True if so.
@@ -136,12 +188,18 @@ class BodyTrace:
         """
         if self._wasted_operations > max(REBUILD_LEAST, self._build_operations):
             self.build(versions)
+            self.keep()
             return True
         for stream, index in enumerate(self.sensitivity):
             if index.n_records > COMPACT_LEAST + 2 * self._compact_records[stream]:
                 index.compact()
                 self._compact_records[stream] = index.n_records
         return False
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the structures."""
+        for index in self.sensitivity:
+            index.check_invariants()
 
     def _indexes(self, versions: Versions) -> list[IndexVersion]:
         return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]

@@ -1,70 +1,44 @@
-"""One maintained head: its rules' bodies, its support counts, and its visible tuples.
+"""One maintained head: what its rules give, its support counts, and its visible tuples.
 
-With strategy ``trace`` every body is a :class:`~maintenance.body_trace.BodyTrace`;
-its signed assignments, finished (late comparisons, assigned variables) and
-projected to the head's columns, add to the support counts.  A head whose only
-body binds nothing but head variables has support 1 throughout: no counts are
-kept.  With ``recompute`` the head is evaluated again and subtracted.
+With strategy ``trace`` every rule is a :class:`~maintenance.rule_source.RuleSource` whose
+signed tuples add up.  A head whose only rule gives each tuple once keeps no counts; else
+support counts say when a tuple comes or goes.  With ``recompute`` the head is evaluated
+again and subtracted.
 
-Invariant: a step changes nothing that readers see; the workspace publishes what
-it returns, or drops it.
+Invariants
+
+1. A step changes nothing that readers see: it stages.  The workspace publishes what it returns and calls
+   :meth:`MaintainedHead.keep`, or calls :meth:`MaintainedHead.drop`.
+2. A functional head has one value per key; a step that would give it two raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from lftj.body import CheckedHead, CheckedProgram, CheckedRule
-from lftj.errors import EvaluationError, RangeError, StrategyError
+from lftj.errors import StrategyError
 from lftj.evaluation import Evaluation, Settings
-from lftj.finishing import finish
-from lftj.lowering import lower
-from lftj.planner import choose_order
-from lftj.problem import JoinProblem
-from lftj.region_plan import compile_regions
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.sorting import sort_distinct, sort_distinct_weighted
-from lftj.syntax import Variable
-from maintenance.body_trace import BodyTrace, Round, Versions
+from lftj.syntax import Aggregate
+from maintenance.body_trace import Advance, BodyTrace, Round, Versions
+from maintenance.functional_check import refuse_head_conflict
+from maintenance.intermediate import Intermediates
+from maintenance.rule_body import RuleBody
+from maintenance.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.stats import RuleStats
 from maintenance.support import SupportVersion
 
 Columns = list[np.ndarray]
-Advance = Callable[[float], None]
 
 STRATEGIES = ("trace", "recompute")
 
 RECORD_GAP = 8
 """An iterator that skips at most this many keys stays one record (:mod:`lftj.region_cursor`)."""
-
-
-class _TracedBody:
-    """A body and how its assignments become tuples of the head."""
-
-    def __init__(self, rule: CheckedRule, head: CheckedHead, trace: BodyTrace) -> None:
-        self.rule = rule
-        self.trace = trace
-        self.variables = head.variables
-        free = set(trace.plan.order) - trace.lowered.problem.pinned
-        # Each assignment is a tuple of its own.
-        self.is_distinct = free <= set(head.variables)
-
-    def tuples(self, columns: Columns, signs: np.ndarray) -> tuple[Columns, np.ndarray]:
-        """Signed assignments as signed tuples of the head."""
-        lowered = self.trace.lowered
-        rows = dict(zip(self.trace.plan.order, columns, strict=True))
-        rows = {name: rows[name] for name in lowered.problem.emitted}
-        if not lowered.finishes_in_search and len(signs):
-            try:
-                rows, signs = finish(lowered, rows, signs, {})
-            except (RangeError, EvaluationError) as error:
-                raise type(error)(f"{error}\n  {self.rule.text}") from None
-        elif not len(signs):
-            return [np.empty(0, np.int64) for _ in self.variables], signs
-        return [rows[name] for name in self.variables], signs
 
 
 class MaintainedHead:
@@ -76,6 +50,7 @@ class MaintainedHead:
         program: CheckedProgram,
         strategy: str,
         versions: Versions,
+        intermediates: Intermediates,
         record_gap: int = RECORD_GAP,
         order: Sequence[str] | None = None,
     ) -> None:
@@ -83,116 +58,125 @@ class MaintainedHead:
         self.name = name
         self.program = program
         self.schema = program.derived[name]
-        self.reasons: tuple[str, ...] = ()
-        self._rules = Evaluation(program, {}).rules_of(name)
-        self.reads = frozenset(
-            atom.relation
-            for rule, _ in self._rules
-            for body in rule.bodies
-            for atom in (*body.atoms, *body.negations)
-        )
-        self.bodies: list[_TracedBody] = []
+        self.rules = rules_of(program, name)
+        self.text = " ".join(rule.text for rule, _ in self.rules)
+        atoms = [a for rule, _ in self.rules for b in rule.bodies for a in (*b.atoms, *b.negations)]
+        self.reads = frozenset(atom.relation for atom in atoms)
+        self.reads_as_functions = frozenset(atom.relation for atom in atoms if atom.functional)
         self.strategy = strategy
-        if strategy == "trace":
-            self._plan_traces(versions, record_gap, order)
-        self.counts_support = not (len(self.bodies) == 1 and self.bodies[0].is_distinct)
+        self.sources: list[RuleSource] = []
+        if self.strategy == "trace":
+            relations = {read: versions[read].relation() for read in self.reads}
+            for rule, head in self.rules:
+                if isinstance(head.value, Aggregate):
+                    self.sources.append(AggregateSource(*intermediates.of(rule, head, relations)))
+                else:
+                    self.sources.append(SetSource(rule, head, relations, record_gap, order))
+        self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
+        self._support = SupportVersion(len(self.schema.columns))
+        self._staged_support: SupportVersion | None = None
 
-    def _plan_traces(self, versions: Versions, record_gap: int, order: Sequence[str] | None) -> None:
-        relations = {name: versions[name].relation() for name in self.reads}
-        reasons = [reason for rule, head in self._rules for reason in _obstacles(rule, head)]
-        lowered_bodies = []
-        for rule, head in self._rules if not reasons else ():
-            for body in rule.bodies:
-                lowered = lower(body, relations, head.variables, counted=False, lasting=True)
-                reasons += _unbound_atoms(lowered.problem) + _separate_tests(lowered.problem)
-                lowered_bodies.append((rule, head, body, lowered))
-        if reasons:  # kept the other way, and said so by ``explain`` and ``stats``
-            self.reasons = tuple(dict.fromkeys(reasons))
-            self.strategy = "recompute"
-            return
-        for rule, head, body, lowered in lowered_bodies:
-            choice = choose_order(lowered.problem, order, body.atom_variables())
-            plan = compile_regions(lowered.problem, choice.order, record_gap)
-            self.bodies.append(_TracedBody(rule, head, BodyTrace(lowered, choice, plan)))
+    @property
+    def bodies(self) -> Iterator[RuleBody]:
+        """The bodies whose searches this head pays for."""
+        return (body for source in self.sources for body in source.bodies)
+
+    @property
+    def traces(self) -> Iterator[BodyTrace]:
+        return (trace for body in self.bodies for trace in body.traces)
 
     def joins_by(self, relation: str, column: int) -> bool:
-        """Whether the records of this head are about a relation's column."""
-        for body in self.bodies:
-            problem = body.trace.lowered.problem
-            for atom in (*problem.atoms, *problem.negations):
-                columns = {*atom.columns, *(column for pair in atom.equal for column in pair)}
-                if atom.relation.name == relation and column in columns:
-                    return True
-        return False
+        """Whether the records of this head are about a relation's column, so that it can't hold NaN."""
+        return any((relation, column) in body.nan_free for body in self.bodies)
 
     @property
     def index_bytes(self) -> int:
-        return sum(body.trace.index_bytes for body in self.bodies)
+        return sum(trace.index_bytes for trace in self.traces)
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory of support counts and aggregates."""
+        return self._support.nbytes + sum(source.nbytes for source in self.sources)
 
     @property
     def n_records(self) -> int:
-        return sum(body.trace.n_records for body in self.bodies)
+        return sum(trace.n_records for trace in self.traces)
 
     # -- evaluation -----------------------------------------------------------------
 
-    def build(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[RelationVersion, SupportVersion]:
-        """The head over the versions, and its support counts."""
-        support = SupportVersion(len(self.schema.columns))
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> RelationVersion:
+        """The head over the versions; staged, like a step."""
         if self.strategy == "recompute":
-            return RelationVersion(self._recomputed(versions, threads, advance)), support
-        if not self.counts_support:
-            return self._built_in_key_order(versions, threads, advance), support
-        columns, signs = self._gathered(
-            [body.tuples(*body.trace.build(versions, threads, advance)) for body in self.bodies]
+            return RelationVersion(self._recomputed(versions, threads, advance))
+        columns, signs = _gathered([source.build(versions, threads, advance) for source in self.sources])
+        if self.counts_support:
+            self._staged_support, columns, signs = self._support.step(columns, signs)
+        version = self._first_version(columns)
+        if self._checks_values:
+            refuse_head_conflict(version, columns, signs, self.text)
+        return version
+
+    @property
+    def _checks_values(self) -> bool:
+        """Whether two values of one key are possible: a lone aggregate has one per group."""
+        return self.schema.functional and not (
+            len(self.sources) == 1 and isinstance(self.sources[0], AggregateSource)
         )
-        support, columns, _ = support.step(columns, signs)
-        return RelationVersion(Relation.from_codes(self.name, self.schema, columns)), support
 
-    def _built_in_key_order(
-        self, versions: Versions, threads: int, advance: Advance | None
-    ) -> RelationVersion:
-        """The head whose tuples are the assignments of its one body, kept sorted as the search gives them."""
-        (body,) = self.bodies
-        columns, signs = body.trace.build(versions, threads, advance)
-        tuples, _ = body.tuples(columns, signs)
-        walked = [name for name in body.trace.plan.order if name in body.variables]
-        if len(body.variables) == len(walked):
-            order = tuple(body.variables.index(name) for name in walked)
-            return RelationVersion.of_sorted(self.name, self.schema, order, [tuples[i] for i in order])
-        columns = sort_distinct(tuples)  # assigned or repeated variables stand among the columns
-        return RelationVersion(Relation.from_codes(self.name, self.schema, columns))
+    def _first_version(self, columns: Columns) -> RelationVersion:
+        """Distinct tuples as a relation, kept sorted as the search gives them where that is possible."""
+        if not self.counts_support and isinstance(self.sources[0], SetSource):
+            (body,) = self.sources[0].bodies
+            ((_, head),) = self.rules
+            walked = (
+                [name for name in body.searches[0].variables if name in head.variables]
+                if body.searches
+                else []
+            )
+            if len(columns) == len(walked) and len(body.searches) == 1:
+                order = tuple(head.variables.index(name) for name in walked)
+                return RelationVersion.of_sorted(self.name, self.schema, order, [columns[i] for i in order])
+        return RelationVersion(Relation.from_codes(self.name, self.schema, sort_distinct(columns)))
 
-    def step(
-        self, change: Round, support: SupportVersion, stats: RuleStats
-    ) -> tuple[SupportVersion, Columns, np.ndarray]:
+    def step(self, change: Round, stats: RuleStats) -> tuple[Columns, np.ndarray]:
         """The visible change: sorted distinct tuples, +1 (was absent) or -1 (was present)."""
         stats.strategy = self.strategy
         if self.strategy == "recompute":
             old, new = change.old[self.name], self._recomputed(change.new, 1, None)
-            columns, weights = _difference(new.codes, old.columns())
-            return support, columns, weights
-        columns, signs = self._gathered(
-            [body.tuples(*body.trace.step(change, stats)) for body in self.bodies]
-        )
+            return _difference(new.codes, old.columns())
+        columns, signs = _gathered([source.step(change, stats) for source in self.sources])
         if not len(signs):
-            return support, columns, signs
+            return columns, signs
         if self.counts_support:
-            return support.step(columns, signs)
-        if len(signs) > 1:
+            self._staged_support, columns, signs = self._support.step(columns, signs)
+        elif len(signs) > 1:
             columns, signs = sort_distinct_weighted(columns, signs)
-        return support, columns, signs
+        return columns, signs
+
+    def check_values(self, version: RelationVersion, columns: Columns, weights: np.ndarray) -> None:
+        """Raise FunctionalConflictError where a change, after which this is the version, breaks the head."""
+        if self._checks_values:
+            refuse_head_conflict(version, columns, weights, self.text)
+
+    def keep(self) -> None:
+        """Publish what was staged."""
+        for source in self.sources:
+            source.keep()
+        if self._staged_support is not None:
+            self._support = self._staged_support
+            self._staged_support = None
+
+    def drop(self) -> None:
+        """Forget what was staged."""
+        for source in self.sources:
+            source.drop()
+        self._staged_support = None
 
     def tidy(self, versions: Versions) -> int:
-        """Build worn records anew, over versions that are published; returns for how many bodies."""
-        return sum([body.trace.tidy(versions) for body in self.bodies])
-
-    def _gathered(self, parts: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
-        if len(parts) == 1:
-            return parts[0]
-        columns = [np.concatenate(columns) for columns in zip(*(c for c, _ in parts), strict=True)]
-        return columns, np.concatenate([signs for _, signs in parts])
+        """Build worn records anew, over versions that are published; returns for how many searches."""
+        for source in self.sources:
+            source.tidy()
+        return sum([body.tidy(versions) for body in self.bodies])
 
     def _recomputed(self, versions: Versions, threads: int, advance: Advance | None) -> Relation:
         relations = {name: versions[name].relation() for name in self.reads}
@@ -201,43 +185,22 @@ class MaintainedHead:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the structures."""
-        for body in self.bodies:
-            for index in body.trace.sensitivity:
-                index.check_invariants()
+        for source in self.sources:
+            source.check_invariants()
+        assert self._staged_support is None
+        self._support.check_invariants()
 
 
-def _obstacles(rule: CheckedRule, head: CheckedHead) -> list[str]:
-    """Why ``trace`` can't keep a rule, in words."""
-    found = []
-    if head.value is not None:
-        found.append("the head is functional")
-    elif not head.variables:
-        found.append("the head has no column")
-    for body in rule.bodies:
-        bound = set(body.atom_variables())
-        found += [
-            f"{a.relation} is read as a function" for a in (*body.atoms, *body.negations) if a.functional
-        ]
-        for negation in body.negations:
-            if not {term.name for term in negation.terms if isinstance(term, Variable)} <= bound:
-                found.append(f"!{negation.relation} tests a computed value")
-    return found
+def rules_of(program: CheckedProgram, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
+    """The rules of a head."""
+    return Evaluation(program, {}).rules_of(name)
 
 
-def _unbound_atoms(problem: JoinProblem) -> list[str]:
-    """Atoms that the search has no variable for: they only ask whether there is any tuple."""
-    atoms = (*problem.atoms, *problem.negations)
-    return [f"{atom.label} binds no variable of the search" for atom in atoms if not atom.variables]
-
-
-def _separate_tests(problem: JoinProblem) -> list[str]:
-    """Existential parts that no head variable touches: their support would multiply that of all the rest."""
-    found = []
-    for component in problem.components:
-        touching = {name for edge in problem.edges if component & set(edge) for name in edge}
-        if not touching - component - problem.pinned:
-            found.append(f"{{{', '.join(sorted(component))}}} is an existence test apart from the head")
-    return found
+def _gathered(parts: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
+    if len(parts) == 1:
+        return parts[0]
+    columns = [np.concatenate(columns) for columns in zip(*(c for c, _ in parts), strict=True)]
+    return columns, np.concatenate([signs for _, signs in parts])
 
 
 def _difference(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> tuple[Columns, np.ndarray]:

@@ -143,10 +143,6 @@ def maintain(
         ]
         transaction_type = check_together(files)
         workspace.install(program, strategy, progress=True)
-        for head in workspace.heads:
-            kept, reasons = workspace.strategy_of(head)
-            if reasons:
-                say("note", f"{head} is kept by {kept}: {'; '.join(reasons)}")
         schemas = _change_schemas(workspace)
         summary = Summary()
         to_terminal = STDOUT in [stats, *(path for _, path in out_changes)] and sys.stdout.isatty()

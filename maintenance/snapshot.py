@@ -14,7 +14,6 @@ from lftj.errors import ChangeError, UnknownRelationError
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from maintenance.head_table import HeadTable
-from maintenance.support import SupportVersion
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,6 @@ class State:
     """Everything that readers see, at one moment."""
 
     versions: Mapping[str, RelationVersion] = field(default_factory=dict)
-    supports: Mapping[str, SupportVersion] = field(default_factory=dict)
 
 
 class VersionedRelations(Mapping[str, Relation]):

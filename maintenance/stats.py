@@ -10,9 +10,10 @@ class RuleStats:
     """One head's part of one commit.
 
     ``surgeries`` are branches that came or went in the indices of its rules, ``matches`` records that hold
-    their keys, ``regions`` bindings that were looked at again, ``empty_regions`` those of them that led
-    nowhere (garbage, a coarse record, or a branch that another atom lacks): the sharper the oracle, the
-    fewer.  ``opens``, ``nexts`` and ``seeks`` are the operations of evaluation.
+    their keys, ``regions`` bindings that the oracle names, ``skipped_regions`` those that were not looked at,
+    for a witness says that nothing changes there, ``empty_regions`` those that led nowhere (garbage, a coarse
+    record, or a branch that another atom lacks): the sharper the oracle, the fewer.  ``opens``, ``nexts`` and
+    ``seeks`` are the operations of evaluation.
     """
 
     strategy: str = "trace"
@@ -20,6 +21,7 @@ class RuleStats:
     matches: int = 0
     regions: int = 0
     empty_regions: int = 0
+    skipped_regions: int = 0
     opens: int = 0
     nexts: int = 0
     seeks: int = 0

@@ -8,11 +8,13 @@ Cost: O(changed tuples * levels * log n).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from lftj.index_version import IndexVersion, surgeries
+from lftj.relation_version import IndexKey, RelationVersion, index_change
+from maintenance.write_buffer import Change
 
 
 class Surgeries:
@@ -59,3 +61,25 @@ def find_surgeries(index: IndexVersion, columns: Sequence[np.ndarray], weights: 
     levels, tuples, signs = (np.empty(room, dtype=np.int64) for _ in range(3))
     found = surgeries(index.memory, rows, weights, levels, tuples, signs)
     return Surgeries(rows, levels[:found], tuples[:found], signs[:found])
+
+
+def surgeries_between(
+    versions: Mapping[str, RelationVersion], changes: Mapping[str, Change]
+) -> Callable[[str, IndexKey], Surgeries | None]:
+    """The surgeries of one index of one relation in a round, each found once; None where there is none.
+
+    ``versions``: after the changes.
+    """
+    found: dict[tuple[str, IndexKey], Surgeries | None] = {}
+
+    def surgeries_of(relation: str, key: IndexKey) -> Surgeries | None:
+        change = changes.get(relation)
+        if change is None:
+            return None
+        if (relation, key) not in found:
+            columns, weights = index_change(key, change.columns, change.weights)
+            index = versions[relation].index_at(key)
+            found[relation, key] = find_surgeries(index, columns, weights) if len(weights) else None
+        return found[relation, key]
+
+    return surgeries_of

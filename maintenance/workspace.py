@@ -6,8 +6,9 @@ Invariants
    A commit makes the next one and publishes it by one assignment, so a reader
    sees all of a transaction or nothing of it.
 2. One commit runs at a time; readers never wait.
-3. After any error the state is the one before.  Sensitivity records of a round
-   that failed stay: more records than needed are sound (ENGINE.md section 4).
+3. After any error the state is the one before, and the heads have dropped what
+   they had staged.  Sensitivity records of a round that failed stay: more records
+   than needed are sound (ENGINE.md section 4).
 
 Rules are installed over what is there: base relations and heads installed
 before.  A head's rules stand in one program, so programs form the strata.
@@ -20,7 +21,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,16 +37,20 @@ from lftj.errors import (
 )
 from lftj.progress import bar
 from lftj.relation import Relation
-from lftj.relation_version import RelationVersion, index_change
+from lftj.relation_version import RelationVersion
 from maintenance.body_trace import Round
 from maintenance.budget import Budget
 from maintenance.changes import change_table
-from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies
+from maintenance.explanation import draw_strata, explain_head
+from maintenance.functional_check import refuse_relation_conflict
+from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies, rules_of
 from maintenance.head_table import HeadTable
+from maintenance.intermediate import Intermediates
 from maintenance.snapshot import Snapshot, State, VersionedRelations, version_of
 from maintenance.stats import RuleStats, TransactionStats
-from maintenance.surgery import Surgeries, find_surgeries
+from maintenance.surgery import surgeries_between
 from maintenance.transaction import Changes, Transaction
+from maintenance.uninterrupted import uninterrupted
 from maintenance.verification import heads_in_order, verify_heads
 from maintenance.write_buffer import Change, WriteBuffer
 
@@ -107,7 +111,7 @@ class Workspace(Database):
         with self._committing:
             self._refuse_load(name)
             versions = {**self._state.versions, name: RelationVersion(relation)}
-            self._publish(replace(self._state, versions=versions))
+            self._publish(State(versions))
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -131,11 +135,11 @@ class Workspace(Database):
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
 
-        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  A rule that ``trace`` can't
-        keep is recomputed; ``explain_maintenance`` and ``tx.stats`` say so.  ``sensitivity_bytes``: memory
-        for the records, by head.  ``order``: the key order of a head's rules, by head.
+        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  ``sensitivity_bytes``: memory
+        for the records, by head.  ``order``: the key order of a head's rules, by head; existential variables
+        behind all others are then kept by witnesses, else by support counts.
 
-        Raises RuleError, StrategyError and DataError; then nothing is installed.
+        Raises RuleError, StrategyError, DataError and EvaluationError; then nothing is installed.
         """
         with self._committing:
             checked = self.check(program)
@@ -143,22 +147,32 @@ class Workspace(Database):
             strategies = plan_strategies(strategy, heads)
             for name in {*(sensitivity_bytes or {}), *(order or {})} - set(heads):
                 raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(heads)}")
-            versions, supports = dict(self._state.versions), dict(self._state.supports)
+            versions = dict(self._state.versions)
+            traced = [
+                rule for name in heads if strategies[name] == "trace" for rule in rules_of(checked, name)
+            ]
+            intermediates = Intermediates(traced, self._record_gap, order or {})
             installed = {}
             for name in heads:
                 head = MaintainedHead(
-                    name, checked, strategies[name], versions, self._record_gap, (order or {}).get(name)
+                    name,
+                    checked,
+                    strategies[name],
+                    versions,
+                    intermediates,
+                    self._record_gap,
+                    (order or {}).get(name),
                 )
                 with bar(f"installing {name}", progress) as advance:
-                    versions[name], supports[name] = head.build(
-                        versions, threads, advance if progress else None
-                    )
+                    versions[name] = head.build(versions, threads, advance if progress else None)
                 installed[name] = head
+            for head in installed.values():
+                head.keep()
             self._heads.update(installed)
             self._programs.append(checked)
             self._budgets.update({name: Budget(limit) for name, limit in (sensitivity_bytes or {}).items()})
             self._keep_within_budget()
-            self._publish(State(versions, supports))
+            self._publish(State(versions))
 
     def __getitem__(self, name: str) -> HeadTable:
         """A head or base relation as it is now; a ``pyarrow.Table`` in all but ``count``.
@@ -181,32 +195,18 @@ class Workspace(Database):
             raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self._heads)}")
         return self._heads[name]
 
-    def strategy_of(self, head: str) -> tuple[str, tuple[str, ...]]:
-        """How a head is kept, and why not by ``trace`` where that was asked for and can't be."""
-        maintained = self._head(head)
-        return maintained.strategy, maintained.reasons
+    def strategy_of(self, head: str) -> str:
+        """How a head is kept.  Raises UnknownRelationError."""
+        return self._head(head).strategy
 
-    def explain_maintenance(self, head: str) -> str:
-        """How a head is kept: strategy and why, key order, records by participant."""
-        maintained = self._head(head)
-        lines = [f"{head}: strategy {maintained.strategy}"]
-        lines += [f"  not trace: {reason}" for reason in maintained.reasons]
-        if maintained.bodies:
-            kept = "support counts" if maintained.counts_support else "every assignment is a tuple of its own"
-            lines.append(f"  head        {kept}")
-        for body in maintained.bodies:
-            trace = body.trace
-            lines += [f"  {body.rule.text}", f"    key order   {', '.join(trace.plan.order)}"]
-            for participant in trace.plan.participants:
-                sign = "!" if participant.negated else ""
-                what = "no records, a surgery is the region"
-                if participant.stream is not None:
-                    index = trace.sensitivity[participant.stream]
-                    what = f"{index.n_records:,} records, {index.nbytes:,} bytes"
-                elif participant.negated and not participant.tested:
-                    what = "no records, its last level has them"
-                lines.append(f"    {sign}{participant.label} level {participant.level}: {what}")
-        return "\n".join(lines)
+    def explain_maintenance(self, head: str | None = None) -> str:
+        """How a head is kept: strategy and why, searches, key orders, records by participant.
+
+        Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
+        """
+        if head is None:
+            return draw_strata(self._programs, self._heads, self._state.versions)
+        return explain_head(self._head(head))
 
     # -- transactions --------------------------------------------------------------------
 
@@ -248,8 +248,19 @@ class Workspace(Database):
                 if len(change):
                     self._refuse_nan(name, state.versions[name].schema, change)
                     changes[name] = change
-            following = self._next_state(state, changes, stats)
-            self._publish(following)
+            stepped: list[MaintainedHead] = []
+            try:
+                following = self._next_state(state, changes, stats, stepped)
+                with uninterrupted():
+                    self._publish(following)
+                    for head in stepped:
+                        head.keep()
+            except BaseException:
+                if self._state is state:
+                    with uninterrupted():
+                        for head in stepped:
+                            head.drop()
+                raise
             for name, rule_stats in stats.rules.items():
                 rule_stats.rebuilt = self._heads[name].tidy(following.versions)
             self._keep_within_budget()
@@ -263,26 +274,42 @@ class Workspace(Database):
             stats.seconds = time.perf_counter() - started
             self._notify(transaction, changes)
 
-    def _next_state(self, state: State, changes: dict[str, Change], stats: TransactionStats) -> State:
-        """The state after ``changes``, to which the changes of the heads are added."""
+    def _next_state(
+        self,
+        state: State,
+        changes: dict[str, Change],
+        stats: TransactionStats,
+        stepped: list[MaintainedHead],
+    ) -> State:
+        """The state after ``changes``, to which the changes of the heads are added.
+
+        ``stepped`` gets every head that may have staged something.
+        """
         if not changes:
             return state
-        versions, supports = dict(state.versions), dict(state.supports)
+        versions = dict(state.versions)
+        functions = frozenset().union(*(head.reads_as_functions for head in self._heads.values()))
         for name, change in changes.items():
             versions[name] = versions[name].advance(change.columns, change.weights)
-        round_ = Round(state.versions, versions, _surgeries_between(versions, changes))
+            if name in functions:
+                refuse_relation_conflict(versions[name], change.columns, change.weights)
+        round_ = Round(state.versions, versions, surgeries_between(versions, changes))
         for name, head in self._heads.items():
             if head.reads.isdisjoint(changes):
                 continue
             started = time.perf_counter()
             rule_stats = stats.rules[name] = RuleStats()
-            supports[name], columns, weights = head.step(round_, supports[name], rule_stats)
+            stepped.append(head)
+            columns, weights = head.step(round_, rule_stats)
             if len(weights):
                 changes[name] = Change(columns, weights)
                 versions[name] = versions[name].advance(columns, weights)
+                head.check_values(versions[name], columns, weights)
+                if name in functions and not head.schema.functional:
+                    refuse_relation_conflict(versions[name], columns, weights)
             rule_stats.head_changes = len(weights)
             rule_stats.seconds = time.perf_counter() - started
-        return State(versions, supports)
+        return State(versions)
 
     def _refuse_nan(self, name: str, schema: Schema, change: Change) -> None:
         """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
@@ -348,7 +375,7 @@ class Workspace(Database):
 
     @staticmethod
     def _sensitivity(heads):  # type: ignore[no-untyped-def]
-        return [index for head in heads for body in head.bodies for index in body.trace.sensitivity]
+        return [index for head in heads for trace in head.traces for index in trace.sensitivity]
 
     def verify(self) -> None:
         """Compute every head from the base relations alone and compare.
@@ -363,29 +390,8 @@ class Workspace(Database):
         with self._committing:
             for version in self._state.versions.values():
                 version.check_invariants()
-            for support in self._state.supports.values():
-                support.check_invariants()
             for head in self._heads.values():
                 head.check_invariants()
-
-
-def _surgeries_between(
-    versions: Mapping[str, RelationVersion], changes: Mapping[str, Change]
-) -> Callable[[str, Any], Surgeries | None]:
-    """The surgeries of one index in this round, each found once."""
-    found: dict[tuple[str, Any], Surgeries | None] = {}
-
-    def surgeries(relation: str, key: Any) -> Surgeries | None:
-        change = changes.get(relation)
-        if change is None:
-            return None
-        if (relation, key) not in found:
-            columns, weights = index_change(key, change.columns, change.weights)
-            index = versions[relation].index_at(key)
-            found[relation, key] = find_surgeries(index, columns, weights) if len(weights) else None
-        return found[relation, key]
-
-    return surgeries
 
 
 def _table_builder(head: MaintainedHead, change: Change | None) -> Callable[[], pa.Table]:

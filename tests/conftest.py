@@ -66,3 +66,9 @@ def data_folder() -> Path:
             "no real data: neither ../shared/data beside the repository nor the folder named by LFTJ_DATA"
         )
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_registered_aggregates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has the language's own aggregates and those that it registers itself."""
+    monkeypatch.setattr("lftj.semigroup._registered", {})

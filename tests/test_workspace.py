@@ -231,25 +231,46 @@ def test_commit_and_roll_back_by_hand(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "reason"),
+    "rule",
     [
-        ("n[a] = count() <- edge(a, _).", "the head is functional"),
-        ("t(a) <- node(a), edge(_, _).", "binds no variable"),
-        ("t(v) <- price[_] = v.", "read as a function"),
+        "n[a] = count() <- edge(a, _).",
+        "t(a) <- node(a), edge(_, _).",
+        "t(v) <- price[_] = v.",
+        "t[a] = v <- price[a] = b, v = b * 2.",
+        "t(a) <- node(a), v = a * 2, !node(v).",
+        "t(a) <- node(a), edge(b, c), edge(c, b).",
     ],
 )
-def test_what_trace_can_t_keep_is_recomputed_and_said(ws: Workspace, rule: str, reason: str) -> None:
+def test_trace_keeps_every_rule(ws: Workspace, rule: str) -> None:
     ws.load("price", {"a": [1], "v": [5]})
     ws.install(rule)
     name = rule.partition("[")[0].partition("(")[0]
-    explained = ws.explain_maintenance(name)
-    assert explained.startswith(f"{name}: strategy recompute\n  not trace: ")
-    assert reason in explained
+    assert ws.strategy_of(name) == "trace"
     with ws.transaction() as tx:
         tx.erase("edge", EDGES)
         tx.insert("price", [(2, 6)])
-    assert tx.stats[name].strategy == "recompute"
     ws.verify()
+    with ws.transaction() as tx:
+        tx.insert("edge", EDGES)
+        tx.insert("node", [(50,), (25,)])
+        tx.insert("price", [(3, 7)])
+    assert tx.stats[name].strategy == "trace"
+    ws.verify()
+    ws.check_invariants()
+
+
+def test_the_strata_are_drawn() -> None:
+    ws = Workspace()
+    ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+    ws.load("node", [(1,), (9,)], columns=["id"])
+    ws.install("p(a) <- edge(a, _).\nq[] = count() <- p(a), !node(a).\n", {"q": "recompute"})
+    assert ws.explain_maintenance().split("\n") == [
+        "strata",
+        "  0  edge               2 rows",
+        "  0  node               2 rows",
+        "  1  p     <- edge      trace, 2 rows",
+        "  2  q     <- p, !node  recompute, 1 row",
+    ]
 
 
 def test_strategies_by_head(ws: Workspace) -> None:

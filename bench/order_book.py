@@ -1,0 +1,115 @@
+"""Group-by aggregates over an order book that changes: the workloads `order-book`.
+
+The bids and the asks of DBToaster's experiments, 100,485 changes in all, are
+replayed one by one and in batches of a hundred.  Per broker and side: exact
+sums of price times volume and of volume, their quotient (the volume-weighted
+average price), the best price; per price level: the sum of the volumes.
+
+DuckDB holds the same tables, takes the same changes, and computes the same
+heads anew after each batch.  It is not run after each of the 100,485 single
+changes: :data:`SAMPLE` of them, evenly spread, are timed, and the changes
+between two of these are applied at once and not timed.
+
+A workload's ``expected`` is the checksum (:func:`checksum`) of every head's
+tuples at about ten points of the replay and at its end, so a side that is wrong
+anywhere there has no figures.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from bench.workload import Target, Workload
+
+COLUMNS = ("time", "id", "broker", "volume", "price")
+RELATIONS = {"bids": "BIDS", "asks": "ASKS"}
+"""Relations to what the changes call them."""
+
+_SIDE = """
+{side}_value[b] = sum(v), {side}_volume[b] = sum(w), best_{side}[b] = {best}(p)
+    <- {relation}(_, _, b, w, p), v = p * w.
+{side}_vwap[b] = x <- {side}_value(b, v), {side}_volume(b, w), w > 0, x = v / w.
+{side}_level[p] = sum(w) <- {relation}(_, _, _, w, p).
+"""
+_SIDES = (("bid", "bids", "max"), ("ask", "asks", "min"))
+RULES = "".join(_SIDE.format(side=side, relation=relation, best=best) for side, relation, best in _SIDES)
+
+BROKER_HEADS = ("{side}_value", "{side}_volume", "best_{side}", "{side}_vwap")
+"""Heads with one tuple per broker, in the order of the columns of the SQL by broker."""
+
+_BY_BROKER = """
+SELECT broker, sum(price * volume)::BIGINT AS value, sum(volume)::BIGINT AS volume, {best}(price) AS best,
+    CASE WHEN sum(volume) > 0 THEN sum(price * volume)::BIGINT / sum(volume)::BIGINT END AS vwap
+FROM {relation} GROUP BY broker"""
+_BY_LEVEL = "SELECT price, sum(volume)::BIGINT AS volume FROM {relation} GROUP BY price"
+
+SQL: dict[tuple[str, ...], str] = {}
+"""The heads that a statement answers, by its columns after the first; to the statement."""
+for _side, _relation, _best in _SIDES:
+    SQL[tuple(head.format(side=_side) for head in BROKER_HEADS)] = _BY_BROKER.format(
+        best=_best, relation=_relation
+    )
+    SQL[(f"{_side}_level",)] = _BY_LEVEL.format(relation=_relation)
+
+HEADS = tuple(head for heads in SQL for head in heads)
+
+SAMPLE = 2_000
+"""Single changes after which DuckDB is timed."""
+
+CHECKSUMS = {"order-book": 783_080_876, "order-book-500": 346_231_951}
+
+
+def checksum(heads: Mapping[str, list[tuple[int, float]]], start: int = 0) -> int:
+    """Checksum of heads, as key and value of each tuple in any order; goes on from ``start``.
+
+    >>> checksum({"n": [(2, 0.5), (1, 7)]}) == checksum({"n": [(1, 7), (2, 0.5)]})
+    True
+    """
+    return zlib.crc32(repr([(name, sorted(heads[name])) for name in sorted(heads)]).encode(), start)
+
+
+def order_book(batch: int, table: str = "order-book") -> Workload:
+    """The replay in batches of a size."""
+    sampled = (
+        f" DuckDB is timed after {SAMPLE:,} changes that are evenly spread, and the changes between them are "
+        "applied at once, untimed; its total is the mean of those times the number of changes."
+    )
+    return Workload(
+        f"{table}-by-{batch}",
+        f"{table.replace('-', ' ', 1)}, {'single changes' if batch == 1 else f'batches of {batch} changes'}",
+        {"changes": table},
+        {"lftj": RULES, "duckdb": ";".join(SQL.values())},
+        CHECKSUMS[table],
+        task="replay",
+        batch=batch,
+        targets=(Target("ratio", None, None, "duckdb"),),
+        note="one run is one batch: for lftj the commit that brings all heads up to date, for DuckDB the "
+        "changes and the prepared queries of all heads, fetched. Heads are equal at about ten "
+        "points of the replay and at its end." + (sampled if batch == 1 else ""),
+    )
+
+
+def random_changes(count: int) -> pa.Table:
+    """Changes of an order book, in the form of the published ones: 2 of 5 erase a row that is there."""
+    generator = np.random.default_rng(count)
+    held: list[tuple[object, ...]] = []
+    rows = []
+    for number in range(count):
+        if held and generator.random() < 0.4:
+            place = int(generator.integers(len(held)))
+            row, held[place] = held[place], held[-1]
+            held.pop()
+            rows.append((row[0], -1, *row[1:]))
+            continue
+        side = ("BIDS", "ASKS")[int(generator.integers(2))]
+        broker, volume, price = int(generator.integers(5)), int(generator.integers(0, 4)), 0
+        price = 100 * int(generator.integers(90, 110))
+        row = (side, number // 3, number, broker, 50 * volume, price)
+        held.append(row)
+        rows.append((row[0], 1, *row[1:]))
+    names = ("relation", "weight", *COLUMNS)
+    return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))

@@ -1,0 +1,193 @@
+"""Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands (ENGINE.md section 6).
+
+A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.limb_pool`),
+of floats as of integers, durations and decimals.  It is exact: what was added
+and taken back leaves no trace, and a value is rounded once, when it is read.
+An average is the sum divided by the group's count.
+
+Invariants
+
+1. A group's number is the exact sum of the finite values of the multiset that
+   is there now; equal multisets have equal limbs, whatever came and went.
+2. NaN, +inf and -inf are counted by group, so that they too can be taken back;
+   the counts take no memory while no group has any.
+3. A group that is gone has no limbs.
+4. ``stage`` writes nothing that is published.
+
+Cost: O(rows + limbs of the groups that change).  Memory: 10 bytes per slot and
+4 to 8 per limb: 2 to 4 limbs for values of similar size.  24 bytes per slot
+while some group has a NaN or an infinity.
+
+Source: ILFTJ 2.3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.body import CheckedHead, ColumnType
+from lftj.errors import RangeError
+from lftj.group_names import GroupNames
+from lftj.limb_pool import UNIT_BITS, LimbPool, Numbers, rounded_quotients, whole_words, without_numbers
+from lftj.sum_values import (
+    decimal_scale,
+    doubles,
+    n_summand_words,
+    quotients,
+    values_of_floats,
+    values_of_sums,
+    words,
+)
+from lftj.syntax import Aggregate, Variable
+from maintenance.grouped import GroupRows
+
+_SUM_WORDS = 4
+"""Words of a sum beyond those of its summands: weights and numbers of rows of 63 bits each."""
+
+
+@dataclass(frozen=True)
+class _Staged:
+    slots: np.ndarray
+    numbers: Numbers
+    specials: np.ndarray
+
+
+class GroupSums:
+    """The accumulator of ``sum`` and ``avg`` (:class:`maintenance.grouped.Accumulator`); see there.
+
+    Slots that were never kept have no members.
+    """
+
+    def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
+        """``types``: of every variable that the head has as a key or an argument."""
+        assert isinstance(head.value, Aggregate)
+        assert head.value.function in ("sum", "avg")
+        (argument,) = head.value.arguments
+        assert isinstance(argument, Variable)
+        self._head = head
+        self._types = types
+        self._type = types[argument.name]
+        self._is_average = head.value.function == "avg"
+        self._kind = self._type.domain.name
+        self._pool = LimbPool()
+        self._specials = np.empty((0, 3), np.int64)  # by slot: NaN, +inf, -inf; all zero beyond
+        self._n_special = 0  # slots that have any
+        self._staged: _Staged | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken, room for growth included."""
+        return self._pool.nbytes + self._specials.nbytes
+
+    @property
+    def n_limbs(self) -> int:
+        """Limbs in use, of all groups."""
+        return self._pool.n_limbs
+
+    def stage(self, rows: GroupRows) -> np.ndarray:
+        """Codes of the groups' new sums or averages, int64; nothing is published.
+
+        Raises :class:`~lftj.errors.RangeError`, naming head and group, for a sum that its type does not
+        hold; then nothing is staged.  O(rows + limbs of the groups).
+        """
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        specials = self._specials_of(rows.slots)
+        numbers = self._added(rows, specials)
+        gone = rows.counts == 0
+        if gone.any():
+            numbers = without_numbers(numbers, gone)
+            specials[gone] = 0
+        groups = GroupNames(self._head, self._types, rows.keys)
+        values = self._values(groups, numbers, specials, np.maximum(rows.counts, 1))
+        codes = _encoded(groups, values)
+        self._staged = _Staged(rows.slots, numbers, specials)
+        return codes
+
+    def keep(self) -> None:
+        """Publish what was staged, if anything was."""
+        staged, self._staged = self._staged, None
+        if staged is None:
+            return
+        self._pool.publish(staged.slots, staged.numbers)
+        special = staged.specials.any(axis=1)
+        if self._n_special or special.any():
+            self._n_special += int(special.sum()) - int(self._specials_of(staged.slots).any(axis=1).sum())
+            self._reserve_specials(int(staged.slots.max()) + 1)
+            self._specials[staged.slots] = staged.specials
+            if not self._n_special:
+                self._specials = np.empty((0, 3), np.int64)
+
+    def drop(self) -> None:
+        """Forget what was staged, if anything was."""
+        self._staged = None
+
+    def remap(self, kept: np.ndarray) -> None:
+        """From now on slot i is what slot ``kept[i]`` was; the others are gone.  Nothing is staged."""
+        assert self._staged is None
+        self._pool.remap(kept)
+        if self._n_special:
+            self._specials = self._specials_of(kept)
+            self._n_special = int(self._specials.any(axis=1).sum())
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module's header."""
+        self._pool.check_invariants()
+        assert self._n_special == int(self._specials.any(axis=1).sum())
+        assert (self._n_special > 0) == (len(self._specials) > 0)
+        assert (self._specials >= 0).all(), "a NaN or infinity went that had not been there"
+        assert self._kind == "float" or not self._n_special
+
+    def _added(self, rows: GroupRows, specials: np.ndarray) -> Numbers:
+        """The groups' numbers after the step; ``specials`` is added to."""
+        (codes,) = rows.arguments
+        if self._kind == "float":
+            values = doubles(codes, self._type)
+            return self._pool.add_floats(rows.slots, values, rows.weights, rows.offsets, specials)
+        # Averages of integers are rounded by the kernel of floats, which has its unit elsewhere.
+        lowest_bit = UNIT_BITS if self._is_average and self._kind != "decimal" else 0
+        summands = words(codes, self._type)
+        return self._pool.add_integers(rows.slots, summands, rows.weights, rows.offsets, lowest_bit)
+
+    def _values(
+        self, groups: GroupNames, numbers: Numbers, specials: np.ndarray, counts: np.ndarray
+    ) -> pa.Array:
+        if self._kind == "float" or (self._is_average and self._kind != "decimal"):
+            divisors = counts if self._is_average else np.ones_like(counts)
+            return values_of_floats(groups, rounded_quotients(numbers, specials, divisors))
+        sums = whole_words(numbers, n_summand_words(self._type) + _SUM_WORDS)
+        if self._is_average:
+            return values_of_floats(groups, quotients(sums, counts, decimal_scale(self._type)))
+        return values_of_sums(groups, sums, self._type)
+
+    def _specials_of(self, slots: np.ndarray) -> np.ndarray:
+        """A copy of the slots' counts of NaN, +inf and -inf: (slots, 3)."""
+        specials = np.zeros((len(slots), 3), np.int64)
+        known = slots < len(self._specials)
+        specials[known] = self._specials[slots[known]]
+        return specials
+
+    def _reserve_specials(self, n_slots: int) -> None:
+        if n_slots > len(self._specials):
+            room = max(n_slots, 2 * len(self._specials)) - len(self._specials)
+            self._specials = np.append(self._specials, np.zeros((room, 3), np.int64), axis=0)
+
+
+def _encoded(groups: GroupNames, values: pa.Array) -> np.ndarray:
+    """The values' codes; a decimal may fit its type and still have too many digits for a code."""
+    domain = groups.declared.domain
+    try:
+        return domain.encode(values)
+    except RangeError as error:
+        first, end = 0, len(values)  # the first value without a code is among [first, end)
+        while end - first > 1:
+            middle = (first + end) // 2
+            try:
+                domain.encode(values[first:middle])
+                first = middle
+            except RangeError:
+                end = middle
+        raise RangeError(f"{groups.name(first)} = {groups.call()} is {values[first]}: {error}") from None

@@ -1,0 +1,284 @@
+"""Maintained aggregates by group: signed assignments in, the head's change out (ENGINE.md section 6).
+
+A group's value is a function of the multiset of its assignments' arguments.
+Kept of each group are the number of assignments (which says whether the group
+exists), the value published last, and what an *accumulator* needs to make the
+next value from the next change.  ``count`` needs none.
+
+    stage(dA) = A' - A,  A = {(key, value)}: -1 for a value that went, +1 for one that came
+
+Invariants
+
+1. A change takes two steps: ``stage`` computes and publishes nothing, ``keep``
+   publishes, ``drop`` forgets: then all is as it was.
+2. A group is published when its count is above 0; counts are never negative: an
+   assignment that goes was there.
+3. ``_values`` has the value code of every published group.
+4. Slots of groups that are gone, or whose change was dropped, show nowhere; of
+   1,024 slots or more, :meth:`GroupedAggregate.tidy` keeps half or more in use.
+
+Cost: one sort of the m signed rows, then O(m) and what the accumulator takes.
+Memory: 16 bytes per slot beside the :class:`~maintenance.group_table.GroupTable`
+and the accumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lftj.body import CheckedHead, ColumnType
+from lftj.errors import RangeError
+from lftj.group_names import spelled_call
+from lftj.sorting import first_of_equal, sort_distinct_weighted
+from lftj.syntax import Aggregate
+from maintenance.group_table import GroupTable
+
+_LEAST_TIDIED = 1024
+_MOST_ASSIGNMENTS = 2.0**62
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Net signed rows of one step, sorted by group; group g is the rows ``[offsets[g], offsets[g + 1])``."""
+
+    keys: list[np.ndarray]  # one entry per group
+    slots: np.ndarray  # of each group
+    counts: np.ndarray  # assignments of each group after the step, >= 0
+    offsets: np.ndarray
+    arguments: list[np.ndarray]  # one entry per row
+    weights: np.ndarray  # signed, never 0
+
+
+class Accumulator(Protocol):
+    """What makes an aggregate's values from changes; groups are known by their slots."""
+
+    def stage(self, rows: GroupRows) -> np.ndarray:
+        """The new value code of each group, any code where the count is 0; nothing is published.
+
+        Raises :class:`~lftj.errors.RangeError` for a value that its type does not hold; then nothing
+        is staged.
+        """
+
+    def keep(self) -> None:
+        """Publish what was staged, if anything was."""
+
+    def drop(self) -> None:
+        """Forget what was staged, if anything was."""
+
+    def remap(self, kept: np.ndarray) -> None:
+        """From now on slot i is what slot ``kept[i]`` was; the others are gone.  Nothing is staged."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on a broken invariant."""
+
+
+def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accumulator | None:
+    """The accumulator of a ``sum`` or ``avg`` head; None for ``count``, ValueError for other functions.
+
+    ``types``: of every variable that the head has as a key or an argument.
+    """
+    if not isinstance(head.value, Aggregate):
+        raise ValueError(f"head {head.relation} has no aggregate")
+    if head.value.function == "count":
+        return None
+    if head.value.function in ("sum", "avg"):
+        from maintenance.group_sums import GroupSums
+
+        return GroupSums(head, types)
+    raise ValueError(f"{head.value.function} has no accumulator of sums")
+
+
+@dataclass(frozen=True)
+class _Staged:
+    slots: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+    n_slots_before: int
+
+
+class GroupedAggregate:
+    """The groups and values of one aggregate head under changes.
+
+    >>> import pyarrow as pa
+    >>> from lftj.body import Column, Schema
+    >>> from lftj.domains import Domains
+    >>> from lftj.syntax import Variable
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> schema = Schema((Column("p", integer), Column("c", integer)), functional=True)
+    >>> head = CheckedHead("total", ("p",), Aggregate("sum", (Variable("c"),)), schema, (0, 0))
+    >>> types = {"p": integer, "c": integer}
+    >>> totals = GroupedAggregate(head, types, accumulator_for(head, types))
+    >>> columns, weights = totals.stage([np.array([1, 1, 2]), np.array([10, 30, 5])], np.array([1, 2, 1]))
+    >>> [column.tolist() for column in columns], weights.tolist()
+    ([[1, 2], [70, 5]], [1, 1])
+    >>> totals.keep()
+    >>> columns, weights = totals.stage([np.array([1, 2]), np.array([30, 5])], np.array([-1, -1]))
+    >>> [column.tolist() for column in columns], weights.tolist()
+    ([[1, 1, 2], [40, 70, 5]], [1, -1, -1])
+    """
+
+    def __init__(
+        self, head: CheckedHead, types: Mapping[str, ColumnType], accumulator: Accumulator | None
+    ) -> None:
+        """``accumulator``: of the head's function, new; None for ``count``."""
+        assert isinstance(head.value, Aggregate)
+        self._head = head
+        self._types = types
+        self._n_keys = len(head.variables)
+        self._accumulator = accumulator
+        self._table = GroupTable(self._n_keys)
+        self._counts = np.zeros(0, np.int64)  # by slot, as are the values
+        self._values = np.zeros(0, np.int64)
+        self._n_assignments = 0
+        self._staged: _Staged | None = None
+        self.n_groups = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken, room for growth included."""
+        accumulator = self._accumulator.nbytes if self._accumulator else 0
+        return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulator
+
+    def stage(
+        self, columns: Sequence[np.ndarray], weights: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
+
+        ``columns``: int64 codes of the key variables, then of the aggregate's arguments, the aggregated one
+        last.  ``weights``: int64.  Rows may repeat and come in any order.  Nothing is published: call
+        :meth:`keep` or :meth:`drop` before the next.  Raises :class:`~lftj.errors.RangeError`, naming head
+        and group, when a value does not fit its type; then nothing is staged.
+        """
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        self._guard(weights)
+        rows, weights = _net_rows(columns, weights)
+        n_slots_before = self._table.n_slots
+        if not len(weights):
+            none = np.empty(0, np.int64)
+            self._staged = _Staged(none, none, none, n_slots_before)
+            return [none] * (self._n_keys + 1), none
+        offsets = _group_offsets(rows[: self._n_keys], len(weights))
+        keys = [column[offsets[:-1]] for column in rows[: self._n_keys]]
+        try:
+            slots = self._table.slots(keys)
+            self._reserve()
+            before = self._counts[slots]
+            after = before + np.add.reduceat(weights, offsets[:-1])
+            assert (after >= 0).all(), "an assignment went that had not been there"
+            values = after
+            if self._accumulator:
+                values = self._accumulator.stage(
+                    GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights)
+                )
+        except BaseException:
+            self._table.truncate(n_slots_before)
+            if self._accumulator:
+                self._accumulator.drop()
+            raise
+        self._staged = _Staged(slots, after, values, n_slots_before)
+        return _difference(keys, before > 0, self._values[slots], after > 0, values)
+
+    def keep(self) -> None:
+        """Publish what was staged, if anything was."""
+        staged, self._staged = self._staged, None
+        if staged is None:
+            return
+        before = self._counts[staged.slots]
+        self.n_groups += int(np.count_nonzero(staged.counts)) - int(np.count_nonzero(before))
+        self._n_assignments += int((staged.counts - before).sum())
+        self._counts[staged.slots] = staged.counts
+        self._values[staged.slots] = staged.values
+        if self._accumulator:
+            self._accumulator.keep()
+
+    def drop(self) -> None:
+        """Forget what was staged, if anything was."""
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            self._table.truncate(staged.n_slots_before)
+        if self._accumulator:
+            self._accumulator.drop()
+
+    def tidy(self) -> None:
+        """Free the slots of groups that are gone, when they are the most of 1,024 or more.
+
+        Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
+        """
+        assert self._staged is None
+        n_slots = self._table.n_slots
+        if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
+            return
+        kept = self._table.compact(self._counts[:n_slots] > 0)
+        self._counts, self._values = self._counts[kept], self._values[kept]
+        if self._accumulator:
+            self._accumulator.remap(kept)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module's header."""
+        self._table.check_invariants()
+        n_slots = self._table.n_slots
+        assert len(self._counts) == len(self._values)
+        assert (self._counts >= 0).all()
+        n_published = n_slots if self._staged is None else self._staged.n_slots_before
+        assert not self._counts[n_published:].any(), "a slot beyond the table counts something"
+        assert self.n_groups == np.count_nonzero(self._counts)
+        assert self._n_assignments == int(self._counts.sum())
+        if self._accumulator:
+            self._accumulator.check_invariants()
+
+    def _guard(self, weights: np.ndarray) -> None:
+        """See to it that no sum of weights wraps."""
+        if self._n_assignments + float(np.abs(weights, dtype=np.float64).sum()) >= _MOST_ASSIGNMENTS:
+            assert isinstance(self._head.value, Aggregate)
+            raise RangeError(
+                f"{self._head.relation} = {spelled_call(self._head.value)}:"
+                " there are more than 2**62 assignments: their number may not fit int64"
+            )
+
+    def _reserve(self) -> None:
+        """Counts of 0 for the slots that are new."""
+        missing = self._table.n_slots - len(self._counts)
+        if missing > 0:
+            room = np.zeros(max(missing, len(self._counts)), np.int64)
+            self._counts = np.append(self._counts, room)
+            self._values = np.append(self._values, room)
+
+
+def _net_rows(columns: Sequence[np.ndarray], weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """The distinct rows, sorted, whose weights do not add up to 0."""
+    if not columns:
+        total = weights.sum(keepdims=True, dtype=np.int64)
+        return [], total[total != 0]
+    rows, weights = sort_distinct_weighted(columns, weights)
+    present = weights != 0
+    if present.all():
+        return rows, weights
+    return [column[present] for column in rows], weights[present]
+
+
+def _group_offsets(keys: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
+    first_rows = np.flatnonzero(first_of_equal(keys)) if keys else np.zeros(1, np.int64)
+    return np.append(first_rows, n_rows)
+
+
+def _difference(
+    keys: Sequence[np.ndarray],
+    was_there: np.ndarray,
+    old_values: np.ndarray,
+    is_there: np.ndarray,
+    new_values: np.ndarray,
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """-1 for each group's value that went and 1 for each that came, as sorted rows."""
+    changed = (was_there != is_there) | (old_values != new_values)
+    gone, come = np.flatnonzero(was_there & changed), np.flatnonzero(is_there & changed)
+    columns = [np.concatenate([column[gone], column[come]]) for column in keys]
+    columns.append(np.concatenate([old_values[gone], new_values[come]]))
+    return sort_distinct_weighted(columns, np.repeat(np.array([-1, 1]), [len(gone), len(come)]))
