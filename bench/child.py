@@ -93,7 +93,7 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
     """Measure, reporting each event as soon as it is over."""
     workload = named(assignment.workload)
     name = assignment.engine.partition(":")[0]
-    if workload.task == "replay" or (workload.task in MAINTENANCE and name == "lftj"):
+    if workload.task in ("replay", "sums") or (workload.task in MAINTENANCE and name == "lftj"):
         _measure_maintained(workload, assignment, report)
         return
     engine_type = engine_class(name)
@@ -148,6 +148,10 @@ def _maintained(workload: Workload, engine: str, tables: Mapping[str, pa.Table])
         from bench.order_book_replay import replay
 
         return replay(workload, engine, tables)
+    if workload.task == "sums":
+        from bench.signed_sums_run import DuckSums, MaintainedSums
+
+        return (MaintainedSums if engine == "lftj" else DuckSums)(workload, tables)
     if workload.task == "window":
         from bench.edge_window import Window
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import graphs, order_book
+from bench import graphs, order_book, signed_sums
 
 
 class DataMissing(Exception):
@@ -82,6 +82,7 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"(email-enron)": _undirected,
     r"order-book": lambda: _read("dbtoaster-finance/orderbook-changes"),
     r"order-book-(\d+)": lambda changes: order_book.random_changes(int(changes)),
+    r"summands-(\d+)": lambda rows: signed_sums.random_summands(int(rows)),
     r"stream-mathoverflow": lambda: _read("temporal/sx-mathoverflow-all", ["src", "dst"]),
     r"stream-random-(\d+)": lambda scale: _edges(graphs.arrivals(int(scale))),
     r"lsqb/(\w+)": lambda name: _read(f"lsqb-sf0.1/{name}"),

@@ -78,7 +78,7 @@ def measure(
         result.status, result.detail = "no data", str(missing)
         return result
     assignment = Assignment(workload.name, engine, files, runs, spend)
-    loads_first = workload.task in ("count", "list", "commit", "install", "replay", "window")
+    loads_first = workload.task in ("count", "list", "commit", "install", "replay", "window", "sums")
     _Child(assignment, loads_first, limit, progress).follow(result)
     return result
 

@@ -1,4 +1,4 @@
-"""``python -m bench.soak``: many random changes of chained rules with negation, checked now and then.
+"""``python -m bench.soak``: many random changes of chained rules of all kinds, checked now and then.
 
     make soak                                      100,000 changes
     python -m bench.soak --changes 2000 --seed 7   fewer, from another seed
@@ -42,6 +42,13 @@ triangle(a, b, c) <- link(a, b), link(b, c), link(a, c).
 open(a, b, c) <- link(a, b), link(b, c), !link(a, c).
 apart(a, c) <- barred(a, c), !edge(a, c), node(a).
 kept(a, b, c) <- open(a, b, c), !barred(a, b), !apart(a, c).
+hub(a) <- edge(a, b), edge(b, c), edge(a, c), barred(c, _).
+between(a, c) <- link(a, b), link(b, c), barred(a, d), node(d), barred(e, c), node(e).
+degree[a] = count(), highest[a] = max(b), sum_of[a] = sum(w), mean[a] = avg(w) <- link(a, b), w = b * 1.1.
+least[a] = min(c), least_by[a, b] = min(c) <- open(a, b, c).
+steep[a] = v <- degree[a] = d, highest[a] = h, v = h - d, v > 3.
+silent(a) <- node(a), !hub(a), v = a + 1, !node(v).
+guarded(a) <- hub(a), barred(b, c), triangle(b, c, _).
 """
 
 ARITY = {"edge": 2, "node": 1, "barred": 2}

@@ -19,6 +19,7 @@ Task = Literal[
     "bulk load",
     "replay",
     "window",
+    "sums",
 ]
 """What one timed run does.
 
@@ -40,14 +41,20 @@ The others keep rules' heads up to date (:mod:`bench.maintained`):
 ``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
 ``replay``: one batch of published changes (:mod:`bench.order_book_replay`).
 ``window``: one change of a window that slides over a stream of edges (:mod:`bench.edge_window`).
+``sums``: signed summands to the exact sums of their groups (:mod:`bench.signed_sums`).
 """
 
-MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "replay", "window"})
+MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "replay", "window", "sums"})
 """Tasks of rules that are kept up to date."""
 
 
 BATCH_ROWS = 65_536
 """Rows of a record batch, where results are listed."""
+
+
+Measure = Literal[
+    "ratio", "seconds", "rows/s", "bytes/record", "memory ratio", "operations ratio", "summands/s"
+]
 
 
 @dataclass(frozen=True)
@@ -58,9 +65,12 @@ class Target:
     ``rows/s``: at least.  ``bytes/record``: memory of a sensitivity record, at most.
     ``memory ratio``: the peer's peak memory over lftj's, at least.
     ``operations ratio``: counted operations of maintenance by delta rules over lftj's, at least.
+    ``summands/s``: signed summands that the exact accumulators take, at least.
     """
 
-    measure: Literal["ratio", "seconds", "rows/s", "bytes/record", "memory ratio", "operations ratio"]
+    measure: Literal[
+        "ratio", "seconds", "rows/s", "bytes/record", "memory ratio", "operations ratio", "summands/s"
+    ]
     floor: float | None
     goal: float | None
     peer: str = ""

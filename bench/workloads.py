@@ -16,6 +16,7 @@ from bench.lsqb import lsqb
 from bench.maintenance import BULK_TARGETS, bulk_loads, commits, view_building
 from bench.order_book import order_book
 from bench.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
+from bench.signed_sums import signed_sums
 from bench.star_joins import star_joins
 from bench.startup import starting
 from bench.throughput import listing, loading, product
@@ -57,6 +58,7 @@ def full() -> list[Workload]:
         order_book(1),
         order_book(100),
         existence("mathoverflow"),
+        signed_sums(10_000_000, (Target("summands/s", 5e6, None), Target("ratio", None, None, "duckdb"))),
     ]
 
 
@@ -76,6 +78,7 @@ def quick() -> list[Workload]:
         order_book(1, "order-book-500"),
         order_book(100, "order-book-500"),
         existence("random-8"),
+        signed_sums(100_000),
     ]
 
 

@@ -38,6 +38,7 @@ import pyarrow.compute as pc
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
 from lftj.group_names import GroupNames, spelled_call
+from lftj.several_aggregates import shown_name
 from lftj.sum_values import decimal_scale, doubles, quotients, values_of_floats, values_of_sums, words
 from lftj.syntax import Aggregate, Constant, Variable
 from lftj.zset import Weighted
@@ -84,7 +85,8 @@ class Aggregation:
         try:
             self._rows.add([columns[name] for name in names], weights)
         except RangeError as error:
-            raise RangeError(f"{self._head.relation} = {spelled_call(self._call)}: {error}") from None
+            name = shown_name(self._head.relation)
+            raise RangeError(f"{name} = {spelled_call(self._call)}: {error}") from None
 
     def finish(self) -> tuple[list[np.ndarray], pa.Array]:
         """Code columns of the head's key variables, in the order of writing, and the values.
@@ -258,7 +260,7 @@ def _refuse_long(groups: _Groups, strings: pa.Array, separator_bytes: int, count
     if sizes.sum() > _STRING_BYTES:
         group = int(sizes.argmax())
         raise RangeError(
-            f"the values of {groups.head.relation} = {groups.call()} take {sizes.sum():.0f} bytes, more than"
-            f" the 2 GiB that a column of strings holds; the largest, {groups.name(group)},"
-            f" takes {sizes[group]:.0f}"
+            f"the values of {shown_name(groups.head.relation)} = {groups.call()} take"
+            f" {sizes.sum():.0f} bytes, more than the 2 GiB that a column of strings holds; the largest,"
+            f" {groups.name(group)}, takes {sizes[group]:.0f}"
         )

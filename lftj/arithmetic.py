@@ -197,16 +197,19 @@ def _shift_date(operator: str, left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _divide_integers(left: pa.Array, right: pa.Array) -> pa.Array:
     """Correctly rounded quotients: by float64 where both integers are floats, else by Python's division."""
-    quotients = pc.divide_checked(to_float64(left), to_float64(right)).to_numpy()
     dividends, divisors = left.to_numpy(), right.to_numpy()
-    wide = np.zeros(len(quotients), dtype=bool)
-    for numbers in (dividends, divisors):
-        wide |= (numbers > _EXACT_INTEGERS) | (numbers < -_EXACT_INTEGERS)
+    if not divisors.all():
+        raise pa.ArrowInvalid("divide by zero")
+    quotients = dividends / divisors
+    wide = _beyond_floats(dividends) | _beyond_floats(divisors)
     if wide.any():
-        quotients = quotients.copy()
         pairs = zip(dividends[wide].tolist(), divisors[wide].tolist(), strict=True)
         quotients[wide] = [dividend / divisor for dividend, divisor in pairs]
     return pa.array(quotients)
+
+
+def _beyond_floats(integers: np.ndarray) -> np.ndarray:
+    return (integers > _EXACT_INTEGERS) | (integers < -_EXACT_INTEGERS)
 
 
 def _decimal_operation(operator: str, signature: Signature, left: pa.Array, right: pa.Array) -> pa.Array:

@@ -101,7 +101,10 @@ class CheckedRule:
 
 @dataclass(frozen=True)
 class CheckedProgram:
-    """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation."""
+    """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
+
+    Among both are auxiliary heads (:mod:`lftj.several_aggregates`).
+    """
 
     strata: tuple[tuple[CheckedRule, ...], ...]
     derived: dict[str, Schema]

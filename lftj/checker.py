@@ -2,7 +2,9 @@
 
 Order of the checks, so that the first message is the one to act on: names and
 arities of the whole program, recursion, then rule by rule in evaluation order
-bindings, types and heads.  The result keeps the invariants of :mod:`lftj.body`.
+bindings, types and heads.  The result keeps the invariants of :mod:`lftj.body`;
+heads with aggregates among their terms are taken apart at the end, when nothing is
+left to complain about (:mod:`lftj.several_aggregates`).
 
 Cost: linear in the size of the disjunctive normal forms, apart from
 assignments, whose order is found in quadratic time per conjunction; variables
@@ -22,6 +24,7 @@ from lftj.domains import Domains
 from lftj.errors import AggregateError, ArityError, RuleError, TypeClashError, UnknownRelationError
 from lftj.kinds import common_type, kind, plain_type
 from lftj.normal_form import conjunctions, name_wildcards
+from lftj.several_aggregates import Separation, is_auxiliary
 from lftj.strata import atoms_of, stratify
 from lftj.syntax import AGGREGATES, Aggregate, Atom, Head, Program, Variable
 
@@ -53,6 +56,7 @@ class _Checker:
         # Types of a derived relation's columns, by rule and head as written.
         self._types: dict[str, dict[tuple[int, int], list[ColumnType]]] = {}
         self._derived: dict[str, Schema] = {}
+        self._separation = Separation(catalog)
 
     def run(self) -> CheckedProgram:
         rules = self._program.rules
@@ -66,26 +70,37 @@ class _Checker:
                 self._check_atom_shape(atom)
         strata = stratify(self._program)
         bodies = {number: self._check_rule(number) for stratum in strata for number in stratum}
+        checked_strata = [rules for stratum in strata for rules in self._checked(stratum, bodies)]
         return CheckedProgram(
-            strata=tuple(tuple(self._checked(number, bodies[number]) for number in s) for s in strata),
-            derived={name: self._schema_of(name) for name in self._first_heads},
+            strata=tuple(checked_strata),
+            derived={name: self._schema_of(name) for name in self._first_heads} | self._separation.derived,
             text=self._text,
             last_heads=tuple(dict.fromkeys(head.relation for head in rules[-1].heads)),
         )
 
-    def _checked(self, number: int, bodies: tuple[Body, ...]) -> CheckedRule:
-        rule = self._program.rules[number]
-        heads = tuple(
-            CheckedHead(
-                head.relation,
-                tuple(variable.name for variable in head.variables),
-                head.value.name if isinstance(head.value, Variable) else head.value,
-                self._schema_of(head.relation),
-                head.span,
-            )
-            for head in rule.heads
-        )
-        return CheckedRule(heads, bodies, self._text[slice(*rule.span)], rule.span)
+    def _checked(
+        self, stratum: list[int], bodies: Mapping[int, tuple[Body, ...]]
+    ) -> list[tuple[CheckedRule, ...]]:
+        """The rules of a stratum, and behind them, if there are any, those that join auxiliary heads."""
+        rules: list[CheckedRule] = []
+        joining: list[CheckedRule] = []
+        for number in stratum:
+            rule = self._program.rules[number]
+            text = self._text[slice(*rule.span)]
+            heads: list[CheckedHead] = []
+            for place, head in enumerate(rule.heads):
+                schema = self._schema_of(head.relation)
+                if head.value is None and head.aggregates:
+                    types = self._types[head.relation][number, place]
+                    auxiliary, join = self._separation.take_apart(head, types, schema, text, rule.span)
+                    heads += auxiliary
+                    joining.append(join)
+                else:
+                    names = tuple(term.name for term in head.terms if isinstance(term, Variable))
+                    value = head.value.name if isinstance(head.value, Variable) else head.value
+                    heads.append(CheckedHead(head.relation, names, value, schema, head.span))
+            rules.append(CheckedRule(tuple(heads), bodies[number], text, rule.span))
+        return [tuple(rules), *([tuple(joining)] if joining else [])]
 
     # -- names and arities ----------------------------------------------------
 
@@ -95,15 +110,15 @@ class _Checker:
             raise error_at(
                 RuleError, self._text, head.name_span, f"'{name}' is loaded data: give the head another name"
             )
-        if isinstance(head.value, Aggregate):
-            self._check_argument_count(head.value)
+        for call in head.aggregates:
+            self._check_argument_count(call)
         first = self._first_heads.setdefault(name, head)
-        if _arity(head) != _arity(first):
+        if len(head.columns) != len(first.columns):
             raise error_at(
                 ArityError,
                 self._text,
                 head.span,
-                f"'{name}' has {_columns(_column_names(first))} in its first rule, not {_arity(head)}",
+                f"'{name}' has {_columns(_column_names(first))} in its first rule, not {len(head.columns)}",
             )
         if (head.value is None) != (first.value is None):
             forms = ["a relation", "functional"]
@@ -135,7 +150,8 @@ class _Checker:
         elif name in self._catalog:
             columns = [column.name for column in self._catalog[name].columns]
         else:
-            near = suggestion(name, [*self._catalog, *self._first_heads])
+            known = [known for known in (*self._catalog, *self._first_heads) if not is_auxiliary(known)]
+            near = suggestion(name, known)
             raise error_at(
                 UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
             )
@@ -158,21 +174,20 @@ class _Checker:
     def _check_rule(self, number: int) -> tuple[Body, ...]:
         rule = self._program.rules[number]
         body = rule.body
-        if any(isinstance(head.value, Aggregate) for head in rule.heads):
+        if any(head.aggregates for head in rule.heads):
             body = name_wildcards(body)
         checker = BodyChecker(self._text, self._domains, self._schema_of, conjunctions(body, self._text))
         bodies = checker.bodies()
         for place, head in enumerate(rule.heads):
-            for variable in _variables(head):
+            for variable in head.variables:
                 checker.require(variable, f"head '{head.relation}' needs")
-            types = [self._union(head, column, bodies) for column in range(_arity(head))]
+            types = [self._union(head, column, bodies) for column in range(len(head.columns))]
             self._types.setdefault(head.relation, {})[number, place] = types
         return tuple(bodies)
 
     def _union(self, head: Head, column: int, bodies: list[Body]) -> ColumnType:
         """Type of one column of a head over all conjunctions of its rule."""
-        term = [*head.variables, head.value][column]
-        assert term is not None
+        term = head.columns[column]
         types = [self._term_type(term, body) for body in bodies]
         joined = types[0]
         for type_ in types[1:]:
@@ -182,8 +197,7 @@ class _Checker:
     def _joined(
         self, first: ColumnType, second: ColumnType, head: Head, column: int, here: str, there: str
     ) -> ColumnType:
-        term = [*head.variables, head.value][column]
-        assert term is not None
+        term = head.columns[column]
         if first.domain is not second.domain:
             message = (
                 f"{head.relation}.{_column_names(head)[column]} is of type {plain_type(first.arrow)} {here} "
@@ -248,21 +262,10 @@ class _Checker:
         return self._derived[name]
 
 
-def _arity(head: Head) -> int:
-    return len(head.variables) + (head.value is not None)
-
-
-def _variables(head: Head) -> list[Variable]:
-    """All variables that a head needs."""
-    if isinstance(head.value, Aggregate):
-        return [*head.variables, *(term for term in head.value.arguments if isinstance(term, Variable))]
-    return [*head.variables, *([head.value] if head.value else [])]
-
-
 def _column_names(head: Head) -> list[str]:
-    """Names of variables, and of the aggregate for its value; a name that is taken gets a number."""
+    """Names of variables, and of an aggregate for its value; a name that is taken gets a number."""
     names: list[str] = []
-    for term in (*head.variables, *([head.value] if head.value else [])):
+    for term in head.columns:
         name = wanted = term.function if isinstance(term, Aggregate) else term.name
         number = 2
         while name in names:

@@ -196,7 +196,7 @@ class CostModel:
             fanouts=tuple(fanouts),
             fixed_by=tuple(fixed_by),
             fixed=len(fanouts) > 1 and any(fixed_by),
-            domain=self._domain(name),
+            domain=self.distinct_keys(name),
             in_bounds=in_bounds,
             checks=checks,
             counts_at_once=self.problem.counted
@@ -206,7 +206,7 @@ class CostModel:
             and not checks,
         )
 
-    def _domain(self, name: str) -> float:
+    def distinct_keys(self, name: str) -> float:
         """Keys that a variable can take, by its longest column."""
         if name not in self.domains:
             columns = [histogram(atom.relation, column) for _, atom, column in self.uses[name]]

@@ -21,6 +21,7 @@ from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
 from lftj.relation import Relation
+from lftj.several_aggregates import is_auxiliary, shown_name
 
 if TYPE_CHECKING:
     from lftj.evaluation import Evaluation, Plans, Settings
@@ -221,7 +222,7 @@ class Database:
         *trace*; :mod:`lftj.trace` says what is logged).
 
         Raises LimitError when there are more than ``limit`` operations; a million take about 250 MB.
-        Raises RuleError for a head with several rules or a disjunction.
+        Raises RuleError for a head with several rules, a disjunction or aggregates among its terms.
 
         >>> db = Database()
         >>> db.load("a", {"x": [1, 3, 4]})
@@ -238,6 +239,8 @@ class Database:
         from lftj.trace import trace
 
         evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS)
+        if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
+            raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
         evaluation.derive_for(name)
         return trace(evaluation, name, limit)
 
@@ -293,10 +296,9 @@ class Database:
 
 def _chosen_head(program: CheckedProgram, head: str | None) -> str:
     if head is not None:
-        if head not in program.derived:
-            raise UnknownRelationError(
-                f"no rule has the head {head!r}; heads are {', '.join(program.derived)}"
-            )
+        heads = [name for name in program.derived if not is_auxiliary(name)]
+        if head not in heads:
+            raise UnknownRelationError(f"no rule has the head {head!r}; heads are {', '.join(heads)}")
         return head
     if len(program.last_heads) > 1:
         raise RuleError(

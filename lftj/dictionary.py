@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from lftj.domains import ArrowColumn, Domain, chunks_of, without_views
 from lftj.errors import RangeError, TypeClashError
 from lftj.interner import Interner
+from lftj.kinds import cast_decimal
 from lftj.syntax import Value
 
 DECIMAL = pa.decimal256(76, 38)
@@ -194,12 +195,8 @@ class _DecimalDomain(DictionaryDomain):
         return column
 
     def _canonical(self, values: pa.Array) -> pa.Array:
-        precision, scale = values.type.precision, values.type.scale
         try:
-            if precision - scale > 38:
-                # Refuses too many digits before the point; the change of scale alone might wrap around.
-                values = values.cast(pa.decimal256(38 + scale, scale))
-            return values.cast(DECIMAL)
+            return cast_decimal(values, DECIMAL)
         except pa.ArrowInvalid:
             raise RangeError(
                 f"a value of type {values.type} has more than 38 digits before or after the point,"
@@ -207,13 +204,7 @@ class _DecimalDomain(DictionaryDomain):
             ) from None
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
-        values = self.values().take(pa.array(codes, pa.int64()))
-        scale = arrow_type.scale
-        if scale > DECIMAL.scale:
-            # Refuses what the larger scale leaves no room for.
-            values = values.cast(pa.decimal256(DECIMAL.precision - (scale - DECIMAL.scale), DECIMAL.scale))
-        # In two steps: pyarrow makes 0 of all values when decimal256 becomes decimal32 of another scale.
-        return values.cast(pa.decimal256(DECIMAL.precision, scale)).cast(arrow_type)
+        return cast_decimal(self.values().take(pa.array(codes, pa.int64())), arrow_type)
 
     def _bytes_of(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         data = np.frombuffer(values.buffers()[1], dtype=np.uint8)

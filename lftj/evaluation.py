@@ -35,6 +35,7 @@ from lftj.planner import OrderChoice, choose_order
 from lftj.problem import connected
 from lftj.relation import Relation
 from lftj.search import Counters, batches, count_assignments, count_rows
+from lftj.several_aggregates import joins_auxiliary, shown_name
 from lftj.syntax import Aggregate, Atom, Variable
 from lftj.zset import Distinct
 
@@ -96,10 +97,12 @@ class Evaluation:
     def derive_for(self, head: str) -> None:
         """Evaluate every derived relation that ``head`` reads, in stratum order."""
         needed = self._read_by(head)
-        for stratum in self.program.strata:
-            for name in dict.fromkeys(h.relation for rule in stratum for h in rule.heads):
-                if name in needed and name != head and name not in self.relations:
-                    self.relations[name] = self.relation(name)
+        # A relation is complete in the last stratum that one of its rules stands in.
+        numbered = enumerate(self.program.strata)
+        last = {h.relation: number for number, stratum in numbered for rule in stratum for h in rule.heads}
+        for name in sorted(last, key=last.__getitem__):
+            if name in needed and name != head and name not in self.relations:
+                self.relations[name] = self.relation(name)
 
     def _read_by(self, head: str) -> set[str]:
         """Derived relations that ``head`` depends on, directly or not."""
@@ -228,7 +231,9 @@ class Evaluation:
         write: bool = True,
     ) -> BodyRun:
         """Lower a body, choose its order, compile its plan."""
-        order = self.settings.order if head.relation == self.target else None
+        # Of a head that joins its auxiliary heads, the caller knows the bodies of these.
+        ordered = shown_name(head.relation) == self.target and not joins_auxiliary(body)
+        order = self.settings.order if ordered else None
         grouped = head.variables if head.schema.functional else ()
         key = (id(body), tuple(wanted), counted, write, order, grouped)
         planned = self.plans.get(key)
@@ -335,6 +340,8 @@ def common_variables(rule: CheckedRule) -> list[str]:
 
 def _product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
     """What to say when two parts of a body that multiply the rows share no variable."""
+    if joins_auxiliary(body):
+        return None  # at most one tuple each
     tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
     edges = [tuple(variable.name for variable in variables) for variables in tied]
     parts = connected(frozenset(body.atom_variables()), edges)

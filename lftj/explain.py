@@ -18,6 +18,7 @@ from lftj.body import CheckedRule
 from lftj.evaluation import BodyRun, Evaluation, wanted_variables
 from lftj.expressions import text_of
 from lftj.problem import JoinAtom, connected
+from lftj.several_aggregates import joins_auxiliary
 from lftj.syntax import Aggregate
 
 EXISTS = "exists: stops at the first success"
@@ -184,7 +185,7 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     notes = []
     parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
     multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
-    if len(multiplying) > 1:
+    if len(multiplying) > 1 and not joins_auxiliary(run.body):
         shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
         notes.append(f"cartesian product of parts that share no variable: {shown}")
     if isinstance(run.head.value, Aggregate):

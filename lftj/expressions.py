@@ -15,7 +15,7 @@ are refused or dropped at load).  Cost: whole-array operations, one per operator
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -38,6 +38,9 @@ from lftj.errors import EvaluationError, RangeError, TypeClashError
 from lftj.kinds import INT64_RANGE, kind, literal_type, plain_type
 from lftj.spelling import literal, spelled
 from lftj.syntax import BinaryOperation, Comparison, Constant, Expression, Negative, Variable
+
+Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
+"""Columns of an expression's variables, and their number of rows, to its values."""
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
 
@@ -65,10 +68,17 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array]) -> pa.Arra
     >>> evaluate(half, {"b": pa.array([3, 4])}).to_pylist()
     [1.5, 2.0]
     """
+    n_rows = len(next(iter(columns.values()))) if columns else 1
+    return evaluator(expression, {name: column.type for name, column in columns.items()})(columns, n_rows)
+
+
+def evaluator(expression: Expression, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """:func:`evaluate` for any columns of these types, and for how many rows they have.
+
+    Raises :class:`~lftj.errors.TypeClashError`.
+    """
     folded = fold(expression)
-    types = {name: column.type for name, column in columns.items()}
-    value_type = _standing_alone(_type(folded, types), folded)
-    return _Evaluation(columns).value(folded, types, value_type)
+    return _evaluator(folded, types, _standing_alone(_type(folded, types), folded))
 
 
 def comparison_types(
@@ -101,15 +111,25 @@ def compare(comparison: Comparison, columns: Mapping[str, pa.Array]) -> pa.Boole
     >>> compare(below, {"x": pa.array([2, 3])}).to_pylist()
     [True, False]
     """
-    types = {name: column.type for name, column in columns.items()}
-    left, right, left_type, right_type = _sides(comparison, types)
+    n_rows = len(next(iter(columns.values()))) if columns else 1
+    return comparer(comparison, {name: column.type for name, column in columns.items()})(columns, n_rows)
+
+
+def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """:func:`compare` for any columns of these types, and for how many rows they have.
+
+    Raises :class:`~lftj.errors.TypeClashError`.
+    """
     comparison_types(comparison, types)
-    evaluation = _Evaluation(columns)
-    return compare_arrays(
-        comparison.operator,
-        evaluation.value(left, types, left_type),
-        evaluation.value(right, types, right_type),
-    )
+    left, right, left_type, right_type = _sides(comparison, types)
+    left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
+
+    def compared(columns: Mapping[str, pa.Array], n_rows: int) -> pa.BooleanArray:
+        return compare_arrays(
+            comparison.operator, left_values(columns, n_rows), right_values(columns, n_rows)
+        )
+
+    return compared
 
 
 def _sides(
@@ -260,56 +280,53 @@ def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Si
 # -- evaluation ---------------------------------------------------------------
 
 
-class _Evaluation:
-    """Evaluation of one expression over given columns."""
+def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.DataType) -> Evaluator:
+    """What gives the values of a folded expression, cast to the wanted type."""
+    if isinstance(node, Constant):
+        value = _scalar(node, wanted)
+        return lambda _, n_rows: pa.repeat(value, n_rows)
+    if isinstance(node, Variable):
+        name, value_type = node.name, types[node.name]
+        values: Evaluator = lambda columns, _: columns[name]  # noqa: E731
+    elif isinstance(node, Negative):
+        value_type = negated_type(_type(node.operand, types))
+        values = _checked(pc.negate_checked, [_evaluator(node.operand, types, value_type)], node, value_type)
+    else:
+        chosen = _signature_of(node, types)
+        sides = [_evaluator(node.left, types, chosen.left), _evaluator(node.right, types, chosen.right)]
+        value_type = chosen.result
+        values = _checked(kernel(node.operator, chosen), sides, node, value_type)
+    if value_type == wanted:
+        return values
+    return _checked(partial(cast, wanted=wanted), [values], node, wanted)
 
-    def __init__(self, columns: Mapping[str, pa.Array]) -> None:
-        self._columns = columns
-        self._rows = len(next(iter(columns.values()))) if columns else 1
 
-    def value(self, node: Expression, types: Mapping[str, pa.DataType], wanted: pa.DataType) -> pa.Array:
-        """Values of a folded expression, cast to the wanted type."""
-        if isinstance(node, Constant):
-            return self._constant(node, wanted)
-        if isinstance(node, Variable):
-            column = self._columns[node.name]
-            return column if column.type == wanted else self._cast(column, wanted, node)
-        if isinstance(node, Negative):
-            value_type = negated_type(_type(node.operand, types))
-            operand = self.value(node.operand, types, value_type)
-            result = self._checked(pc.negate_checked, [operand], node, value_type)
-        else:
-            chosen = _signature_of(node, types)
-            left = self.value(node.left, types, chosen.left)
-            right = self.value(node.right, types, chosen.right)
-            result = self._checked(kernel(node.operator, chosen), [left, right], node, chosen.result)
-        return result if result.type == wanted else self._cast(result, wanted, node)
+def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
+    value: Any = node.value
+    if pa.types.is_floating(wanted):
+        value = float(value)
+    elif pa.types.is_decimal(wanted):
+        value = Decimal(value)
+    return pa.scalar(value, wanted)
 
-    def _constant(self, node: Constant, wanted: pa.DataType) -> pa.Array:
-        value: Any = node.value
-        if pa.types.is_floating(wanted):
-            value = float(value)
-        elif pa.types.is_decimal(wanted):
-            value = Decimal(value)
-        return pa.repeat(pa.scalar(value, wanted), self._rows)
 
-    def _cast(self, array: pa.Array, wanted: pa.DataType, node: Expression) -> pa.Array:
-        return self._checked(partial(cast, wanted=wanted), [array], node, wanted)
+def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result: pa.DataType) -> Evaluator:
+    """What gives the operation's results; what it refuses, it refuses with the first such row."""
 
-    def _checked(
-        self, operation: Kernel, arrays: list[pa.Array], node: Expression, result: pa.DataType
-    ) -> pa.Array:
-        """The operation's result; what it refuses, with the first row that it refuses."""
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        arrays = [side(columns, n_rows) for side in sides]
         try:
             return operation(*arrays)
         except pa.ArrowInvalid as error:
-            row = first_refused(operation, arrays)
-            where = self._row_text(node, row)
+            where = _row_text(node, columns, first_refused(operation, arrays))
             if "divide by zero" in str(error):
                 raise EvaluationError(f"division by zero in {text_of(node)}{where}") from None
             raise RangeError(f"{text_of(node)} does not fit type {result}{where}") from None
 
-    def _row_text(self, node: Expression, row: int) -> str:
-        names = dict.fromkeys(variable.name for variable in variables_of(node))
-        shown = [f"{name} = {spelled(self._columns[name].slice(row, 1))}" for name in names]
-        return f" where {', '.join(shown)}" if shown else ""
+    return values
+
+
+def _row_text(node: Expression, columns: Mapping[str, pa.Array], row: int) -> str:
+    names = dict.fromkeys(variable.name for variable in variables_of(node))
+    shown = [f"{name} = {spelled(columns[name].slice(row, 1))}" for name in names]
+    return f" where {', '.join(shown)}" if shown else ""

@@ -8,14 +8,14 @@ comparison before it refuses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.body import Body, Column, ColumnType, Schema
 from lftj.domains import without_views
-from lftj.expressions import compare, evaluate, variables_of
+from lftj.expressions import Evaluator, comparer, evaluator, variables_of
 from lftj.lowering import Lowered, lower
 from lftj.plan import compile_plan
 from lftj.planner import choose_order
@@ -35,55 +35,100 @@ def finish(
 ) -> tuple[Rows, np.ndarray]:
     """Rows with the assigned variables, less those that a comparison or negated atom refuses.
 
-    Raises RangeError and EvaluationError of the expressions.
+    ``rows``: of the variables that the problem emits.  Raises RangeError and EvaluationError of the
+    expressions.
     """
-    table = _Table(lowered, rows, weights)
-    table.compare_ready()
-    for assignment in lowered.assignments:
-        table.assign(assignment.variable, evaluate(assignment.expression, table.values))
-        table.compare_ready()
-    for negation in lowered.negations:
-        table.keep(~_holds(table, negation, relations))
-    return table.rows, table.weights
+    return Finishing(lowered).finish(rows, weights, relations)
 
 
-class _Table:
-    """Rows as codes and as values; ``pending`` comparisons wait for their variables."""
+class Finishing:
+    """:func:`finish` for any number of rows of one body."""
 
-    def __init__(self, lowered: Lowered, rows: Rows, weights: np.ndarray) -> None:
-        self.types = lowered.types
+    def __init__(self, lowered: Lowered) -> None:
+        self._lowered = lowered
+        self._steps: list[tuple[str | None, Evaluator]] = []  # the variable, None for a comparison
+        self._types = {name: _value_type(type_.arrow) for name, type_ in lowered.types.items()}
+        known = set(lowered.problem.emitted)
+        waiting = self._compare_ready(known, lowered.comparisons)
+        for assignment in lowered.assignments:
+            self._steps.append((assignment.variable, evaluator(assignment.expression, self._types)))
+            known.add(assignment.variable)
+            waiting = self._compare_ready(known, waiting)
+
+    def _compare_ready(self, known: set[str], waiting: Sequence[Comparison]) -> list[Comparison]:
+        """Add the comparisons whose variables are known; returns those that wait."""
+        still_waiting = []
+        for comparison in waiting:
+            if {variable.name for variable in compared_variables(comparison)} <= known:
+                self._steps.append((None, comparer(comparison, self._types)))
+            else:
+                still_waiting.append(comparison)
+        return still_waiting
+
+    def finish(
+        self, rows: Rows, weights: np.ndarray, relations: Mapping[str, Relation]
+    ) -> tuple[Rows, np.ndarray]:
+        table = _Table(self._lowered.types, self._types, rows, weights)
+        for name, values in self._steps:
+            found = values(table, len(table.weights))
+            if name is None:
+                if found.null_count:
+                    found = found.fill_null(False)
+                table.keep(found.to_numpy(zero_copy_only=False))
+            else:
+                table.assign(name, found)
+        for negation in self._lowered.negations:
+            table.keep(~_holds(table, negation, relations))
+        return table.rows, table.weights
+
+
+class _Table(Mapping[str, pa.Array]):
+    """Rows as codes; a mapping from variables to their values, which are decoded when asked for."""
+
+    def __init__(
+        self,
+        types: Mapping[str, ColumnType],
+        value_types: Mapping[str, pa.DataType],
+        rows: Rows,
+        weights: np.ndarray,
+    ) -> None:
+        self.types = types
         self.rows = dict(rows)
         self.weights = weights
-        self.pending = list(lowered.comparisons)
-        self.values = {
-            name: self.types[name].domain.decode(codes, self.types[name].arrow)
-            for name, codes in rows.items()
-        }
+        self._value_types = value_types
+        self._values: dict[str, pa.Array] = {}
+
+    def __getitem__(self, name: str) -> pa.Array:
+        found = self._values.get(name)
+        if found is None:
+            found = self.types[name].domain.decode(self.rows[name], self._value_types[name])
+            self._values[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def keep(self, mask: np.ndarray) -> None:
         if mask.all():
             return
-        kept = pa.array(np.flatnonzero(mask))
         self.rows = {name: codes[mask] for name, codes in self.rows.items()}
-        self.values = {name: without_views(array).take(kept) for name, array in self.values.items()}
         self.weights = self.weights[mask]
-
-    def compare_ready(self) -> None:
-        for comparison in list(self.pending):
-            if {v.name for v in compared_variables(comparison)} <= self.values.keys():
-                self.pending.remove(comparison)
-                mask = np.asarray(compare(comparison, self.values).fill_null(False))
-                # a comparison of literals alone gives one value
-                self.keep(np.broadcast_to(mask, len(self.weights)) if len(mask) == 1 else mask)
+        self._values = {}
 
     def assign(self, name: str, array: pa.Array) -> None:
-        type_ = self.types[name]
-        if len(array) != len(self.weights):  # an expression over literals alone gives one value
-            array = pa.repeat(array[0], len(self.weights))
-        if array.type != type_.arrow:
-            array = array.cast(type_.arrow)
-        self.values[name] = array
-        self.rows[name] = type_.domain.encode(array)
+        if array.type != self._value_types[name]:
+            array = array.cast(self._value_types[name])
+        self._values[name] = array
+        self.rows[name] = self.types[name].domain.encode(array)
+
+
+def _value_type(arrow: pa.DataType) -> pa.DataType:
+    """The type itself; in place of a view, which most of pyarrow's functions don't know, the large type."""
+    is_view = pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow)
+    return without_views(pa.nulls(0, arrow)).type if is_view else arrow
 
 
 def compared_variables(comparison: Comparison) -> list[Variable]:

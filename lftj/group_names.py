@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lftj.body import CheckedHead, ColumnType
+from lftj.several_aggregates import shown_name
 from lftj.syntax import Aggregate, Variable
 
 
@@ -55,7 +56,7 @@ class GroupNames:
             self.types[name].spelled(codes[group])
             for name, codes in zip(self.head.variables, self.keys, strict=True)
         ]
-        return f"{self.head.relation}[{', '.join(values)}]"
+        return f"{shown_name(self.head.relation)}[{', '.join(values)}]"
 
     def call(self) -> str:
         """The aggregate as it was written."""

@@ -29,6 +29,7 @@ for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -36,7 +37,7 @@ import numpy as np
 from indices.compiled import kernel
 from lftj.memory import address, view
 from lftj.seek import lower_bound, upper_bound
-from lftj.sorting import sort_distinct_weighted
+from lftj.signed_rows import Columns, net_rows, table_of
 from lftj.trie import Trie
 
 BASE_FRACTION = 8
@@ -102,27 +103,59 @@ def merge_runs(a, a_length, b, b_length, levels, out):
     return n
 
 
+@kernel
+def _flat_run(rows, weights, n):
+    """The first ``n`` of sorted distinct rows and their weights as a run's flat array."""
+    levels = rows.shape[0]
+    flat = np.empty((levels + 1) * n + 1, dtype=np.int64)
+    for level in range(levels):
+        for row in range(n):
+            flat[level * n + row] = rows[level, row]
+    flat[levels * n] = 0
+    for row in range(n):
+        flat[levels * n + row + 1] = flat[levels * n + row] + weights[row]
+    return flat
+
+
+@kernel
+def _with_run(index, rows, weights):
+    """The X_* memory of a version and one more run, merged as invariant 3 has it.
+
+    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0.  Returns the
+    memory, the new run's flat array and number of tuples, and how many of the version's runs stay before it.
+    """
+    levels = rows.shape[0]
+    runs = X_HEADER + levels * X_LEVEL_FIELDS
+    n = np.int64(len(weights))
+    flat = _flat_run(rows, weights, n)
+    kept = index[X_RUNS]
+    while kept > 0 and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
+        kept -= 1
+        fields = runs + kept * X_RUN_FIELDS
+        length = index[fields + XR_LENGTH]
+        other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+        out = np.empty((levels + 1, length + n), dtype=np.int64)
+        n = merge_runs(other, length, flat, n, levels, out)
+        flat = _flat_run(out[:levels], out[levels], n)
+    end = runs + kept * X_RUN_FIELDS
+    memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
+    memory[:end] = index[:end]
+    memory[X_RUNS] = kept
+    if n > 0:
+        memory[X_RUNS] = kept + 1
+        memory[end + XR_ROWS] = flat.ctypes.data
+        memory[end + XR_LENGTH] = n
+    return memory, flat, n, kept
+
+
 class IndexRun:
     """Some changed tuples: ``rows`` is the flat array of the module header."""
 
-    __slots__ = ("address", "n_tuples", "rows")
+    __slots__ = ("n_tuples", "rows")
 
     def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
         self.rows = rows
         self.n_tuples = n_tuples
-        self.address = address(rows)
-
-    @classmethod
-    def of(cls, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexRun:
-        """From sorted distinct columns and their weights."""
-        n_tuples = len(weights)
-        rows = np.empty((len(columns) + 1) * n_tuples + 1, dtype=np.int64)
-        for level, column in enumerate(columns):
-            rows[level * n_tuples : (level + 1) * n_tuples] = column
-        sums = rows[len(columns) * n_tuples :]
-        sums[0] = 0
-        np.cumsum(weights, out=sums[1:])
-        return cls(rows, n_tuples)
 
     def columns(self, levels: int) -> list[np.ndarray]:
         return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
@@ -131,19 +164,16 @@ class IndexRun:
     def weights(self) -> np.ndarray:
         return np.diff(self.rows[len(self.rows) - self.n_tuples - 1 :])
 
-    def merged(self, other: IndexRun, levels: int) -> IndexRun:
-        out = np.empty((levels + 1, self.n_tuples + other.n_tuples), dtype=np.int64)
-        n_tuples = merge_runs(self.rows, self.n_tuples, other.rows, other.n_tuples, levels, out)
-        return IndexRun.of(list(out[:levels, :n_tuples]), out[levels, :n_tuples])
+
+Runs = tuple[IndexRun, ...]
 
 
-def with_run(runs: Sequence[IndexRun], run: IndexRun, levels: int) -> tuple[IndexRun, ...]:
-    """The runs and one more, merged until each has more than twice the tuples of the next (invariant 3)."""
-    kept = [*runs, run]
-    while len(kept) > 1 and kept[-2].n_tuples <= 2 * kept[-1].n_tuples:
-        merged = kept[-2].merged(kept[-1], levels)
-        kept[-2:] = [merged] if merged.n_tuples else []
-    return tuple(kept)
+def with_run(
+    memory: np.ndarray, runs: Runs, rows: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, Runs]:
+    """The memory and the runs of a version after one more run of net rows (:mod:`lftj.signed_rows`)."""
+    memory, flat, n_tuples, kept = _with_run(memory, rows, weights)
+    return memory, (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
 
 
 class DescribedBase:
@@ -170,19 +200,17 @@ class IndexVersion:
     ([[1, 4, 4], [3, 2, 9]], 3)
     """
 
-    def __init__(
-        self, base: Trie, runs: tuple[IndexRun, ...] = (), described: DescribedBase | None = None
-    ) -> None:
-        """``described``: what an earlier version on the same base has."""
+    def __init__(self, base: Trie) -> None:
+        """The first version on a base: its tuples, without runs."""
         self.base = base
-        self.runs = runs
-        self._described = DescribedBase(base) if described is None else described
-        fields = [*self._described.fields]
-        fields[X_RUNS] = len(runs)
-        for run in runs:
-            fields += (run.address, run.n_tuples)
-        self.memory = np.array(fields, dtype=np.int64)
-        self.address = address(self.memory)
+        self.runs: Runs = ()
+        self._described = DescribedBase(base)
+        self.memory = np.array(self._described.fields, dtype=np.int64)
+
+    @cached_property
+    def address(self) -> int:
+        """Where ``memory`` stands."""
+        return address(self.memory)
 
     @property
     def levels(self) -> int:
@@ -198,15 +226,18 @@ class IndexVersion:
         leaves = sum(offsets.nbytes for offsets in self._described.leaves)
         return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
 
-    def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> IndexVersion:
+    def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
-        runs = with_run(self.runs, IndexRun.of(columns, weights), self.levels)
-        changed = sum(run.n_tuples for run in runs)
+        memory, runs = with_run(self.memory, self.runs, table_of(columns, len(weights)), weights)
+        changed = sum([run.n_tuples for run in runs])
         if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
             return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
-        return IndexVersion(self.base, runs, self._described)
+        following = IndexVersion.__new__(IndexVersion)
+        following.base, following.runs, following.memory = self.base, runs, memory
+        following._described = self._described
+        return following
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
@@ -267,9 +298,8 @@ def _added(
     if not parts:
         return [np.empty(0, np.int64) for _ in range(levels)], np.empty(0, np.int64)
     columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
-    summed, net = sort_distinct_weighted(columns, np.concatenate(weights))
-    kept = net != 0
-    return [np.ascontiguousarray(column[kept]) for column in summed], net[kept]
+    summed, net = net_rows(columns, np.concatenate(weights))
+    return list(summed), net
 
 
 # -- kernels on X_* memory --------------------------------------------------------

@@ -2,6 +2,10 @@
 
 A *kind* is coarser than a domain: timestamps of all units are of one kind.  A
 *plain* type is one that is neither dictionary-encoded nor an extension.
+
+:func:`cast_decimal` stands in for pyarrow's cast between decimals.  That cast (26.0)
+refuses some exact quotients, as just below multiples of ``2**64``, multiplies without
+a check for overflow, and cuts off the upper bits on the way to ``decimal32``.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
 from lftj.syntax import Value
@@ -18,6 +23,8 @@ NUMERIC = ("integer", "float", "decimal")
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 MAX_DIGITS = 76
 """Of the widest decimal type, ``decimal256``."""
+
+_DIGITS_OF_A_WORD = 9  # 10**9 < 2**32
 
 INT64_RANGE = range(-(2**63), 2**63)
 
@@ -125,6 +132,50 @@ def decimal_type(digits: int, scale: int) -> pa.DataType:
     if digits > MAX_DIGITS:
         raise TypeClashError(f"a number of {digits} digits: decimals have at most {MAX_DIGITS}")
     return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+
+
+def cast_decimal(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Decimals of any width as decimals of another, exact.
+
+    Raises ``pa.ArrowInvalid`` when a value has more digits before or behind the point than ``wanted``.
+
+    >>> cast_decimal(pa.array([Decimal("184467440737095516.15000000000")]), pa.decimal128(38, 2)).to_pylist()
+    [Decimal('184467440737095516.15')]
+    """
+    if array.type.scale > wanted.scale:
+        array = _with_lower_scale(array, wanted.scale)
+    while array.type.scale < wanted.scale:
+        rise = min(wanted.scale - array.type.scale, MAX_DIGITS - 1)
+        if array.type.precision + rise > MAX_DIGITS:
+            # Refuses what the larger scale leaves no room for: the product would wrap around.
+            array = array.cast(pa.decimal256(MAX_DIGITS - rise, array.type.scale))
+        array = array.cast(pa.decimal256(MAX_DIGITS, array.type.scale + rise))
+    # Of one scale now: the width last, as the casts to decimal32 and decimal64 don't check it.
+    array = array.cast(pa.decimal256(MAX_DIGITS, wanted.scale))
+    if wanted.bit_width < 128:
+        array = array.cast(pa.decimal128(wanted.precision, wanted.scale))
+    return array.cast(wanted)
+
+
+def _with_lower_scale(array: pa.Array, scale: int) -> pa.Array:
+    """Multiplied back, each quotient must give its dividend; where it does not, the scale falls in steps.
+
+    A wrong quotient of pyarrow's is too small, never too large: the product does not wrap around.
+    """
+    wide = array.cast(pa.decimal256(MAX_DIGITS, array.type.scale))
+    if wide.type.scale < 0 or wide.type.scale - scale >= MAX_DIGITS:
+        return _in_steps(wide, scale)  # pyarrow has no such comparison, no such power of ten
+    low = wide.cast(pa.decimal256(MAX_DIGITS, scale), safe=False)
+    wrong = pc.not_equal(low.cast(wide.type, safe=False), wide)
+    return pc.replace_with_mask(low, wrong, _in_steps(wide.filter(wrong), scale))
+
+
+def _in_steps(wide: pa.Array, scale: int) -> pa.Array:
+    """With a lower scale, by divisors of one word of 32 bits: by them pyarrow divides correctly."""
+    while wide.type.scale > scale:
+        lower = max(scale, wide.type.scale - _DIGITS_OF_A_WORD)
+        wide = wide.cast(pa.decimal256(MAX_DIGITS, lower))
+    return wide
 
 
 def finer_unit(first: str, second: str) -> str:

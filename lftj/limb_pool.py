@@ -29,63 +29,25 @@ a map; contiguous ones take no keys, at the price of zeros in between.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
-
 import numpy as np
 
 from indices.compiled import kernel
+from lftj.limb_numbers import Numbers, load_number, plain
 from lftj.superaccumulator import (
     _CARRY_ROWS,
     _GUARD,
     _HALF,
     _LIMBS,
     _MASK,
-    _UNIT,
     _add_doubles,
     _add_words,
     _carry,
-    _finish,
-    _with_specials,
-    _writable,
 )
-
-UNIT_BITS = _UNIT
-"""The ``lowest_bit`` of whole numbers that :func:`rounded_quotients` is to see as such."""
 
 _SLACK_LIMBS = 1024
 
 
-class Numbers(NamedTuple):
-    """Number i is ``limbs[starts[i] : starts[i] + lengths[i]]``, the first of them limb ``lows[i]``."""
-
-    starts: np.ndarray  # int64
-    lows: np.ndarray  # uint8, 0 for zero
-    lengths: np.ndarray  # uint8
-    limbs: np.ndarray  # uint32
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for array in self)
-
-
 # -- kernels ----------------------------------------------------------------
-
-
-@kernel
-def _load(numbers, number, limbs):  # type: ignore[no-untyped-def]
-    """Write a number into ``limbs``: (_LIMBS,) int64, all zero.  Returns its ``low`` and ``high``."""
-    length = np.int64(numbers.lengths[number])
-    if length == 0:
-        return _LIMBS, 0
-    low = np.int64(numbers.lows[number])
-    start = numbers.starts[number]
-    for place in range(length):
-        limbs[low + place] = np.int64(numbers.limbs[start + place])
-    high = low + length - 1
-    if limbs[high] >= _HALF:
-        limbs[high] -= _MASK + 1
-    return low, high
 
 
 @kernel
@@ -141,7 +103,7 @@ def _add_float_rows(pool, slots, bits, weights, offsets, carry_rows, specials, s
     limbs = np.zeros(_LIMBS, np.int64)
     stored = np.empty(4 * len(slots) + _LIMBS, np.uint32)
     for group in range(len(slots)):
-        low, high = _load(pool, slots[group], limbs)
+        low, high = load_number(pool, slots[group], limbs)
         low, high = _add_doubles(
             limbs, low, high, bits, weights, offsets[group], offsets[group + 1], carry_rows, specials[group]
         )
@@ -159,7 +121,7 @@ def _add_integer_rows(pool, slots, words, weights, offsets, carry_rows, base, st
     limbs = np.zeros(_LIMBS, np.int64)
     stored = np.empty(4 * len(slots) + _LIMBS, np.uint32)
     for group in range(len(slots)):
-        low, high = _load(pool, slots[group], limbs)
+        low, high = load_number(pool, slots[group], limbs)
         uncarried = 0
         for row in range(offsets[group], offsets[group + 1]):
             low = min(low, (base >> 5) + _GUARD)
@@ -174,30 +136,12 @@ def _add_integer_rows(pool, slots, words, weights, offsets, carry_rows, base, st
 
 
 @kernel
-def _round_numbers(numbers, specials, divisors, out):  # type: ignore[no-untyped-def]
-    """``out``: (numbers,) int64, written: bits of the double nearest to number / divisor, or a special."""
-    limbs = np.zeros(_LIMBS, np.int64)
-    for number in range(len(out)):
-        low, high = _load(numbers, number, limbs)
-        out[number] = _with_specials(_finish(limbs, low, high, divisors[number]), specials[number])
-
-
-@kernel
-def _read_words(numbers, out):  # type: ignore[no-untyped-def]
-    """``out``: (numbers, k) uint32, written: two's complement, lowest word first, of numbers that fit."""
-    for number in range(len(out)):
-        length, start = np.int64(numbers.lengths[number]), numbers.starts[number]
-        low = np.int64(numbers.lows[number]) - _GUARD
-        extension = 0
-        if length > 0 and numbers.limbs[start + length - 1] >= _HALF:
-            extension = _MASK
-        for word in range(out.shape[1]):
-            if length == 0 or word < low:
-                out[number, word] = 0
-            elif word < low + length:
-                out[number, word] = numbers.limbs[start + word - low]
-            else:
-                out[number, word] = extension
+def _n_limbs(lengths, slots):  # type: ignore[no-untyped-def]
+    """Limbs of some numbers; lengths: uint8."""
+    total = np.int64(0)
+    for slot in slots:
+        total += np.int64(lengths[slot])
+    return total
 
 
 @kernel
@@ -238,6 +182,7 @@ def _move_together(starts, lengths, limbs, moved):  # type: ignore[no-untyped-de
 class LimbPool:
     """Exact sums, numbered from 0; those never published are zero.
 
+    >>> from lftj.limb_numbers import rounded_quotients
     >>> pool, one, no_specials = LimbPool(), np.ones(2, np.int64), np.zeros((1, 3), np.int64)
     >>> slots, offsets = np.array([5]), np.array([0, 2])
     >>> sums = pool.add_floats(slots, np.array([1.1e31, 0.5]), one, offsets, no_specials)
@@ -291,10 +236,11 @@ class LimbPool:
 
     def publish(self, slots: np.ndarray, numbers: Numbers) -> None:
         """Put ``numbers`` in place of the distinct ``slots``.  Amortised O(their limbs)."""
+        slots = plain(slots)
         n_staged = int(numbers.lengths.sum(dtype=np.int64))
         self._reserve_limbs(n_staged)
-        self.n_limbs += n_staged - int(self._numbers.lengths[slots].sum(dtype=np.int64))
-        self._used = int(_put(self._numbers, _writable(slots), numbers, self._used))
+        self.n_limbs += n_staged - _n_limbs(self._numbers.lengths, slots)
+        self._used = _put(self._numbers, slots, numbers, self._used)
         if self._used > 2 * self.n_limbs + _SLACK_LIMBS:
             self._compact()
 
@@ -327,10 +273,10 @@ class LimbPool:
         lows, lengths = np.empty((2, len(slots)), np.uint8)
         limbs = add(
             self._numbers,
-            _writable(slots),
-            _writable(summands),
-            _writable(weights),
-            _writable(offsets),
+            plain(slots),
+            plain(summands),
+            plain(weights),
+            plain(offsets),
             _CARRY_ROWS,
             last,
             starts,
@@ -363,26 +309,3 @@ class LimbPool:
         moved = np.empty(self.n_limbs, np.uint32)
         _move_together(starts, lengths, limbs, moved)
         self._numbers = self._numbers._replace(limbs=moved)
-
-
-def without_numbers(numbers: Numbers, gone: np.ndarray) -> Numbers:
-    """``numbers`` with zero in place of those of the mask ``gone``."""
-    keep = (~gone).astype(np.uint8)
-    return numbers._replace(lows=numbers.lows * keep, lengths=numbers.lengths * keep)
-
-
-def rounded_quotients(numbers: Numbers, specials: np.ndarray, divisors: np.ndarray) -> np.ndarray:
-    """The double nearest to each number divided by its divisor (int64, 1 or less: not divided).
-
-    ``specials``: as :meth:`LimbPool.add_floats` leaves them.  O(limbs in use).
-    """
-    out = np.empty(len(divisors), np.int64)
-    _round_numbers(numbers, _writable(specials), _writable(divisors), out)
-    return cast(np.ndarray, out.view(np.float64))
-
-
-def whole_words(numbers: Numbers, n_words: int) -> np.ndarray:
-    """Numbers that were added with ``lowest_bit`` 0, as ``n_words`` words each; they have to fit."""
-    out = np.empty((len(numbers.starts), n_words), np.uint32)
-    _read_words(numbers, out)
-    return out

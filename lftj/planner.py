@@ -11,6 +11,8 @@ orders).
    the best order of a set is the best order of the set less one variable,
    extended.  The cost of an extension comes from :mod:`lftj.cost_model`.
    Paths that cost more than ``WORTH`` times a whole greedy order are dropped.
+   Of more than ``EXACT_UP_TO`` variables those that nothing else depends on
+   stand behind, unsearched: wide tables have many of them.
 2. Existential components are either *segments* (put where all variables that
    they touch are bound, left at the first success) or *free* (ordered like
    others; the rows then have to be made distinct).  All combinations are tried.
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -184,6 +187,8 @@ def _best_orders(
     constants = frozenset(problem.labels)
     within = frozenset().union(*segments)
     free = [name for name in problem.variables if name not in constants and name not in within]
+    loose = _loose(model, free)
+    free = [name for name in free if name not in loose]
     touching = [
         (segment, model.mask(segment), model.mask((_touched_by(problem, segment) | behind) - constants))
         for segment in segments
@@ -202,9 +207,13 @@ def _best_orders(
         paths = [model.extend(path, name) for name in names]
         return [with_segments(path) for path in paths] if touching else paths
 
+    def closed(path: Path) -> tuple[str, ...]:
+        """The whole order, with the loose variables behind."""
+        return with_segments(functools.reduce(model.extend, loose, path)).order if loose else path.order
+
     start = with_segments(functools.reduce(model.extend, problem.labels, START))
     if not free:
-        return [start.order]
+        return [closed(start)]
     greedy = start
     for _ in free:
         greedy = min(longer(greedy), key=lambda path: path.cost + path.nodes)
@@ -224,7 +233,18 @@ def _best_orders(
                 following = {path.bound: path for path in cheapest}
             level = following
         finished += level.values()
-    return list(dict.fromkeys(path.order for path in finished))
+    return list(dict.fromkeys(closed(path) for path in finished))
+
+
+def _loose(model: CostModel, free: Sequence[str]) -> list[str]:
+    """Of many variables those that only one atom has and nothing bounds: the fewest keys first.
+
+    They narrow nothing down, so wherever they stand they multiply what stands behind them.
+    """
+    if len(free) <= EXACT_UP_TO:
+        return []
+    ties = Counter(name for edge in model.problem.edges for name in edge)
+    return sorted((name for name in free if ties[name] == 1), key=model.distinct_keys)
 
 
 def _touched_by(problem: JoinProblem, segment: frozenset[str]) -> frozenset[str]:
@@ -248,9 +268,10 @@ def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list
 def _improve(model: CostModel, order: tuple[str, ...], costs: dict[tuple[str, ...], float]) -> None:
     """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
     fixed = len(model.problem.labels)
+    loose = len(_loose(model, order[fixed:]))
     for _ in range(IMPROVED):
         tried = []
-        for source, target in itertools.permutations(range(fixed, len(order)), 2):
+        for source, target in itertools.permutations(range(fixed, len(order) - loose), 2):
             rest = order[:source] + order[source + 1 :]
             moved = rest[:target] + order[source : source + 1] + rest[target:]
             if moved not in costs and _unbound(model, moved) is None:

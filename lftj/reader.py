@@ -101,10 +101,16 @@ class Reader(Transformer_NonRecursive):
 
     def _check_head_variables(self, head: Head) -> None:
         """Heads are made of any terms first: of a fact the message is that it is one."""
-        terms: list[Any] = [*head.variables]
-        if isinstance(head.value, Variable):
-            terms.append(head.value)
-        for term in terms:
+        for term in head.columns:
+            if isinstance(term, Aggregate):
+                if head.value is not None and term is not head.value:  # a key
+                    terms = ", ".join(self._written(column) for column in head.columns)
+                    raise self._error(
+                        term.span,
+                        "an aggregate is no key: a head with aggregates among its terms has round brackets, "
+                        f"{head.relation}({terms})",
+                    )
+                continue
             if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name == "_"):
                 raise self._error(term.span, "a head takes variables: '_' has no value to put there")
             if not isinstance(term, Variable) or term.name in _RESERVED:
@@ -215,7 +221,7 @@ class Reader(Transformer_NonRecursive):
         if isinstance(operand, Wildcard):
             raise self._error(operand.span, "'_' has no value to compute with: name the variable")
 
-    def _written(self, expression: Expression) -> str:
+    def _written(self, expression: Expression | Aggregate) -> str:
         return " ".join(self._text[slice(*expression.span)].split())
 
     # -- literals -----------------------------------------------------------

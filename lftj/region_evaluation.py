@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indices.compiled import kernel
 from lftj import region_layout as R
 from lftj.index_version import IndexVersion
 from lftj.layout import KEY_MAX, KEY_MIN
@@ -175,25 +176,24 @@ class RegionSearch:
                 offset = self.plan.stream_rows[stream]
                 count = int(self.log[offset + R.S_COUNT])
                 if count:
-                    starts = nodes[depth + number, :n_nodes]
-                    lengths = np.diff(starts, append=count)
                     ends = self.streams[stream][:, :count]
                     if not hand_over:
                         ends = ends.copy()
-                    records[stream].append(self._records_of(stream, nodes[:depth, :n_nodes], lengths, ends))
+                    path = _spread(nodes, depth, depth + number, n_nodes, count)
+                    records[stream].append(self._records_of(stream, path, ends))
                 self.log[offset + R.S_COUNT] = self.log[offset + R.S_BEFORE] = 0
             self.log[row + R.L_COUNT] = self.log[row + R.L_BEFORE] = 0
             self.state[self.plan.node_rows[depth] + R.N_LOGGED] = 0
         if hand_over:
             self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
 
-    def _records_of(self, stream: int, nodes: np.ndarray, lengths: np.ndarray, ends: np.ndarray) -> Records:
+    def _records_of(self, stream: int, path: np.ndarray, ends: np.ndarray) -> Records:
         participant = self.plan.streams[stream]
         return Records(
-            [np.repeat(nodes[place], lengths) for place in participant.places[:-1]],
+            [path[place] for place in participant.places[:-1]],
             ends[0],
             ends[1],
-            [np.repeat(nodes[place], lengths) for place in participant.context_places],
+            [path[place] for place in participant.context_places],
         )
 
     def _make_log(self, capacity: int) -> None:
@@ -211,6 +211,21 @@ class RegionSearch:
             self.log[row + R.L_NODES], self.log[row + R.L_COUNT] = address(nodes), 0
             self.log[row + R.L_CAPACITY], self.log[row + R.L_DEPTH] = capacity, depth
             self.log[row + R.L_BEFORE] = 0
+
+
+@kernel
+def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-def]
+    """The keys above each record, int64 (depth, count).
+
+    nodes: int64, a logged node per column: its keys in the rows before ``depth``, its first record in the row
+    ``starts``; count: number of records.
+    """
+    path = np.empty((depth, count), np.int64)
+    for node in range(n_nodes):
+        end = nodes[starts, node + 1] if node + 1 < n_nodes else count
+        for level in range(depth):
+            path[level, nodes[starts, node] : end] = nodes[level, node]
+    return path
 
 
 _COUNTERS = (R.Q_OPENS, R.Q_NEXTS, R.Q_SEEKS, R.Q_FAILED_REGIONS)

@@ -21,7 +21,8 @@ import numpy as np
 from lftj.body import Schema
 from lftj.index_version import IndexVersion, present
 from lftj.relation import Relation
-from lftj.sorting import sort_distinct, sort_distinct_weighted
+from lftj.signed_rows import Columns, net_rows
+from lftj.sorting import sort_distinct
 from lftj.trie import Trie
 
 IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
@@ -120,14 +121,14 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
-    def weights(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+    def weights(self, columns: Columns) -> np.ndarray:
         """1 for each of these tuples that is present, else 0."""
-        rows = np.stack([columns[column] for column in self._primary])
+        rows = np.array([columns[column] for column in self._primary])
         held = np.empty(rows.shape[1], dtype=np.int64)
         present(self.primary.memory, rows, held)
         return held
 
-    def advance(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> RelationVersion:
+    def advance(self, columns: Columns, weights: np.ndarray) -> RelationVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
@@ -158,14 +159,13 @@ def levels_of(columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], arit
     return (*columns, *(column for column in range(arity) if column not in left_out))
 
 
-def index_change(
-    key: IndexKey, columns: Sequence[np.ndarray], weights: np.ndarray
-) -> tuple[list[np.ndarray], np.ndarray]:
+def index_change(key: IndexKey, columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A change of the relation's sorted tuples as the change of one of its indices."""
     order, equal = key
     if equal:
         agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
         columns, weights = [column[agree] for column in columns], weights[agree]
+    rows = np.array([columns[column] for column in order])
     if len(weights) < 2 or order == tuple(range(len(columns))):
-        return [columns[column] for column in order], weights
-    return sort_distinct_weighted([columns[column] for column in order], weights)
+        return rows, weights
+    return net_rows(rows, weights)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lftj.diagnostics import error_at
 from lftj.errors import RecursionNotSupportedError, RuleError, StratificationError
-from lftj.syntax import Aggregate, Atom, Disjunction, Literal, Program, Rule
+from lftj.syntax import Atom, Disjunction, Literal, Program, Rule
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def stratify(program: Program) -> list[list[int]]:
             readings.setdefault(head.relation, [])
     for rule in program.rules:
         for head in rule.heads:
-            aggregated = isinstance(head.value, Aggregate)
+            aggregated = bool(head.aggregates)
             read = [atom for atom in atoms_of(rule.body) if atom.relation in rules_of]
             readings[head.relation] += [_Reading(head.relation, atom, aggregated) for atom in read]
     components = _components(readings)

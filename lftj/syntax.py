@@ -101,13 +101,34 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Head:
-    """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate."""
+    """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
+
+    Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    """
 
     relation: str
-    variables: tuple[Variable, ...]
+    terms: tuple[Variable | Aggregate, ...]
     value: Variable | Aggregate | None = None
     span: Span = _span()
     name_span: Span = _span()
+
+    @property
+    def columns(self) -> tuple[Variable | Aggregate, ...]:
+        """What each column of the head holds: its terms, and then its value if there is one."""
+        return self.terms if self.value is None else (*self.terms, self.value)
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates of all its columns."""
+        return tuple(column for column in self.columns if isinstance(column, Aggregate))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables that the head takes from the body, also as arguments of aggregates."""
+        taken: list[Variable | Constant] = []
+        for column in self.columns:
+            taken += column.arguments if isinstance(column, Aggregate) else [column]
+        return tuple(term for term in taken if isinstance(term, Variable))
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,13 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
         return error_at(RuleSyntaxError, text, (before, before), _expected(accepted, "the end"))
     if previous is not None and _stands_in_head_value(token, previous, accepted):
         return error_at(RuleSyntaxError, text, span, _HEAD_VALUE)
-    hint = _hint(str(token), token.type, previous, accepted, text[before : span[0]])
-    return error_at(RuleSyntaxError, text, span, _expected(accepted, f"'{token}'") + hint)
+    in_head = not any(
+        isinstance(part, Token) and part.type == "_ARROW"
+        for part in error.interactive_parser.parser_state.value_stack
+    )
+    hint = _head_hint if in_head else _body_hint
+    message = _expected(accepted, f"'{token}'") + hint(token, previous, accepted, text[before : span[0]])
+    return error_at(RuleSyntaxError, text, span, message)
 
 
 def _stands_in_head_value(token: Token, previous: Token, accepted: set[str]) -> bool:
@@ -87,6 +92,8 @@ def _expected(accepted: set[str], found: str) -> str:
     """``expected ',' or '.', not 'c'``."""
     if accepted >= {"NAME", "INTEGER"}:
         return f"expected a variable or a constant, not {found}"
+    if "COMMA" in accepted:
+        accepted = accepted - {"LPAR"}  # of an aggregate: what stands before it is a variable
     words = [mark for terminal, mark in _PUNCTUATION.items() if terminal in accepted]
     if accepted <= {"NAME", "$END"}:
         return f"expected the name of a relation, not {found}"
@@ -95,10 +102,27 @@ def _expected(accepted: set[str], found: str) -> str:
     return f"expected {quoted_list(words)}, not {found}"
 
 
-def _hint(token: str, kind: str, previous: Any, accepted: set[str], between: str) -> str:
-    """What to write instead, where the mistake is a common one."""
+def _head_hint(token: Token, previous: Any, accepted: set[str], between: str) -> str:
+    """What to write instead, where the mistake is a common one, in front of the arrow."""
     if previous is None:
         return ""
+    if token.type == "LSQB":
+        return "; a functional atom stands in the body: F[k] = v"
+    if previous.type == "RSQB" and "EQUAL" in accepted:
+        return "; a functional predicate is written F[k] = v"
+    if previous.type == "RPAR" and token.type == "EQUAL" and "_ARROW" in accepted:
+        return "; a functional head is written F[k] = v"
+    if previous.type == "LPAR" and token.type == "STAR":
+        return "; assignments are counted by count()"
+    operator = token.type in ("PLUS", "MINUS", "STAR", "SLASH")
+    if (previous.type == "NAME" and token.type == "LPAR") or (previous.type == "RPAR" and operator):
+        return "; an aggregate stands alone: calculate with its value in another rule"
+    return ""
+
+
+def _body_hint(token: Token, previous: Any, accepted: set[str], between: str) -> str:
+    """What to write instead, where the mistake is a common one, behind the arrow."""
+    kind = token.type
     if kind == "SEMICOLON":
         return "; put alternatives in parentheses: (a(x) ; b(x))"
     if kind == "LSQB":

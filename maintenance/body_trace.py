@@ -31,6 +31,7 @@ from lftj.planner import OrderChoice
 from lftj.region_evaluation import Records, RegionSearch, evaluate_whole
 from lftj.region_plan import RegionPlan
 from lftj.relation_version import IndexKey, RelationVersion
+from lftj.signed_rows import Columns
 from maintenance.oracle import MINUS, PLUS, Regions, find_regions
 from maintenance.stats import RuleStats
 from maintenance.surgery import Surgeries
@@ -38,7 +39,7 @@ from maintenance.surgery import Surgeries
 Versions = Mapping[str, RelationVersion]
 SurgeriesOf = Callable[[str, IndexKey], Surgeries | None]
 Advance = Callable[[float], None]
-Assignments = tuple[list[np.ndarray], np.ndarray]
+Assignments = tuple[Columns, np.ndarray]
 """One column per variable of the key order, and the sign of each assignment."""
 
 
@@ -132,7 +133,7 @@ class BodyTrace:
         if surgeries is None:
             return self.nothing
         columns, signs = surgeries.at_level(self.plan.depths - 1)
-        stats.surgeries += len(surgeries)
+        stats.surgeries += len(signs)
         return columns, signs
 
     def rows_before(self, change: Round) -> list[np.ndarray]:
@@ -145,7 +146,7 @@ class BodyTrace:
 
     def _rows(self, versions: Versions) -> list[np.ndarray]:
         if self.lowered.empty:
-            return self.nothing[0]
+            return list(self.nothing[0])
         return evaluate_whole(self.plan, self._indexes(versions), False)[0]
 
     def _regions(self, change: Round, stats: RuleStats) -> Regions:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from lftj.body import Schema
 from lftj.domains import Domains
 from lftj.errors import ChangeError, DataError, SourceError
+from lftj.kinds import cast_decimal
+from lftj.signed_rows import Columns
 from lftj.sources import array_of_numpy, read_table
 
 WEIGHT = "weight"
@@ -28,7 +30,7 @@ def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> lis
     if quick is not None:
         return quick
     table = _read(name, schema, source)
-    return _codes(name, schema, table, domains)
+    return _codes(name, schema, table.columns, domains)
 
 
 def encode_zset(
@@ -56,11 +58,10 @@ def encode_zset(
             f"changes of {name!r}: the weight of row {row} (counting from 0) is {numbers[row]};"
             f" weights are from -{MOST_WEIGHT:,} to {MOST_WEIGHT:,}"
         )
-    rows = table.select([column.name for column in schema.columns])
-    return _codes(name, schema, rows, domains), numbers.astype(np.int64)
+    return _codes(name, schema, table.columns[:-1], domains), numbers.astype(np.int64)
 
 
-def change_table(schema: Schema, columns: Sequence[np.ndarray], weights: np.ndarray) -> pa.Table:
+def change_table(schema: Schema, columns: Columns, weights: np.ndarray) -> pa.Table:
     """A change as its columns' values and an int64 ``weight``, +1 or -1."""
     arrays = [
         column.type.domain.decode(codes, column.type.arrow)
@@ -130,20 +131,23 @@ def _read(name: str, schema: Schema, source: Any) -> pa.Table:
     )
 
 
-def _codes(name: str, schema: Schema, table: pa.Table, domains: Domains) -> list[np.ndarray]:
+def _codes(
+    name: str, schema: Schema, values_of: Sequence[pa.ChunkedArray], domains: Domains
+) -> list[np.ndarray]:
     columns = []
-    for declared, label in zip(schema.columns, table.column_names, strict=True):
-        values = table.column(label)
+    for declared, values in zip(schema.columns, values_of, strict=True):
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy()))
             raise ChangeError(
                 f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
                 " relations hold no NULL"
             )
+        domain = declared.type.domain
         if values.type != declared.type.arrow:
             values = _cast(name, declared.name, values, declared.type.arrow)
+            domain = domains.of(values.type)
         try:
-            codes = domains.of(values.type).encode(values)
+            codes = domain.encode(values)
         except DataError as error:
             raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
         columns.append(np.ascontiguousarray(codes, dtype=np.int64))
@@ -154,13 +158,15 @@ def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) 
     """Values in the relation's own type, if all of them can be."""
     same_kind = any(
         test(values.type) and test(wanted)
-        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, _is_text, _is_bytes)
+        for test in (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes)
     )
     widens = pa.types.is_integer(values.type) and (
         pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)
     )
     temporal = pa.types.is_temporal(values.type) and pa.types.is_temporal(wanted)
     try:
+        if pa.types.is_decimal(values.type) and pa.types.is_decimal(wanted):
+            return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in values.chunks], wanted)
         if same_kind or widens or temporal or pa.types.is_dictionary(wanted) or pa.types.is_null(values.type):
             return values.cast(wanted)
         if pa.types.is_dictionary(values.type):

@@ -21,6 +21,7 @@ from lftj.errors import NanError
 from lftj.finishing import ROWS
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
+from lftj.signed_rows import Columns
 from lftj.syntax import Atom, Variable
 from maintenance.body_trace import Advance, BodyTrace, Round, Versions
 from maintenance.rule_body import Rows, RuleBody
@@ -134,10 +135,10 @@ class ComputedNegation(RuleBody):
         self._counts.check_invariants()
         self._version.check_invariants()
 
-    def _version_of(self, columns: Sequence[np.ndarray]) -> RelationVersion:
-        return RelationVersion(Relation.from_codes(ROWS, self._schema, columns))
+    def _version_of(self, columns: Columns) -> RelationVersion:
+        return RelationVersion(Relation.from_codes(ROWS, self._schema, list(columns)))
 
-    def _refuse_nan(self, columns: Sequence[np.ndarray]) -> None:
+    def _refuse_nan(self, columns: Columns) -> None:
         for relation, number in self._second.nan_free:
             if relation != ROWS or self._schema.columns[number].type.domain.name != "float":
                 continue

@@ -11,19 +11,16 @@ Cost: O(inserted tuples * log n); where there is a conflict O(n), for its messag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from indices.compiled import kernel
 from lftj.functional import refuse_conflicts
 from lftj.index_version import net_weights
 from lftj.relation_version import RelationVersion
+from lftj.signed_rows import Columns, table_of
 
 
-def refuse_head_conflict(
-    version: RelationVersion, columns: Sequence[np.ndarray], weights: np.ndarray, text: str
-) -> None:
+def refuse_head_conflict(version: RelationVersion, columns: Columns, weights: np.ndarray, text: str) -> None:
     """Raise FunctionalConflictError where a change gave a key of a functional head a second value.
 
     ``version``: after the change; ``text``: the head's rules.
@@ -39,20 +36,18 @@ def refuse_head_conflict(
         refuse_conflicts(version.name, version.schema, rows, text)
 
 
-def refuse_relation_conflict(
-    version: RelationVersion, columns: Sequence[np.ndarray], weights: np.ndarray
-) -> None:
+def refuse_relation_conflict(version: RelationVersion, columns: Columns, weights: np.ndarray) -> None:
     """The same for a relation that rules read as a function of all columns but the last."""
     if _crowded_key(version, columns, weights) is not None:
         version.relation().check_functional()
 
 
-def _crowded_key(version: RelationVersion, columns: Sequence[np.ndarray], weights: np.ndarray) -> int | None:
+def _crowded_key(version: RelationVersion, columns: Columns, weights: np.ndarray) -> int | None:
     """The first changed tuple that came to a key which holds more than one now."""
     if len(columns) == 1:
         return 0 if version.n_rows > 1 else None
     index = version.index(tuple(range(len(columns))))
-    row = int(crowded(index.memory, np.stack(columns), weights))
+    row = int(crowded(index.memory, table_of(columns, len(weights)), weights))
     return row if row >= 0 else None
 
 

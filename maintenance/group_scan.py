@@ -30,7 +30,7 @@ Source: ILFTJ 2.3.3, 3.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 import numpy as np
@@ -44,21 +44,24 @@ from lftj.errors import AggregateError
 from lftj.floating import float_codes, floats_of_codes
 from lftj.group_names import spelled_call
 from lftj.semigroup import semigroup
+from lftj.several_aggregates import shown_name
+from lftj.signed_rows import Columns, table_of
 from lftj.sorting import sort_distinct
 from lftj.syntax import AGGREGATES, Aggregate
 from maintenance.group_text import GroupText
 from maintenance.order_labels import SPACING, OrderLabels
-from maintenance.support import SupportVersion
+from maintenance.support import SupportVersion, crossing
 
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
+_NO_FUNCTION = nullcontext()
 
 
 class Scan(Protocol):
     """An ordered intermediate: :class:`GroupScan` or :class:`~maintenance.group_text.GroupText`."""
 
-    def stage(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> None: ...
-    def values(self, keys: Sequence[np.ndarray]) -> np.ndarray: ...
+    def stage(self, columns: Columns, weights: np.ndarray) -> None: ...
+    def values(self, keys: Columns) -> np.ndarray: ...
     def keep(self) -> None: ...
     def drop(self) -> None: ...
     @property
@@ -130,19 +133,18 @@ class GroupScan:
             self._operation = semigroup(call.function).operation(dtype)
         self._kept = self._support = SupportVersion(group_columns + len(domains))
         self._tree: ScanTree | None = None
-        self._undo: list[tuple[list[np.ndarray], np.ndarray, np.ndarray]] | None = []
+        self._undo: list[tuple[Columns, np.ndarray, np.ndarray]] | None = []
 
     # -- changes --------------------------------------------------------------------
 
-    def stage(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
+    def stage(self, columns: Columns, weights: np.ndarray) -> None:
         """Add signed rows: group columns, then arguments, the aggregated one last; any order, may repeat.
 
         Raises :class:`~lftj.errors.AggregateError` when a user's function raises; then :meth:`drop`.
         """
         self._support, rows, before, after = self._support.added(columns, weights)
         if self._operation is None:
-            crossed = (before > 0) != (after > 0)
-            rows, before, after = [column[crossed] for column in rows], before[crossed], after[crossed]
+            rows, before, after = crossing(rows, before, after, 1)
         if not len(before):
             return
         tree, self._tree = self._tree, None
@@ -179,22 +181,27 @@ class GroupScan:
         self,
         tree: ScanTree,
         keys: np.ndarray,
-        rows: list[np.ndarray],
+        rows: Columns,
         before: np.ndarray,
         after: np.ndarray,
     ) -> None:
         """Bring the records of some tuples from their supports ``before`` to those ``after``."""
-        gone, came = after == 0, (before == 0) & (after > 0)
-        stayed = ~(gone | came)
         with self._watched():
-            tree.erase_many(keys[gone])
-            values = self._values(keys[~gone], [column[~gone] for column in rows], after[~gone])
-            tree.insert_many(keys[came], values[came[~gone]])
-            tree.update_many(keys[stayed], values[stayed[~gone]])
+            gone = after == 0
+            if gone.any():
+                tree.erase_many(keys[gone])
+                left = ~gone
+                keys, rows = keys[left], [column[left] for column in rows]
+                before, after = before[left], after[left]
+            if len(after):
+                values, came = self._values(keys, rows, after), before == 0
+                if came.any():
+                    tree.insert_many(keys[came], values[came])
+                tree.update_many(keys[~came], values[~came])
 
     # -- questions ------------------------------------------------------------------
 
-    def values(self, keys: Sequence[np.ndarray]) -> np.ndarray:
+    def values(self, keys: Columns) -> np.ndarray:
         """The code of each group's value; 0 for a group without rows.
 
         ``keys``: a column per group column; of ``min`` and ``max`` per group column of a prefix.
@@ -202,11 +209,9 @@ class GroupScan:
         """
         if len(keys) > self._n_groups or (self._operation is not None and len(keys) != self._n_groups):
             raise ValueError(f"{len(keys)} columns are no group of {self._n_groups} columns")
-        n_keys = len(keys[0]) if keys else 1
+        n_keys = len(keys[0]) if len(keys) else 1
         alive = self._support.totals(keys, n_keys) > 0
-        asked = np.empty((int(alive.sum()), len(keys)), np.int64)
-        for column, key in enumerate(keys):
-            asked[:, column] = key[alive]
+        asked = table_of(keys, n_keys).T[alive]
         tree = self._built()
         with self._named(list(asked.T)), self._watched():
             found = tree.query_many(asked, asked)
@@ -271,9 +276,9 @@ class GroupScan:
     def _generations(self) -> list[int]:
         return [labels.generation for labels in self._labels.values()]
 
-    def _keys(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+    def _keys(self, rows: Columns) -> np.ndarray:
         """The tree's keys of some tuples, (n, columns)."""
-        keys = np.stack(rows, axis=1)
+        keys = table_of(rows, 0).T.copy()
         generations = None
         while generations != (generations := self._generations()):  # again, if a column renumbered the others
             for column, labels in enumerate(self._label_columns, self._n_groups):
@@ -281,7 +286,7 @@ class GroupScan:
                     keys[:, column] = labels.labels(rows[column])
         return keys
 
-    def _values(self, keys: np.ndarray, rows: Sequence[np.ndarray], supports: np.ndarray) -> np.ndarray:
+    def _values(self, keys: np.ndarray, rows: Columns, supports: np.ndarray) -> np.ndarray:
         """The records' values; within :meth:`_watched`."""
         if self._operation is None:
             return np.ascontiguousarray(keys[:, -1])
@@ -297,18 +302,16 @@ class GroupScan:
 
     # -- a user's function ------------------------------------------------------------
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _watched(self) -> AbstractContextManager[object]:
         """Kernels that combine run in here."""
-        if self._operation is None:
-            yield
-        else:
-            with self._operation.watched():
-                yield
+        return _NO_FUNCTION if self._operation is None else self._operation.watched()
+
+    def _named(self, rows: Columns) -> AbstractContextManager[object]:
+        """Give an error of the function the name of the group; ``rows`` begin with the groups in question."""
+        return _NO_FUNCTION if self._operation is None else self._naming(list(rows))
 
     @contextmanager
-    def _named(self, rows: Sequence[np.ndarray]) -> Iterator[None]:
-        """Give an error of the function the name of the group; ``rows`` begin with the groups in question."""
+    def _naming(self, rows: Sequence[np.ndarray]) -> Iterator[None]:
         try:
             yield
         except AggregateError as error:
@@ -319,4 +322,6 @@ class GroupScan:
                 one_by_one = Aggregation(self._head, self._types)
                 one_by_one.add(dict(zip(names, columns, strict=True)), supports)
                 one_by_one.finish()  # raises, and says where
-            raise AggregateError(f"{self._head.relation} = {spelled_call(self._call)}: {error}") from None
+            raise AggregateError(
+                f"{shown_name(self._head.relation)} = {spelled_call(self._call)}: {error}"
+            ) from None

@@ -32,7 +32,15 @@ import pyarrow as pa
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
 from lftj.group_names import GroupNames
-from lftj.limb_pool import UNIT_BITS, LimbPool, Numbers, rounded_quotients, whole_words, without_numbers
+from lftj.limb_numbers import (
+    UNIT_BITS,
+    Numbers,
+    rounded_quotients,
+    whole_numbers,
+    whole_words,
+    without_numbers,
+)
+from lftj.limb_pool import LimbPool
 from lftj.sum_values import (
     decimal_scale,
     doubles,
@@ -97,13 +105,12 @@ class GroupSums:
         assert self._staged is None, "what was staged has to be kept or dropped first"
         specials = self._specials_of(rows.slots)
         numbers = self._added(rows, specials)
-        gone = rows.counts == 0
-        if gone.any():
+        if not rows.counts.all():
+            gone = rows.counts == 0
             numbers = without_numbers(numbers, gone)
             specials[gone] = 0
-        groups = GroupNames(self._head, self._types, rows.keys)
-        values = self._values(groups, numbers, specials, np.maximum(rows.counts, 1))
-        codes = _encoded(groups, values)
+        groups = GroupNames(self._head, self._types, list(rows.keys))
+        codes = self._codes(groups, numbers, specials, rows.counts)
         self._staged = _Staged(rows.slots, numbers, specials)
         return codes
 
@@ -113,8 +120,8 @@ class GroupSums:
         if staged is None:
             return
         self._pool.publish(staged.slots, staged.numbers)
-        special = staged.specials.any(axis=1)
-        if self._n_special or special.any():
+        if self._n_special or (self._kind == "float" and staged.specials.any()):
+            special = staged.specials.any(axis=1)
             self._n_special += int(special.sum()) - int(self._specials_of(staged.slots).any(axis=1).sum())
             self._reserve_specials(int(staged.slots.max()) + 1)
             self._specials[staged.slots] = staged.specials
@@ -152,20 +159,27 @@ class GroupSums:
         summands = words(codes, self._type)
         return self._pool.add_integers(rows.slots, summands, rows.weights, rows.offsets, lowest_bit)
 
-    def _values(
+    def _codes(
         self, groups: GroupNames, numbers: Numbers, specials: np.ndarray, counts: np.ndarray
-    ) -> pa.Array:
+    ) -> np.ndarray:
         if self._kind == "float" or (self._is_average and self._kind != "decimal"):
-            divisors = counts if self._is_average else np.ones_like(counts)
-            return values_of_floats(groups, rounded_quotients(numbers, specials, divisors))
+            divisors = np.maximum(counts, 1) if self._is_average else np.ones_like(counts)
+            return _encoded(groups, values_of_floats(groups, rounded_quotients(numbers, specials, divisors)))
+        if not self._is_average and self._kind != "decimal":
+            codes = whole_numbers(numbers)  # of an integer or a duration the number is the code
+            if codes is not None:
+                return codes
         sums = whole_words(numbers, n_summand_words(self._type) + _SUM_WORDS)
         if self._is_average:
-            return values_of_floats(groups, quotients(sums, counts, decimal_scale(self._type)))
-        return values_of_sums(groups, sums, self._type)
+            averages = quotients(sums, np.maximum(counts, 1), decimal_scale(self._type))
+            return _encoded(groups, values_of_floats(groups, averages))
+        return _encoded(groups, values_of_sums(groups, sums, self._type))
 
     def _specials_of(self, slots: np.ndarray) -> np.ndarray:
         """A copy of the slots' counts of NaN, +inf and -inf: (slots, 3)."""
         specials = np.zeros((len(slots), 3), np.int64)
+        if not self._n_special:
+            return specials
         known = slots < len(self._specials)
         specials[known] = self._specials[slots[known]]
         return specials

@@ -20,11 +20,13 @@ The kernels call none of other files, so numba's cache notices every change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
+import numba
 import numpy as np
 
 from indices.compiled import kernel
+from lftj.signed_rows import Columns, table_of
 
 _FREE = -1
 _LEAST_ROOM = 16
@@ -98,6 +100,11 @@ def _take_off(stored, first_slot, n_slots, places):  # type: ignore[no-untyped-d
         places[_place_of(stored, slot, stored, places)] = _FREE
 
 
+def _wrapping() -> AbstractContextManager[object]:
+    """The hash wraps around, of which numpy warns when kernels run as plain Python."""
+    return np.errstate(over="ignore") if numba.config.DISABLE_JIT else nullcontext()
+
+
 class GroupTable:
     """Slots of distinct rows of ``arity`` int64 columns.
 
@@ -128,7 +135,7 @@ class GroupTable:
         """The keys by slot, a view per column: read them before the next call."""
         return [column[: self.n_slots] for column in self._stored]
 
-    def slots(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+    def slots(self, columns: Columns) -> np.ndarray:
         """The slot of each row, int64; a row not seen before gets the next one.
 
         Without columns there is one row, the empty one.  Expected O(rows).
@@ -138,10 +145,10 @@ class GroupTable:
         if not self.arity:
             self.n_slots = 1
             return np.zeros(1, np.int64)
-        keys = np.stack(columns)
+        keys = table_of(columns, 0)
         slots = np.empty(keys.shape[1], np.int64)
         done = 0
-        with np.errstate(over="ignore"):  # the hash wraps around, also when kernels run as plain Python
+        with _wrapping():
             while True:
                 done, self.n_slots = _find_or_add(keys, done, self._stored, self._places, self.n_slots, slots)
                 if done == len(slots):
@@ -152,7 +159,7 @@ class GroupTable:
         """Forget the slots from ``n_slots`` on.  Expected O(slots forgotten)."""
         assert 0 <= n_slots <= self.n_slots
         if self.arity:
-            with np.errstate(over="ignore"):
+            with _wrapping():
                 _take_off(self._stored, n_slots, self.n_slots, self._places)
         self.n_slots = n_slots
 
@@ -179,7 +186,7 @@ class GroupTable:
         taken = self._places[self._places != _FREE]
         assert sorted(taken.tolist()) == list(range(self.n_slots)), "every slot stands at one place"
         as_added = np.full(len(self._places), _FREE, np.int32)
-        with np.errstate(over="ignore"):
+        with _wrapping():
             _fill_places(self._stored, self.n_slots, as_added)
         assert (as_added == self._places).all(), "slots stand as if added in order"
 
@@ -191,5 +198,5 @@ class GroupTable:
         self._stored = stored
         self._places = np.full(1 << (2 * room - 1).bit_length() if self.arity else 0, _FREE, np.int32)
         if self.arity:
-            with np.errstate(over="ignore"):
+            with _wrapping():
                 _fill_places(stored, self.n_slots, self._places)

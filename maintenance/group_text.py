@@ -18,12 +18,13 @@ Source: ILFTJ 2.3.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from lftj.aggregates import Aggregation, argument_names
 from lftj.body import CheckedHead, ColumnType
+from lftj.signed_rows import Columns
 from lftj.sorting import first_of_equal
 from lftj.syntax import Aggregate
 from maintenance.support import SupportVersion
@@ -59,11 +60,11 @@ class GroupText:
         self._names = (*head.variables, *argument_names(head.value))
         self._kept = self._support = SupportVersion(len(self._names))
 
-    def stage(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
+    def stage(self, columns: Columns, weights: np.ndarray) -> None:
         """Add signed rows: group columns, then arguments, the aggregated one last; any order, may repeat."""
         self._support = self._support.added(columns, weights)[0]
 
-    def values(self, keys: Sequence[np.ndarray]) -> np.ndarray:
+    def values(self, keys: Columns) -> np.ndarray:
         """The code of each group's text; 0 for a group without rows.
 
         ``keys``: a column per group column.  Raises RangeError when the texts take more than 2 GiB.
@@ -104,7 +105,7 @@ class GroupText:
         self._kept.check_invariants()
 
 
-def _distinct(keys: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+def _distinct(keys: Columns) -> tuple[list[np.ndarray], np.ndarray]:
     """The distinct rows of the keys, sorted, and the place of each row among them."""
     if not keys:
         return [], np.zeros(1, np.int64)

@@ -24,16 +24,18 @@ and the accumulator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from indices.compiled import kernel
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
 from lftj.group_names import spelled_call
-from lftj.sorting import first_of_equal, sort_distinct_weighted
+from lftj.several_aggregates import shown_name
+from lftj.signed_rows import Columns, net_rows
 from lftj.syntax import Aggregate
 from maintenance.group_table import GroupTable
 
@@ -45,11 +47,11 @@ _MOST_ASSIGNMENTS = 2.0**62
 class GroupRows:
     """Net signed rows of one step, sorted by group; group g is the rows ``[offsets[g], offsets[g + 1])``."""
 
-    keys: list[np.ndarray]  # one entry per group
+    keys: Columns  # one entry per group
     slots: np.ndarray  # of each group
     counts: np.ndarray  # assignments of each group after the step, >= 0
     offsets: np.ndarray
-    arguments: list[np.ndarray]  # one entry per row
+    arguments: Columns  # one entry per row
     weights: np.ndarray  # signed, never 0
 
 
@@ -99,6 +101,7 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
 @dataclass(frozen=True)
 class _Staged:
     slots: np.ndarray
+    before: np.ndarray  # counts
     counts: np.ndarray
     values: np.ndarray
     n_slots_before: int
@@ -147,9 +150,7 @@ class GroupedAggregate:
         accumulator = self._accumulator.nbytes if self._accumulator else 0
         return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulator
 
-    def stage(
-        self, columns: Sequence[np.ndarray], weights: np.ndarray
-    ) -> tuple[list[np.ndarray], np.ndarray]:
+    def stage(self, columns: Columns, weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
 
         ``columns``: int64 codes of the key variables, then of the aggregate's arguments, the aggregated one
@@ -158,21 +159,21 @@ class GroupedAggregate:
         and group, when a value does not fit its type; then nothing is staged.
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
+        weights = np.array(weights, np.int64)
         self._guard(weights)
-        rows, weights = _net_rows(columns, weights)
+        rows, weights = net_rows(columns, weights)
         n_slots_before = self._table.n_slots
         if not len(weights):
             none = np.empty(0, np.int64)
-            self._staged = _Staged(none, none, none, n_slots_before)
+            self._staged = _Staged(none, none, none, none, n_slots_before)
             return [none] * (self._n_keys + 1), none
-        offsets = _group_offsets(rows[: self._n_keys], len(weights))
-        keys = [column[offsets[:-1]] for column in rows[: self._n_keys]]
+        keys, offsets = _groups(rows, self._n_keys)
         try:
             slots = self._table.slots(keys)
             self._reserve()
-            before = self._counts[slots]
-            after = before + np.add.reduceat(weights, offsets[:-1])
-            assert (after >= 0).all(), "an assignment went that had not been there"
+            before, after = np.empty((2, len(slots)), np.int64)
+            _count(self._counts, slots, weights, offsets, before, after)
+            assert after.min() >= 0, "an assignment went that had not been there"
             values = after
             if self._accumulator:
                 values = self._accumulator.stage(
@@ -183,19 +184,20 @@ class GroupedAggregate:
             if self._accumulator:
                 self._accumulator.drop()
             raise
-        self._staged = _Staged(slots, after, values, n_slots_before)
-        return _difference(keys, before > 0, self._values[slots], after > 0, values)
+        self._staged = _Staged(slots, before, after, values, n_slots_before)
+        difference, signs = _difference(keys, slots, self._values, before, after, values)
+        return list(difference), signs
 
     def keep(self) -> None:
         """Publish what was staged, if anything was."""
         staged, self._staged = self._staged, None
         if staged is None:
             return
-        before = self._counts[staged.slots]
-        self.n_groups += int(np.count_nonzero(staged.counts)) - int(np.count_nonzero(before))
-        self._n_assignments += int((staged.counts - before).sum())
-        self._counts[staged.slots] = staged.counts
-        self._values[staged.slots] = staged.values
+        groups, assignments = _publish(
+            self._counts, self._values, staged.slots, staged.before, staged.counts, staged.values
+        )
+        self.n_groups += groups
+        self._n_assignments += assignments
         if self._accumulator:
             self._accumulator.keep()
 
@@ -236,10 +238,10 @@ class GroupedAggregate:
 
     def _guard(self, weights: np.ndarray) -> None:
         """See to it that no sum of weights wraps."""
-        if self._n_assignments + float(np.abs(weights, dtype=np.float64).sum()) >= _MOST_ASSIGNMENTS:
+        if self._n_assignments + _absolute_sum(weights) >= _MOST_ASSIGNMENTS:
             assert isinstance(self._head.value, Aggregate)
             raise RangeError(
-                f"{self._head.relation} = {spelled_call(self._head.value)}:"
+                f"{shown_name(self._head.relation)} = {spelled_call(self._head.value)}:"
                 " there are more than 2**62 assignments: their number may not fit int64"
             )
 
@@ -252,33 +254,83 @@ class GroupedAggregate:
             self._values = np.append(self._values, room)
 
 
-def _net_rows(columns: Sequence[np.ndarray], weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """The distinct rows, sorted, whose weights do not add up to 0."""
-    if not columns:
-        total = weights.sum(keepdims=True, dtype=np.int64)
-        return [], total[total != 0]
-    rows, weights = sort_distinct_weighted(columns, weights)
-    present = weights != 0
-    if present.all():
-        return rows, weights
-    return [column[present] for column in rows], weights[present]
+@kernel
+def _absolute_sum(weights):  # type: ignore[no-untyped-def]
+    """Of int64, as a double, which does not wrap."""
+    total = 0.0
+    for weight in weights:
+        total += abs(np.float64(weight))
+    return total
 
 
-def _group_offsets(keys: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
-    first_rows = np.flatnonzero(first_of_equal(keys)) if keys else np.zeros(1, np.int64)
-    return np.append(first_rows, n_rows)
+@kernel
+def _groups(rows, n_keys):  # type: ignore[no-untyped-def]
+    """The distinct keys of sorted rows, (n_keys, groups), and where each group starts, with the end behind.
+
+    rows: int64 (columns, n), n > 0; the first ``n_keys`` columns are the keys.
+    """
+    n = rows.shape[1]
+    offsets = np.zeros(n + 1, np.int64)
+    groups = 1
+    for row in range(1, n):
+        for column in range(n_keys):
+            if rows[column, row] != rows[column, row - 1]:
+                offsets[groups] = row
+                groups += 1
+                break
+    offsets[groups] = n
+    keys = np.empty((n_keys, groups), np.int64)
+    for column in range(n_keys):
+        for group in range(groups):
+            keys[column, group] = rows[column, offsets[group]]
+    return keys, offsets[: groups + 1]
 
 
-def _difference(
-    keys: Sequence[np.ndarray],
-    was_there: np.ndarray,
-    old_values: np.ndarray,
-    is_there: np.ndarray,
-    new_values: np.ndarray,
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """-1 for each group's value that went and 1 for each that came, as sorted rows."""
-    changed = (was_there != is_there) | (old_values != new_values)
-    gone, come = np.flatnonzero(was_there & changed), np.flatnonzero(is_there & changed)
-    columns = [np.concatenate([column[gone], column[come]]) for column in keys]
-    columns.append(np.concatenate([old_values[gone], new_values[come]]))
-    return sort_distinct_weighted(columns, np.repeat(np.array([-1, 1]), [len(gone), len(come)]))
+@kernel
+def _count(counts, slots, weights, offsets, before, after):  # type: ignore[no-untyped-def]
+    """Write the counts of groups ``before`` and ``after`` a step.
+
+    counts: int64, by slot.  weights: int64, by row.  The others: int64, by group; offsets as in GroupRows.
+    """
+    for group in range(len(slots)):
+        before[group] = after[group] = counts[slots[group]]
+        for row in range(offsets[group], offsets[group + 1]):
+            after[group] += weights[row]
+
+
+@kernel
+def _publish(counts, values, slots, before, new_counts, new_values):  # type: ignore[no-untyped-def]
+    """Write what was staged; returns by how many groups and assignments there are more."""
+    groups, assignments = np.int64(0), np.int64(0)
+    for group in range(len(slots)):
+        groups += np.int64(new_counts[group] > 0) - np.int64(before[group] > 0)
+        assignments += new_counts[group] - before[group]
+        counts[slots[group]] = new_counts[group]
+        values[slots[group]] = new_values[group]
+    return groups, assignments
+
+
+@kernel
+def _difference(keys, slots, values, before, after, new_values):  # type: ignore[no-untyped-def]
+    """-1 for each group's value that went and 1 for each that came, as sorted rows: (columns, n) and (n,).
+
+    keys: int64 (keys, groups), sorted.  values: int64, published ones by slot.  The others: int64, by group.
+    """
+    columns = keys.shape[0] + 1
+    rows = np.empty((columns, 2 * len(slots)), np.int64)
+    weights = np.empty(2 * len(slots), np.int64)
+    n = 0
+    for group in range(len(slots)):
+        old, new = values[slots[group]], new_values[group]
+        went, came = before[group] > 0, after[group] > 0
+        if went and came and old == new:
+            continue
+        for turn in range(2):
+            going = (turn == 0) == (old < new)  # the smaller value comes first
+            if went if going else came:
+                for column in range(columns - 1):
+                    rows[column, n] = keys[column, group]
+                rows[columns - 1, n] = old if going else new
+                weights[n] = -1 if going else 1
+                n += 1
+    return rows[:, :n].copy(), weights[:n].copy()

@@ -14,26 +14,29 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from lftj.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.errors import StrategyError
 from lftj.evaluation import Evaluation, Settings
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
-from lftj.sorting import sort_distinct, sort_distinct_weighted
+from lftj.several_aggregates import is_auxiliary, shown_name
+from lftj.signed_rows import Columns, net_rows
+from lftj.sorting import sort_distinct
 from lftj.syntax import Aggregate
 from maintenance.body_trace import Advance, BodyTrace, Round, Versions
+from maintenance.changes import change_table
 from maintenance.functional_check import refuse_head_conflict
 from maintenance.intermediate import Intermediates
 from maintenance.rule_body import RuleBody
 from maintenance.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.stats import RuleStats
 from maintenance.support import SupportVersion
-
-Columns = list[np.ndarray]
+from maintenance.write_buffer import Change
 
 STRATEGIES = ("trace", "recompute")
 
@@ -72,18 +75,12 @@ class MaintainedHead:
                     self.sources.append(AggregateSource(*intermediates.of(rule, head, relations)))
                 else:
                     self.sources.append(SetSource(rule, head, relations, record_gap, order))
+        self.bodies: tuple[RuleBody, ...] = tuple(body for source in self.sources for body in source.bodies)
+        """Whose searches this head pays for."""
+        self.traces: tuple[BodyTrace, ...] = tuple(trace for body in self.bodies for trace in body.traces)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
         self._support = SupportVersion(len(self.schema.columns))
         self._staged_support: SupportVersion | None = None
-
-    @property
-    def bodies(self) -> Iterator[RuleBody]:
-        """The bodies whose searches this head pays for."""
-        return (body for source in self.sources for body in source.bodies)
-
-    @property
-    def traces(self) -> Iterator[BodyTrace]:
-        return (trace for body in self.bodies for trace in body.traces)
 
     def joins_by(self, relation: str, column: int) -> bool:
         """Whether the records of this head are about a relation's column, so that it can't hold NaN."""
@@ -91,7 +88,7 @@ class MaintainedHead:
 
     @property
     def index_bytes(self) -> int:
-        return sum(trace.index_bytes for trace in self.traces)
+        return sum([trace.index_bytes for trace in self.traces])
 
     @property
     def state_bytes(self) -> int:
@@ -100,7 +97,7 @@ class MaintainedHead:
 
     @property
     def n_records(self) -> int:
-        return sum(trace.n_records for trace in self.traces)
+        return sum([trace.n_records for trace in self.traces])
 
     # -- evaluation -----------------------------------------------------------------
 
@@ -136,7 +133,7 @@ class MaintainedHead:
             if len(columns) == len(walked) and len(body.searches) == 1:
                 order = tuple(head.variables.index(name) for name in walked)
                 return RelationVersion.of_sorted(self.name, self.schema, order, [columns[i] for i in order])
-        return RelationVersion(Relation.from_codes(self.name, self.schema, sort_distinct(columns)))
+        return RelationVersion(Relation.from_codes(self.name, self.schema, sort_distinct(list(columns))))
 
     def step(self, change: Round, stats: RuleStats) -> tuple[Columns, np.ndarray]:
         """The visible change: sorted distinct tuples, +1 (was absent) or -1 (was present)."""
@@ -150,13 +147,19 @@ class MaintainedHead:
         if self.counts_support:
             self._staged_support, columns, signs = self._support.step(columns, signs)
         elif len(signs) > 1:
-            columns, signs = sort_distinct_weighted(columns, signs)
+            columns, signs = net_rows(columns, signs)
         return columns, signs
 
     def check_values(self, version: RelationVersion, columns: Columns, weights: np.ndarray) -> None:
         """Raise FunctionalConflictError where a change, after which this is the version, breaks the head."""
         if self._checks_values:
             refuse_head_conflict(version, columns, weights, self.text)
+
+    def change_table(self, change: Change | None) -> pa.Table:
+        """A change as a table for the user; None for one that changes nothing."""
+        if change is None:
+            change = Change([np.empty(0, np.int64) for _ in self.schema.columns], np.empty(0, np.int64))
+        return change_table(self.schema, change.columns, change.weights)
 
     def keep(self) -> None:
         """Publish what was staged."""
@@ -207,23 +210,27 @@ def _difference(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> tuple[C
     """Sorted tuples of ``new`` that are not in ``old`` with +1, and the other way round with -1."""
     columns = [np.concatenate(pair) for pair in zip(new, old, strict=True)]
     signs = np.concatenate([np.ones(len(new[0]), np.int64), np.full(len(old[0]), -1, np.int64)])
-    rows, weights = sort_distinct_weighted(columns, signs)
-    changed = weights != 0
-    return [column[changed] for column in rows], weights[changed]
+    return net_rows(columns, signs)
 
 
 def plan_strategies(strategy: str | Mapping[str, str], heads: Sequence[str]) -> dict[str, str]:
     """The strategy of each head of a program.  Raises StrategyError."""
-    chosen = {head: strategy if isinstance(strategy, str) else strategy.get(head, "trace") for head in heads}
-    if not isinstance(strategy, str):
-        for head in strategy:
-            if head not in chosen:
-                raise StrategyError(
-                    f"strategy= names {head!r}, but the program's heads are {', '.join(heads)}"
-                )
+    named = dict.fromkeys(heads, strategy) if isinstance(strategy, str) else strategy
+    shown = [head for head in heads if not is_auxiliary(head)]
+    for head in named if named is strategy else ():
+        if head not in shown:
+            raise StrategyError(f"strategy= names {head!r}, but the program's heads are {', '.join(shown)}")
+    chosen = {head: named.get(shown_name(head), "trace") for head in heads}
     for head, name in chosen.items():
         if name not in STRATEGIES:
             raise StrategyError(
                 f"there is no strategy {name!r} for {head!r}: there are {' and '.join(STRATEGIES)}"
             )
     return chosen
+
+
+def plan_orders(order: Mapping[str, Sequence[str]], heads: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The caller's key order of each head; where a head was taken apart, of its auxiliary heads."""
+    apart = {shown_name(head) for head in heads if is_auxiliary(head)}
+    given = (head for head in heads if shown_name(head) in order and head not in apart)
+    return {head: order[shown_name(head)] for head in given}

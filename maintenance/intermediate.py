@@ -111,8 +111,8 @@ class Intermediate:
         if self._support is not None:
             columns = [np.concatenate([rows[name] for rows, _ in parts]) for name in self.names]
             signs = np.concatenate([signs for _, signs in parts])
-            self._staged_support, columns, signs = self._support.step(columns, signs)
-            rows = dict(zip(self.names, columns, strict=True))
+            self._staged_support, rows_of_all, signs = self._support.step(columns, signs)
+            rows = dict(zip(self.names, rows_of_all, strict=True))
         for chain in self._scans:
             chain.scan.stage([rows[name] for name in chain.columns], signs)
         self._rows = rows, signs
@@ -120,6 +120,8 @@ class Intermediate:
 
     def keep(self) -> None:
         """Publish the round; done by the first head that does."""
+        if self._round is None:
+            return
         for body in self.bodies:
             body.keep()
         if self._staged_support is not None:
@@ -224,10 +226,7 @@ class _ScanView:
         return 0
 
     def stage(self, rows: GroupRows) -> np.ndarray:
-        values = np.zeros(len(rows.slots), dtype=np.int64)
-        alive = rows.counts > 0
-        values[alive] = self._scan.values([rows.keys[place][alive] for place in self._places])
-        return values
+        return self._scan.values([rows.keys[place] for place in self._places])
 
     def keep(self) -> None:
         """The intermediate keeps."""
@@ -270,7 +269,8 @@ class Intermediates:
 
     def _key(self, rule: CheckedRule, head: CheckedHead) -> tuple[object, dict[str, str]]:
         names = _numbered(rule)
-        return (tuple(_text(body, names) for body in rule.bodies), self._orders.get(head.relation)), names
+        order = tuple(self._orders.get(head.relation, ()))
+        return (tuple(_text(body, names) for body in rule.bodies), order), names
 
     def of(
         self, rule: CheckedRule, head: CheckedHead, relations: Mapping[str, Relation]

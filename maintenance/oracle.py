@@ -27,6 +27,7 @@ from indices.compiled import kernel
 from indices.sensitivity import SensitivityIndex
 from lftj.layout import KEY_MIN
 from lftj.region_plan import RegionPlan
+from lftj.signed_rows import row_order
 from maintenance.surgery import Surgeries
 
 PLUS = 1  # a branch came: nothing was there before
@@ -47,8 +48,7 @@ class Regions:
 
     def of_sign(self, sign: int) -> np.ndarray:
         """The regions with this sign alone: with both, neither side has anything."""
-        alone = self.signs == sign
-        return self.rows if alone.all() else self.rows[alone]
+        return _chosen(self.rows, self.signs, sign)
 
 
 def find_regions(
@@ -73,56 +73,81 @@ def find_regions(
         if not len(signs):
             continue
         n_surgeries += len(signs)
-        contexts: list[np.ndarray] = []
-        queries = None
-        if participant.stream is not None:
-            queries, contexts = sensitivity[participant.stream].stab(path[:-1], path[-1])
+        if participant.stream is None:
+            queries, contexts = np.arange(len(signs)), _NO_CONTEXTS
+        else:
+            queries, found_contexts = sensitivity[participant.stream].stab(list(path[:-1]), path[-1])
             if not len(queries):
                 continue
             n_matches += len(queries)
-        rows = np.full((len(signs) if queries is None else len(queries), 3 + plan.depths), KEY_MIN)
-        rows[:, 0] = participant.depth + 1
-        rows[:, -1] = (signs if queries is None else signs[queries]) * (-1 if participant.negated else 1)
-        for place, column in zip(participant.places, path, strict=True):
-            rows[:, 2 + place] = column if queries is None else column[queries]
-        for place, column in zip(participant.context_places, contexts, strict=True):
-            rows[:, 2 + place] = column
-        rows[:, 1] = rows[:, 2 + participant.depth]
-        parts.append(rows)
+            contexts = np.array(found_contexts) if found_contexts else _NO_CONTEXTS
+        places = np.array(participant.places), np.array(participant.context_places, np.int64)
+        sign = -1 if participant.negated else 1
+        parts.append(
+            _regions_of(path, signs, sign, queries, contexts, *places, participant.depth, plan.depths)
+        )
     if not parts:
         nothing = np.empty((0, 2 + plan.depths), dtype=np.int64)
         return Regions(nothing, np.empty(0, np.int64), n_surgeries, n_matches)
-    found_rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    columns = found_rows.T
-    order = np.lexsort((columns[0], *columns[-2:1:-1]))
-    rows = np.empty((len(order), 2 + plan.depths), dtype=np.int64)
-    signs = np.empty(len(order), dtype=np.int64)
-    kept = keep_shortest(found_rows, order, rows, signs)
-    return Regions(rows[:kept], signs[:kept], n_surgeries, n_matches)
+    found_rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    keys_then_depth = np.concatenate([found_rows[2:-1], found_rows[:1]])
+    rows, signs = keep_shortest(found_rows, row_order(keys_then_depth))
+    return Regions(rows, signs, n_surgeries, n_matches)
+
+
+_NO_CONTEXTS = np.empty((0, 0), np.int64)
 
 
 @kernel
-def keep_shortest(found, order, rows, signs):
-    """Copy the regions that extend no other, equal ones made one; returns how many there are.
+def _regions_of(path, signs, sign, queries, contexts, places, context_places, depth, depths):
+    """The regions that a participant's surgeries and their matches name, int64 (3 + depths, n).
 
-    found: int64 (n, 3 + depths), regions with their sign, +1 or -1, last; order: int64 (n,), how invariant 2
-    sorts them.  rows: int64 (n, 2 + depths), signs: int64 (n,), the regions and their bits; both written.
+    path: int64 (levels, surgeries); signs: int64 (surgeries,), times ``sign``; queries: int64 (n,), the
+    surgery of each region; contexts: int64 (context columns, n); places, context_places: int64, the depths of
+    both.
     """
-    last = found.shape[1] - 1
+    rows = np.full((3 + depths, len(queries)), KEY_MIN, dtype=np.int64)
+    for region in range(len(queries)):
+        for level in range(len(places)):
+            rows[2 + places[level], region] = path[level, queries[region]]
+        for column in range(len(context_places)):
+            rows[2 + context_places[column], region] = contexts[column, region]
+        rows[0, region] = depth + 1
+        rows[1, region] = rows[2 + depth, region]
+        rows[2 + depths, region] = sign * signs[queries[region]]
+    return rows
+
+
+@kernel
+def _chosen(rows, signs, sign):
+    """Copies of the rows with a sign."""
+    return rows[np.flatnonzero(signs == sign)]
+
+
+@kernel
+def keep_shortest(found, order):
+    """The regions that extend no other, equal ones made one, and their bits: int64 (n, 2 + depths) and (n,).
+
+    found: int64 (3 + depths, n), a region per column, with its sign, +1 or -1, last; order: int64 (n,), how
+    invariant 2 sorts them.
+    """
+    last = found.shape[0] - 1
+    rows = np.empty((len(order), last), dtype=np.int64)
+    signs = np.empty(len(order), dtype=np.int64)
     kept = 0
     for place in order:
-        bit = PLUS if found[place, last] > 0 else MINUS
+        bit = PLUS if found[last, place] > 0 else MINUS
         if kept > 0:
             shorter = rows[kept - 1, 0]
-            extends = shorter <= found[place, 0]
+            extends = shorter <= found[0, place]
             for column in range(2, 2 + shorter):
-                extends = extends and rows[kept - 1, column] == found[place, column]
+                extends = extends and rows[kept - 1, column] == found[column, place]
             if extends:
-                if shorter == found[place, 0]:
+                if shorter == found[0, place]:
                     signs[kept - 1] |= bit
                 continue
         for column in range(last):
-            rows[kept, column] = found[place, column]
+            rows[kept, column] = found[column, place]
         signs[kept] = bit
         kept += 1
-    return kept
+    return rows[:kept], signs[:kept]

@@ -20,11 +20,12 @@ import numpy as np
 
 from lftj.body import Body, CheckedRule
 from lftj.errors import EvaluationError, RangeError
-from lftj.finishing import finish
-from lftj.lowering import lower
+from lftj.finishing import Finishing
+from lftj.lowering import WILDCARD_NAME, lower
 from lftj.problem import JoinAtom
 from lftj.relation import Relation
 from lftj.relation_version import levels_of
+from lftj.signed_rows import Columns
 from maintenance.body_trace import Advance, Assignments, BodyTrace, Round, Versions
 from maintenance.existence import plan_existence
 from maintenance.stats import RuleStats
@@ -57,12 +58,18 @@ class RuleBody:
         self.lowered = lower(
             body, relations, wanted, counted=False, grouped=grouped, lasting=True, every=every
         )
+        if order is not None:  # the caller does not know the names of wildcards
+            missing = [name for name in body.atom_variables() if name not in order]
+            order = [*order, *filter(WILDCARD_NAME.fullmatch, missing)]
         way = plan_existence(self.lowered, record_gap, order, body.atom_variables())
         self.notes = way.notes
         self.searches = way.rows
         self.tests = way.tests
         self._unbound = [(_emptiness(atom), negated) for atom, negated in way.unbound]
         self._emitted = self.lowered.problem.emitted
+        self._always_passes = bool(self.searches) and not (self.tests or self._unbound or self.lowered.empty)
+        self._finishing = Finishing(self.lowered)
+        self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
         self._held = SupportVersion(len(self._emitted), least=len(self.searches))
         self._staged: SupportVersion | None = None
         free = self.searches[0].variables if len(self.searches) == 1 else self._emitted
@@ -98,6 +105,8 @@ class RuleBody:
         columns, signs = self._combined([search.step(change, stats) for search in self.searches])
         for test in self.tests:
             test.step(change, stats)
+        if self._always_passes:
+            return self._finished(columns, signs)
         passed = self._passes(change.old, lambda test: test.holds)
         passes = self._passes(change.new, lambda test: test.will_hold)
         if passed != passes:
@@ -137,9 +146,8 @@ class RuleBody:
         if not parts:  # no variable at all: one row, if the tests pass
             return [], np.ones(1, dtype=np.int64)
         found = []
-        for search, (columns, signs) in zip(self.searches, parts, strict=True):
-            by_name = dict(zip(search.variables, columns, strict=True))
-            found.append(([by_name[name] for name in self._emitted], signs))
+        for places, (columns, signs) in zip(self._places, parts, strict=True):
+            found.append(([columns[place] for place in places], signs))
         if len(found) == 1:
             return found[0]
         columns = [np.concatenate(pieces) for pieces in zip(*(c for c, _ in found), strict=True)]
@@ -166,14 +174,14 @@ class RuleBody:
             (versions[name].index_at(key).n_tuples > 0) != negated for (name, key), negated in self._unbound
         )
 
-    def _finished(self, columns: list[np.ndarray], signs: np.ndarray) -> Rows:
+    def _finished(self, columns: Columns, signs: np.ndarray) -> Rows:
         lowered = self.lowered
         rows = dict(zip(self._emitted, columns, strict=True))
         if not len(signs):
             return {name: np.empty(0, np.int64) for name in lowered.types}, signs
         if not lowered.finishes_in_search:
             try:
-                rows, signs = finish(lowered, rows, signs, {})
+                rows, signs = self._finishing.finish(rows, signs, {})
             except (RangeError, EvaluationError) as error:
                 raise type(error)(f"{error}\n  {self.rule.text}") from None
         return rows, signs

@@ -18,14 +18,13 @@ from lftj.body import CheckedHead, CheckedRule
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation import wanted_variables
 from lftj.relation import Relation
+from lftj.signed_rows import Columns
 from maintenance.body_trace import Advance, Round, Versions
 from maintenance.computed_negation import maintained_body
 from maintenance.grouped import GroupedAggregate
 from maintenance.intermediate import Intermediate, Sharer
 from maintenance.rule_body import RuleBody
 from maintenance.stats import RuleStats
-
-Columns = list[np.ndarray]
 
 
 class RuleSource(ABC):

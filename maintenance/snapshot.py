@@ -13,6 +13,7 @@ from lftj.domains import Domains
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
+from lftj.several_aggregates import is_auxiliary
 from maintenance.head_table import HeadTable
 
 
@@ -24,10 +25,10 @@ class State:
 
 
 class VersionedRelations(Mapping[str, Relation]):
-    """The relations of a state, each built when it is asked for."""
+    """The relations of a state that have a user's name, each built when it is asked for."""
 
     def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
-        self._versions = versions
+        self._versions = {name: versions[name] for name in versions if not is_auxiliary(name)}
 
     def __getitem__(self, name: str) -> Relation:
         return self._versions[name].relation()
@@ -72,8 +73,9 @@ def version_of(state: State, name: str) -> RelationVersion:
     """A relation's or head's version in a state.  Raises UnknownRelationError."""
     version = state.versions.get(name)
     if version is None:
-        near = difflib.get_close_matches(name, state.versions, n=1)
-        known = ", ".join(state.versions) or "none is loaded"
+        shown = [known for known in state.versions if not is_auxiliary(known)]
+        near = difflib.get_close_matches(name, shown, n=1)
+        known = ", ".join(shown) or "none is loaded"
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}"
         raise UnknownRelationError(f"unknown relation {name!r}; {hint}")
     return version

@@ -18,15 +18,28 @@ O(arity log n) per run, of which there are O(log n), and then read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from indices.compiled import kernel
-from lftj.index_version import X_HEADER, X_LEVEL_FIELDS, IndexRun, present, with_run
+from lftj.index_version import (
+    X_HEADER,
+    X_LEVEL_FIELDS,
+    X_LEVELS,
+    X_RUN_FIELDS,
+    X_RUNS,
+    XR_LENGTH,
+    XR_ROWS,
+    IndexRun,
+    Runs,
+    net_weights,
+    with_run,
+)
+from lftj.memory import view
 from lftj.seek import lower_bound, upper_bound
-from lftj.sorting import sort_distinct_weighted
+from lftj.signed_rows import Columns, net_rows, table_of
 
 
 class SupportVersion:
@@ -41,33 +54,27 @@ class SupportVersion:
     ([5], [-1])
     """
 
-    def __init__(self, arity: int, runs: tuple[IndexRun, ...] = (), least: int = 1) -> None:
-        """``least``: the support from which on a tuple is visible."""
+    def __init__(self, arity: int, least: int = 1) -> None:
+        """The version without tuples.  ``least``: the support from which on a tuple is visible."""
         self.arity = arity
-        self.runs = runs
+        self.runs: Runs = ()
         self.least = least
-        fields = [arity, len(runs), 0, 0, 0] + [0] * (arity * X_LEVEL_FIELDS)  # an empty base
-        assert len(fields) == X_HEADER + arity * X_LEVEL_FIELDS
-        for run in runs:
-            fields += (run.address, run.n_tuples)
-        self._memory = np.array(fields, dtype=np.int64)
+        self._memory = np.zeros(X_HEADER + arity * X_LEVEL_FIELDS, np.int64)  # an empty base
+        self._memory[X_LEVELS] = arity
 
     @property
     def nbytes(self) -> int:
         return sum(run.rows.nbytes for run in self.runs)
 
-    def step(
-        self, columns: Sequence[np.ndarray], signs: np.ndarray
-    ) -> tuple[SupportVersion, list[np.ndarray], np.ndarray]:
+    def step(self, columns: Columns, signs: np.ndarray) -> tuple[SupportVersion, np.ndarray, np.ndarray]:
         """The version after signed assignments, and the visible change: sorted distinct tuples, +1 or -1."""
         following, rows, before, after = self.added(columns, signs)
-        shown = after >= self.least
-        visible = (before >= self.least) != shown
-        return following, [column[visible] for column in rows], np.where(shown, 1, -1)[visible]
+        rows, before, after = crossing(rows, before, after, self.least)
+        return following, rows, np.sign(after - before)
 
     def added(
-        self, columns: Sequence[np.ndarray], signs: np.ndarray
-    ) -> tuple[SupportVersion, list[np.ndarray], np.ndarray, np.ndarray]:
+        self, columns: Columns, signs: np.ndarray
+    ) -> tuple[SupportVersion, np.ndarray, np.ndarray, np.ndarray]:
         """The version after signed assignments; the tuples that changed, sorted; supports before and after.
 
         >>> first = SupportVersion(1).added([np.array([7, 7, 5])], np.array([1, 1, 1]))[0]
@@ -75,17 +82,16 @@ class SupportVersion:
         >>> column.tolist(), before.tolist(), after.tolist()
         ([7], [2], [1])
         """
-        rows, weights = sort_distinct_weighted(columns, signs)
-        kept = weights != 0
-        rows, weights = [np.ascontiguousarray(column[kept]) for column in rows], weights[kept]
+        rows, weights = net_rows(columns, signs)
         if not len(weights):
             return self, rows, weights, weights
-        before = np.zeros(len(weights), dtype=np.int64)
-        present(self._memory, np.stack(rows), before)
-        after = before + weights
-        assert (after >= 0).all(), "an assignment went that had not been there"
-        runs = with_run(self.runs, IndexRun.of(rows, weights), self.arity)
-        return SupportVersion(self.arity, runs, self.least), rows, before, after
+        before, after = np.empty((2, len(weights)), np.int64)
+        sound = _supports(self._memory, rows, weights, before, after)
+        assert sound, "an assignment went that had not been there"
+        following = SupportVersion.__new__(SupportVersion)
+        following.arity, following.least = self.arity, self.least
+        following._memory, following.runs = with_run(self._memory, self.runs, rows, weights)
+        return following, rows, before, after
 
     def visible(self) -> list[np.ndarray]:
         """The columns of all visible tuples, sorted; O(n log n)."""
@@ -97,9 +103,7 @@ class SupportVersion:
         columns, weights = self._summed()
         return [column[weights > 0] for column in columns], weights[weights > 0]
 
-    def below(
-        self, prefixes: Sequence[np.ndarray], n_prefixes: int
-    ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    def below(self, prefixes: Columns, n_prefixes: int) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
         """The tuples that begin with any of some prefixes, in their order and sorted within each.
 
         ``prefixes``: the first columns, ``n_prefixes`` rows.  Returns the rows of the prefixes, the
@@ -121,30 +125,25 @@ class SupportVersion:
             columns = [column[places] for column in run.columns(self.arity)]
             parts.append(np.stack([prefix_rows, *columns, sums[places + 1] - sums[places]]))
         *found, weights = np.concatenate(parts, axis=1)
-        rows, weights = sort_distinct_weighted(found, weights)
-        kept = weights != 0
-        return rows[0][kept], [column[kept] for column in rows[1:]], weights[kept]
+        rows, weights = net_rows(found, weights)
+        return rows[0], list(rows[1:]), weights
 
-    def totals(self, prefixes: Sequence[np.ndarray], n_prefixes: int) -> np.ndarray:
+    def totals(self, prefixes: Columns, n_prefixes: int) -> np.ndarray:
         """The support, added up, of all that begins with each prefix; arguments as for :meth:`below`.
 
         >>> support = SupportVersion(1).added([np.array([7, 7, 5])], np.ones(3, int))[0]
         >>> support.totals([np.array([5, 6, 7])], 3).tolist(), support.totals([], 1).tolist()
         ([1, 0, 2], [3])
         """
-        totals = np.zeros(n_prefixes, np.int64)
-        for run, starts, ends in self._ranges(prefixes, n_prefixes):
-            sums = run.rows[self.arity * run.n_tuples :]
-            totals += sums[ends] - sums[starts]
+        totals = np.empty(n_prefixes, np.int64)
+        _totals(self._memory, table_of(prefixes, n_prefixes), totals)
         return totals
 
     def _ranges(
-        self, prefixes: Sequence[np.ndarray], n_prefixes: int
+        self, prefixes: Columns, n_prefixes: int
     ) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
         """Per run, the half-open range of the tuples that begin with each prefix."""
-        table = np.empty((len(prefixes), n_prefixes), np.int64)
-        for level, column in enumerate(prefixes):
-            table[level] = column
+        table = table_of(prefixes, n_prefixes)
         for run in self.runs:
             starts, ends = np.empty(n_prefixes, np.int64), np.empty(n_prefixes, np.int64)
             _prefix_ranges(run.rows, run.n_tuples, table, starts, ends)
@@ -154,7 +153,8 @@ class SupportVersion:
         if not self.runs:
             return [np.empty(0, np.int64) for _ in range(self.arity)], np.empty(0, np.int64)
         columns = [np.concatenate(c) for c in zip(*(r.columns(self.arity) for r in self.runs), strict=True)]
-        return sort_distinct_weighted(columns, np.concatenate([run.weights for run in self.runs]))
+        summed, weights = net_rows(columns, np.concatenate([run.weights for run in self.runs]))
+        return list(summed), weights
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
@@ -164,19 +164,75 @@ class SupportVersion:
 
 
 @kernel
-def _prefix_ranges(rows, length, prefixes, starts, ends):
-    """Half-open ranges of a run's tuples that begin with given prefixes.
+def _supports(index, rows, weights, before, after):
+    """Supports of tuples before and after a change; False where one would be negative.
 
-    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n); starts, ends: int64
-    (n,), written.
+    index: X_* memory; rows: int64 (arity, n); weights, before, after: int64 (n,), the last two written.
     """
-    levels, n = prefixes.shape
-    for row in range(n):
-        start, end = np.int64(0), np.int64(length)
-        for level in range(levels):
-            column = rows[level * length : (level + 1) * length]
-            start, end = (
-                lower_bound(column, start, end, prefixes[level, row]),
-                upper_bound(column, start, end, prefixes[level, row]),
-            )
-        starts[row], ends[row] = start, end
+    net = np.zeros(rows.shape[0], dtype=np.int64)
+    for row in range(rows.shape[1]):
+        net_weights(index, rows, row, net)
+        before[row] = net[-1]
+        after[row] = net[-1] + weights[row]
+        if after[row] < 0:
+            return False
+    return True
+
+
+@kernel
+def crossing(rows, before, after, least):
+    """The tuples whose support comes to ``least`` or goes below it: copies of their columns and supports.
+
+    rows: int64 (arity, n); before, after: int64 (n,).
+    """
+    found = 0
+    places = np.empty(len(before), dtype=np.int64)
+    for row in range(len(before)):
+        if (before[row] >= least) != (after[row] >= least):
+            places[found] = row
+            found += 1
+    crossed = np.empty((rows.shape[0], found), dtype=np.int64)
+    for column in range(rows.shape[0]):
+        for place in range(found):
+            crossed[column, place] = rows[column, places[place]]
+    places = places[:found]
+    return crossed, before[places], after[places]
+
+
+@kernel
+def _prefix_range(rows, length, prefixes, row):
+    """The half-open range of a run's tuples that begin with ``prefixes[:, row]``.
+
+    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n).
+    """
+    start, end = np.int64(0), np.int64(length)
+    for level in range(prefixes.shape[0]):
+        column = rows[level * length : (level + 1) * length]
+        key = prefixes[level, row]
+        start, end = lower_bound(column, start, end, key), upper_bound(column, start, end, key)
+    return start, end
+
+
+@kernel
+def _prefix_ranges(rows, length, prefixes, starts, ends):
+    """:func:`_prefix_range` of every prefix; starts, ends: int64 (n,), written."""
+    for row in range(prefixes.shape[1]):
+        starts[row], ends[row] = _prefix_range(rows, length, prefixes, row)
+
+
+@kernel
+def _totals(index, prefixes, totals):
+    """Net weight of what begins with given prefixes.
+
+    index: X_* memory of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,),
+    written.
+    """
+    totals[:] = 0
+    arity = index[X_LEVELS]
+    for run in range(index[X_RUNS]):
+        fields = X_HEADER + arity * X_LEVEL_FIELDS + run * X_RUN_FIELDS
+        length = index[fields + XR_LENGTH]
+        rows = view(index[fields + XR_ROWS], (arity + 1) * length + 1)
+        for row in range(len(totals)):
+            start, end = _prefix_range(rows, length, prefixes, row)
+            totals[row] += rows[arity * length + end] - rows[arity * length + start]

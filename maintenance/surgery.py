@@ -3,17 +3,22 @@
 A change of one tuple is a surgery at the tuple's last level, and at each level
 above whose branch comes with it or goes with it.
 
-Cost: O(changed tuples * levels * log n).
+Cost: O(changed tuples * levels * log n), or nothing where only the last level is asked for.
 """
+
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import numpy as np
 
+from indices.compiled import kernel
 from lftj.index_version import IndexVersion, surgeries
 from lftj.relation_version import IndexKey, RelationVersion, index_change
+from lftj.signed_rows import Columns, table_of
 from maintenance.write_buffer import Change
 
 
@@ -23,27 +28,56 @@ class Surgeries:
     ``rows``: int64 (levels of the index, changed tuples), sorted by column.
     """
 
-    def __init__(self, rows: np.ndarray, levels: np.ndarray, tuples: np.ndarray, signs: np.ndarray) -> None:
+    def __init__(self, index: IndexVersion, rows: np.ndarray, weights: np.ndarray) -> None:
+        """``index``: after the change; ``rows``: the changed tuples, in the index's order."""
         self.rows = rows
-        self.levels = levels
-        self.tuples = tuples
-        self.signs = signs
-        self._by_level: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
+        self._index = index
+        self._weights = weights
+        self._by_level = {len(rows) - 1: (rows, weights)}
 
     def __len__(self) -> int:
         return len(self.signs)
 
-    def at_level(self, level: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """The branches of a level, as one column per level of their path, and their signs."""
+    @cached_property
+    def _found(self) -> np.ndarray:
+        found = np.empty((3, self.rows.size), dtype=np.int64)
+        return found[:, : surgeries(self._index.memory, self.rows, self._weights, *found)]
+
+    @property
+    def levels(self) -> np.ndarray:
+        return self._found[0]
+
+    @property
+    def tuples(self) -> np.ndarray:
+        return self._found[1]
+
+    @property
+    def signs(self) -> np.ndarray:
+        return self._found[2]
+
+    def at_level(self, level: int) -> tuple[np.ndarray, np.ndarray]:
+        """The branches of a level, int64 (levels of their path, branches), and their signs."""
         found = self._by_level.get(level)
         if found is None:
-            here = self.levels == level
-            path = self.rows[: level + 1, self.tuples[here]]
-            found = self._by_level[level] = list(path), self.signs[here]
+            found = self._by_level[level] = _branches_of(self.rows, self._found, level)
         return found
 
 
-def find_surgeries(index: IndexVersion, columns: Sequence[np.ndarray], weights: np.ndarray) -> Surgeries:
+@kernel
+def _branches_of(rows, found, level):
+    """The paths and signs of the branches of a level.
+
+    rows: int64 (levels, tuples); found: int64 (3, branches), each branch's level, tuple and sign.
+    """
+    here = np.flatnonzero(found[0] == level)
+    path = np.empty((level + 1, len(here)), dtype=np.int64)
+    for above in range(level + 1):
+        for branch in range(len(here)):
+            path[above, branch] = rows[above, found[1, here[branch]]]
+    return path, found[2][here]
+
+
+def find_surgeries(index: IndexVersion, columns: Columns, weights: np.ndarray) -> Surgeries:
     """The surgeries of a change, given the index *after* it and the changed tuples in the index's order.
 
     >>> from lftj.trie import Trie
@@ -56,11 +90,7 @@ def find_surgeries(index: IndexVersion, columns: Sequence[np.ndarray], weights: 
     0 [4] 1
     1 [4, 9] 1
     """
-    rows = np.ascontiguousarray(np.stack(columns))
-    room = rows.size
-    levels, tuples, signs = (np.empty(room, dtype=np.int64) for _ in range(3))
-    found = surgeries(index.memory, rows, weights, levels, tuples, signs)
-    return Surgeries(rows, levels[:found], tuples[:found], signs[:found])
+    return Surgeries(index, table_of(columns, len(weights)), weights)
 
 
 def surgeries_between(

@@ -27,34 +27,38 @@ if TYPE_CHECKING:
 class Changes(dict[str, pa.Table]):
     """Changes of heads by name, built when first asked for; a head that did not change has an empty one."""
 
-    def __init__(self, builders: dict[str, Callable[[], pa.Table]]) -> None:
+    def __init__(
+        self, names: tuple[str, ...] = (), table_of: Callable[[str], pa.Table] | None = None
+    ) -> None:
+        """``table_of``: builds the change of one of the heads ``names``."""
         super().__init__()
-        self._builders = builders
+        self._names = names
+        self._table_of = table_of
 
     def __missing__(self, name: str) -> pa.Table:
-        if name not in self._builders:
-            known = ", ".join(self._builders) or "none is installed"
+        if name not in self._names or self._table_of is None:
+            known = ", ".join(self._names) or "none is installed"
             raise UnknownRelationError(f"no head is called {name!r}; heads are {known}")
-        table = self[name] = self._builders[name]()
+        table = self[name] = self._table_of(name)
         return table
 
     def keys(self):  # type: ignore[no-untyped-def]
-        return self._builders.keys()
+        return dict.fromkeys(self._names).keys()
 
     def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(self._builders)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._builders)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._builders
+        return name in self._names
 
     def items(self):  # type: ignore[no-untyped-def]
-        return [(name, self[name]) for name in self._builders]
+        return [(name, self[name]) for name in self._names]
 
     def values(self):  # type: ignore[no-untyped-def]
-        return [self[name] for name in self._builders]
+        return [self[name] for name in self._names]
 
 
 class Transaction:
@@ -70,7 +74,7 @@ class Transaction:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
         self._open = True
-        self.changes = Changes({})
+        self.changes = Changes()
         self.stats = TransactionStats({}, {}, {}, {})
         self.subscriber_errors: list[tuple[str, Exception]] = []
 

@@ -38,12 +38,12 @@ from lftj.errors import (
 from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
+from lftj.several_aggregates import is_auxiliary, shown_name
 from maintenance.body_trace import Round
 from maintenance.budget import Budget
-from maintenance.changes import change_table
 from maintenance.explanation import draw_strata, explain_head
 from maintenance.functional_check import refuse_relation_conflict
-from maintenance.head import RECORD_GAP, MaintainedHead, plan_strategies, rules_of
+from maintenance.head import RECORD_GAP, MaintainedHead, plan_orders, plan_strategies, rules_of
 from maintenance.head_table import HeadTable
 from maintenance.intermediate import Intermediates
 from maintenance.snapshot import Snapshot, State, VersionedRelations, version_of
@@ -79,6 +79,7 @@ class Workspace(Database):
         super().__init__()
         self._state = State()
         self._heads: dict[str, MaintainedHead] = {}
+        self._functions: frozenset[str] = frozenset()  # relations that a head reads as functions
         self._programs: list[CheckedProgram] = []
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._waiting: deque[tuple[Transaction, Mapping[str, Change]]] = deque()
@@ -119,7 +120,7 @@ class Workspace(Database):
         for head in self._heads.values():
             if name in head.reads:
                 raise ChangeError(
-                    f"{name!r} can't be replaced, the rules of {head.name!r} read it:"
+                    f"{name!r} can't be replaced, the rules of {shown_name(head.name)!r} read it:"
                     " change it in a transaction"
                 )
 
@@ -145,13 +146,15 @@ class Workspace(Database):
             checked = self.check(program)
             heads = heads_in_order(checked)
             strategies = plan_strategies(strategy, heads)
-            for name in {*(sensitivity_bytes or {}), *(order or {})} - set(heads):
-                raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(heads)}")
+            shown = [name for name in heads if not is_auxiliary(name)]
+            for name in {*(sensitivity_bytes or {}), *(order or {})} - set(shown):
+                raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
+            orders = plan_orders(order or {}, heads)
             versions = dict(self._state.versions)
             traced = [
                 rule for name in heads if strategies[name] == "trace" for rule in rules_of(checked, name)
             ]
-            intermediates = Intermediates(traced, self._record_gap, order or {})
+            intermediates = Intermediates(traced, self._record_gap, orders)
             installed = {}
             for name in heads:
                 head = MaintainedHead(
@@ -161,7 +164,7 @@ class Workspace(Database):
                     versions,
                     intermediates,
                     self._record_gap,
-                    (order or {}).get(name),
+                    orders.get(name),
                 )
                 with bar(f"installing {name}", progress) as advance:
                     versions[name] = head.build(versions, threads, advance if progress else None)
@@ -169,6 +172,7 @@ class Workspace(Database):
             for head in installed.values():
                 head.keep()
             self._heads.update(installed)
+            self._functions = self._functions.union(*(head.reads_as_functions for head in installed.values()))
             self._programs.append(checked)
             self._budgets.update({name: Budget(limit) for name, limit in (sensitivity_bytes or {}).items()})
             self._keep_within_budget()
@@ -188,11 +192,11 @@ class Workspace(Database):
     @property
     def heads(self) -> tuple[str, ...]:
         """Names of the installed heads, each after those that its rules read."""
-        return tuple(self._heads)
+        return tuple(name for name in self._heads if not is_auxiliary(name))
 
     def _head(self, name: str) -> MaintainedHead:
         if name not in self._heads:
-            raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self._heads)}")
+            raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self.heads)}")
         return self._heads[name]
 
     def strategy_of(self, head: str) -> str:
@@ -242,7 +246,7 @@ class Workspace(Database):
             stats = TransactionStats({}, {}, {}, {})
             for name, buffer in buffers.items():
                 change = buffer.net(version_of(state, name))
-                inserted = int((change.weights > 0).sum())
+                inserted = int(np.count_nonzero(change.weights > 0))
                 stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
                 stats.no_changes[name] = change.no_changes
                 if len(change):
@@ -264,12 +268,11 @@ class Workspace(Database):
             for name, rule_stats in stats.rules.items():
                 rule_stats.rebuilt = self._heads[name].tidy(following.versions)
             self._keep_within_budget()
-            for name, rule_stats in stats.rules.items():
-                head = self._heads[name]
+            for head, rule_stats in zip(stepped, stats.rules.values(), strict=True):
                 rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
             transaction.stats = stats
             transaction.changes = Changes(
-                {name: _table_builder(head, changes.get(name)) for name, head in self._heads.items()}
+                self.heads, lambda name: self._heads[name].change_table(changes.get(name))
             )
             stats.seconds = time.perf_counter() - started
             self._notify(transaction, changes)
@@ -288,10 +291,9 @@ class Workspace(Database):
         if not changes:
             return state
         versions = dict(state.versions)
-        functions = frozenset().union(*(head.reads_as_functions for head in self._heads.values()))
         for name, change in changes.items():
             versions[name] = versions[name].advance(change.columns, change.weights)
-            if name in functions:
+            if name in self._functions:
                 refuse_relation_conflict(versions[name], change.columns, change.weights)
         round_ = Round(state.versions, versions, surgeries_between(versions, changes))
         for name, head in self._heads.items():
@@ -305,7 +307,7 @@ class Workspace(Database):
                 changes[name] = Change(columns, weights)
                 versions[name] = versions[name].advance(columns, weights)
                 head.check_values(versions[name], columns, weights)
-                if name in functions and not head.schema.functional:
+                if name in self._functions and not head.schema.functional:
                     refuse_relation_conflict(versions[name], columns, weights)
             rule_stats.head_changes = len(weights)
             rule_stats.seconds = time.perf_counter() - started
@@ -317,11 +319,11 @@ class Workspace(Database):
             if column.type.domain.name != "float":
                 continue
             came = change.columns[position][change.weights > 0] == NAN_CODE
-            joining = [head.name for head in self._heads.values() if head.joins_by(name, position)]
-            if came.any() and joining:
+            joining = (head.name for head in self._heads.values() if head.joins_by(name, position))
+            if came.any() and (first := next(joining, None)):
                 raise NanError(
                     f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
-                    f" in a column that the rules of {joining[0]!r} join by"
+                    f" in a column that the rules of {shown_name(first)!r} join by"
                 )
 
     def _notify(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
@@ -369,7 +371,7 @@ class Workspace(Database):
 
     def _keep_within_budget(self) -> None:
         for name, budget in self._budgets.items():
-            budget.enforce(self._sensitivity([self._heads[name]]))
+            budget.enforce(self._sensitivity(h for h in self._heads.values() if shown_name(h.name) == name))
         if self._budget is not None:
             self._budget.enforce(self._sensitivity(self._heads.values()))
 
@@ -392,11 +394,3 @@ class Workspace(Database):
                 version.check_invariants()
             for head in self._heads.values():
                 head.check_invariants()
-
-
-def _table_builder(head: MaintainedHead, change: Change | None) -> Callable[[], pa.Table]:
-    if change is None:
-        nothing = [np.empty(0, np.int64) for _ in head.schema.columns]
-        change = Change(nothing, np.empty(0, np.int64))
-    columns, weights = change.columns, change.weights
-    return lambda: change_table(head.schema, columns, weights)

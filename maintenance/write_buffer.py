@@ -6,7 +6,8 @@ against the version that the transaction changes: a tuple whose weights add up
 to more than 0 is in afterwards, to less than 0 is out, and neither is a change
 if that is so already.
 
-Single tuples wait in a sorted dictionary, tables as sorted columns.
+Single tuples wait in a sorted dictionary.  Batches wait as they came and are added up when the transaction
+commits; many of them, and tables, wait as sorted columns, so memory follows the number of distinct rows.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ from sortedcontainers import SortedDict
 from lftj.body import Schema
 from lftj.errors import TransactionError
 from lftj.relation_version import RelationVersion
+from lftj.signed_rows import Columns, net_rows
 from lftj.zset import Weighted
 
-FEW_ROWS = 256
-"""Batches of at most this many rows go to the sorted dictionary."""
+SINGLE_ROWS = 8
+"""At most so many rows at a time go to the sorted dictionary."""
+
+FEW_ROWS = 1 << 10
+"""Batches of at most this many rows wait as they came."""
+
+FEW_BATCHES = 1 << 10
+"""So many of them are added up."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Change:
     ``no_changes``: staged tuples that left the relation as it was.
     """
 
-    columns: list[np.ndarray]
+    columns: Columns
     weights: np.ndarray
     no_changes: int = 0
 
@@ -59,7 +67,8 @@ class WriteBuffer:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._arity = len(schema.columns)
-        self._rows: SortedDict = SortedDict()
+        self._singles: SortedDict = SortedDict()
+        self._batches: list[tuple[np.ndarray, np.ndarray]] = []
         self._tables: Weighted | None = None
         self.staged_rows = 0
 
@@ -67,26 +76,53 @@ class WriteBuffer:
         """Add int64 columns, in any order and with repetitions."""
         self.staged_rows += len(weights)
         if len(weights) > FEW_ROWS:
-            if self._tables is None:
-                self._tables = Weighted(self._arity)
-            self._tables.add(columns, weights)
+            self._sum().add(columns, weights)
             return
-        rows = self._rows
-        listed = zip(*(column.tolist() for column in columns), strict=True)
-        for row, weight in zip(listed, weights.tolist(), strict=True):
-            rows[row] = rows.get(row, 0) + weight
+        if len(weights) <= SINGLE_ROWS:
+            listed = zip(*(column.tolist() for column in columns), strict=True)
+            for row, weight in zip(listed, weights.tolist(), strict=True):
+                self._singles[row] = self._singles.get(row, 0) + weight
+            return
+        self._batches.append((np.array(columns), np.array(weights)))
+        if len(self._batches) > FEW_BATCHES:
+            self._add_up()
 
-    def zset(self) -> tuple[list[np.ndarray], np.ndarray]:
+    def zset(self) -> tuple[Columns, np.ndarray]:
         """Sorted distinct tuples whose weights add up to something else than 0."""
-        kept = [(row, weight) for row, weight in self._rows.items() if weight]
-        matrix = np.array([row for row, _ in kept], dtype=np.int64).reshape(len(kept), self._arity)
-        columns = [np.ascontiguousarray(column) for column in matrix.T]
-        weights = np.array([weight for _, weight in kept], dtype=np.int64)
+        if self._singles:
+            singles = self._single_rows()
+            if not self._batches and self._tables is None:
+                return singles
+            self._batches.append(singles)
+            self._singles.clear()
         if self._tables is None:
-            return columns, weights
-        self._tables.add(columns, weights)
-        self._rows.clear()
+            return net_rows(*self._waiting())
+        self._add_up()
         return self._tables.finish()
+
+    def _single_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The dictionary's rows, sorted."""
+        kept = [(row, weight) for row, weight in self._singles.items() if weight]
+        rows = np.array([row for row, _ in kept], dtype=np.int64).reshape(len(kept), self._arity)
+        return np.ascontiguousarray(rows.T), np.array([weight for _, weight in kept], dtype=np.int64)
+
+    def _sum(self) -> Weighted:
+        if self._tables is None:
+            self._tables = Weighted(self._arity)
+        return self._tables
+
+    def _add_up(self) -> None:
+        rows, weights = self._waiting()
+        self._sum().add(list(rows), weights)
+        self._batches.clear()
+
+    def _waiting(self) -> tuple[np.ndarray, np.ndarray]:
+        """The batches, one behind the other."""
+        if len(self._batches) == 1:
+            return self._batches[0]
+        rows = [np.empty((self._arity, 0), np.int64), *(rows for rows, _ in self._batches)]
+        weights = [np.empty(0, np.int64), *(weights for _, weights in self._batches)]
+        return np.concatenate(rows, axis=1), np.concatenate(weights)
 
     def net(self, version: RelationVersion) -> Change:
         """What the staged changes do to a version.

@@ -13,7 +13,8 @@ What it computes (the rule language's semantics, in full)
    alternative binds, and equal ones count once.
 3. A plain head is the projection of the assignments; an aggregate runs over
    the assignments of its group, so equal values of different assignments all
-   count.  A group without assignments has no tuple, the global group included.
+   count.  The groups are those of the head's variables, wherever they stand;
+   one without assignments has no tuple, the global group included.
 4. Several rules with one head are their union; a functional relation with two
    values for one key is a ``FunctionalConflict``.
 
@@ -309,13 +310,18 @@ def check_functional(rows: set[Row]) -> None:
 
 
 def head_rows(head: Head, found: list[Binding]) -> set[Row]:
-    if not isinstance(head.value, Aggregate):
-        names = [v.name for v in head.variables] + ([head.value.name] if head.value else [])
-        return {tuple(binding[name] for name in names) for binding in found}
+    """Without aggregate, the assignments that agree in all variables of the head are a group."""
+    names = [column.name for column in head.columns if isinstance(column, Variable)]
     groups: dict[Row, list[Binding]] = {}
     for binding in found:
-        groups.setdefault(tuple(binding[v.name] for v in head.variables), []).append(binding)
-    return {(*key, aggregate(head.value, rows)) for key, rows in groups.items()}
+        groups.setdefault(tuple(binding[name] for name in names), []).append(binding)
+    return {
+        tuple(
+            aggregate(column, rows) if isinstance(column, Aggregate) else rows[0][column.name]
+            for column in head.columns
+        )
+        for rows in groups.values()
+    }
 
 
 def evaluate(program: Program, relations: Relations, wanted: str) -> set[Row]:

@@ -86,11 +86,20 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Head:
-    """``value`` None: ``h(a, b)``; else ``h[a, b] = value``."""
+    """``value`` None: ``h(a, b)``, ``h(a, count())``; else ``h[a, b] = value``."""
 
     relation: str
-    variables: tuple[Variable, ...]
+    terms: tuple[Variable | Aggregate, ...]
     value: Variable | Aggregate | None = None
+
+    @property
+    def columns(self) -> tuple[Variable | Aggregate, ...]:
+        return self.terms if self.value is None else (*self.terms, self.value)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Those among the terms: what an aggregate groups by."""
+        return tuple(term for term in self.terms if isinstance(term, Variable))
 
 
 @dataclass(frozen=True)
@@ -145,9 +154,10 @@ def arith(left: Any, operator: str, right: Any) -> Arithmetic:
     return Arithmetic(operator, expression(left), expression(right))
 
 
-def head(relation: str, *variables: str, value: str | Aggregate | None = None) -> Head:
+def head(relation: str, *terms: str | Aggregate, value: str | Aggregate | None = None) -> Head:
+    """A str is a variable."""
     made = Variable(value) if isinstance(value, str) else value
-    return Head(relation, tuple(Variable(v) for v in variables), made)
+    return Head(relation, tuple(Variable(t) if isinstance(t, str) else t for t in terms), made)
 
 
 def aggregate(function: str, *arguments: Any) -> Aggregate:
@@ -252,13 +262,15 @@ def render_body(body: tuple[Literal, ...]) -> str:
     return ", ".join(render_literal(literal) for literal in body)
 
 
+def render_column(node: Variable | Aggregate) -> str:
+    if isinstance(node, Variable):
+        return node.name
+    return f"{node.function}({', '.join(render_term(argument) for argument in node.arguments)})"
+
+
 def render_head(node: Head) -> str:
-    names = [variable.name for variable in node.variables]
-    if isinstance(node.value, Aggregate):
-        names.append(f"{node.value.function}({', '.join(render_term(a) for a in node.value.arguments)})")
-    elif node.value is not None:
-        names.append(node.value.name)
-    return render_call(node.relation, names, functional=node.value is not None)
+    columns = [render_column(column) for column in node.columns]
+    return render_call(node.relation, columns, functional=node.value is not None)
 
 
 def render(program: Program) -> str:
@@ -269,6 +281,8 @@ def render(program: Program) -> str:
     h(a) <- e(a, b), !f(b, _, 5), a < b + 3.
     >>> print(render((Rule((head("n", "a", value=aggregate("count")),), (e,)),)))
     n[a] = count() <- e(a, b).
+    >>> print(render((Rule((head("h", aggregate("max", "b"), "a", aggregate("count")),), (e,)),)))
+    h(max(b), a, count()) <- e(a, b).
     """
     return "\n".join(
         f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body)}." for rule in program

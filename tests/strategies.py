@@ -306,8 +306,8 @@ def draw_functional_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Hea
     return Head(relation, tuple(Variable(n) for n in keys), Variable(value)), Signature(relation, kinds, True)
 
 
-def draw_aggregate_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Head, Signature]:
-    keys = list(dict.fromkeys(draw_variables(draw, scope, least=0)))
+def draw_call(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
+    """An aggregate, and of which kind its values are."""
     argument = draw(st.sampled_from(list(scope)))
     kind = scope[argument]
     functions = ["min", "max", "count"]
@@ -320,21 +320,38 @@ def draw_aggregate_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Head
     if function == "concat" and draw(st.booleans()):
         arguments += (Constant(draw(st.sampled_from(("", ", ", "-")))),)
         arguments += tuple(Variable(n) for n in draw_variables(draw, scope, least=0)[:2])
-    result = {"count": INTEGER, "avg": FLOAT}.get(function, kind)
-    kinds = (*(scope[name] for name in keys), result)
-    made = Head(relation, tuple(Variable(n) for n in keys), Aggregate(function, arguments))
-    return made, Signature(relation, kinds, True)
+    return Aggregate(function, arguments), {"count": INTEGER, "avg": FLOAT}.get(function, kind)
+
+
+def draw_aggregate_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Head, Signature]:
+    keys = list(dict.fromkeys(draw_variables(draw, scope, least=0)))
+    call, kind = draw_call(draw, scope)
+    kinds = (*(scope[name] for name in keys), kind)
+    return Head(relation, tuple(Variable(n) for n in keys), call), Signature(relation, kinds, True)
+
+
+def draw_several_aggregates(draw: DrawFn, relation: str, scope: Scope) -> tuple[Head, Signature]:
+    """``h(a, count(), b, max(c))``: group variables and aggregates in any order."""
+    columns: list[tuple[Variable | Aggregate, Kind]] = [
+        (Variable(name), scope[name]) for name in draw_variables(draw, scope, least=0)
+    ]
+    columns += [draw_call(draw, scope) for _ in range(draw(st.sampled_from((2, 3, 1))))]
+    terms, kinds = zip(*draw(st.permutations(columns)), strict=True)
+    return Head(relation, terms), Signature(relation, kinds, False)
 
 
 def draw_heads(draw: DrawFn, relation: str, scope: Scope, plain: bool) -> list[tuple[Head, Signature]]:
     choice = 0 if plain else draw(st.integers(0, 9))
     if choice <= 4:
         return [draw_plain_head(draw, relation, scope)]
-    if choice <= 7:
+    if choice <= 6:
         return [draw_aggregate_head(draw, relation, scope)]
+    if choice == 7:
+        return [draw_several_aggregates(draw, relation, scope)]
     if choice == 8:
         return [draw_functional_head(draw, relation, scope)]
-    return [draw_plain_head(draw, relation + suffix, scope) for suffix in ("", "_b")]
+    first = draw(st.sampled_from((draw_plain_head, draw_several_aggregates)))
+    return [first(draw, relation, scope), draw_plain_head(draw, relation + "_b", scope)]
 
 
 @st.composite
@@ -358,7 +375,8 @@ def scenarios(draw: DrawFn, most_atoms: int = 5, most_rules: int = 1, plain: boo
             again = draw_union(draw, program[-1].heads[0], heads[0][1], catalog)
             program += [again] if again else []
         # Sums of extreme floats may be NaN, which a later rule must refuse: they end the chain.
-        catalog = [s for _, s in heads if s.kinds and EXTREME not in s.kinds[-1:]] + catalog
+        signatures = [s for _, s in heads if s.kinds]
+        catalog = [s for s in signatures if EXTREME not in s.kinds[-1 if s.functional else 0 :]] + catalog
     return Scenario(tuple(loaded), tuple(program))
 
 

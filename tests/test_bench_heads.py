@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 
 from bench import __main__ as command
-from bench import datasets, edge_window, order_book, order_book_replay, workloads
+from bench import datasets, edge_window, order_book, order_book_replay, signed_sums, workloads
 from bench.delta_rules import DeltaRules
 from bench.edge_window import Window, window_steps
 from bench.graphs import arrivals
 from bench.measurement import Measurement
 from bench.order_book_replay import DuckReplay, LftjReplay, Replay
+from bench.signed_sums_run import DuckSums, MaintainedSums
 from bench.verdict import judge
 from bench.workload import Workload
 
@@ -235,3 +236,31 @@ def test_a_verdict_on_the_operations_ratio() -> None:
     (verdict,) = judge(workload, [ours])
     assert (verdict.value, verdict.floor_reached, verdict.goal_reached) == (12.5, True, False)
     assert verdict.asks == "operations of delta rules / lftj's"
+
+
+# -- exact sums ---------------------------------------------------------------
+
+
+def test_both_sides_sum_the_same_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """lftj's sums are compared with math.fsum, bit by bit, in its first run."""
+    monkeypatch.setattr(signed_sums, "GROUPS", 50)
+    workload = workloads.named("signed-sums-100000")
+    tables = {"summands": signed_sums.random_summands(2_000)}
+    figures = []
+    for side in (MaintainedSums, DuckSums):
+        subject = side(workload, tables)
+        subject.load()
+        assert subject.first() == 50
+        assert len(list(subject.times(2, 0.0))) >= 2
+        figures.append(subject.figures())
+    assert figures[0]["summands/s"] > 0 and figures[0]["inexact groups"] == 0
+    assert 0 <= figures[1]["inexact groups"] <= 50
+
+
+def test_erased_summands_were_there() -> None:
+    summands = signed_sums.random_summands(60_000).to_pydict()
+    left = Counter[tuple[int, float]]()
+    for group, value, weight in zip(*summands.values(), strict=True):
+        left[group, value] += weight
+        assert left[group, value] >= 0
+    assert len({group for (group, _), count in left.items() if count}) == signed_sums.GROUPS

@@ -37,7 +37,7 @@ from bodies import (
 from lftj.lowering import Lowered
 from lftj.planner import OrderChoice
 from lftj.region_plan import Participant, compile_regions
-from lftj.relation_version import RelationVersion, index_change
+from lftj.relation_version import IndexKey, RelationVersion, index_change, levels_of
 from maintenance import Workspace, body_trace
 from maintenance.body_trace import BodyTrace, Round
 from maintenance.oracle import MINUS, PLUS, Regions, find_regions
@@ -114,15 +114,16 @@ def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> 
     """The stream of each participant by brute force; None where its variables are the first of the order."""
     own = [p for p in trace.plan.participants if p.tested or not p.negated]
     names = [atom.relation.name for atom in atoms_of(case.problem)]
-    atoms_levels: list[tuple[str, tuple[int, ...], object]] = []
+    atoms_levels: list[tuple[str, IndexKey]] = []
     for atom, name in zip(atoms_of(case.problem), names, strict=True):
         negated = any(atom is other for other in case.problem.negations)
         by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
         columns = tuple(atom.columns[i] for i in by_depth)
-        for level in range(len(columns) - 1 if negated else 0, len(columns)):
-            atoms_levels.append((name, columns[: level + 1], atom.equal))
+        arity = len(atom.relation.schema.columns)
+        its_index = name, (levels_of(columns, atom.equal, arity), atom.equal)
+        atoms_levels += [its_index] * (1 if negated else len(columns))
     streams = []
-    for branches, (name, columns, equal) in zip(levels, atoms_levels, strict=True):
+    for branches, (name, key) in zip(levels, atoms_levels, strict=True):
         if branches.places == tuple(range(len(branches.places))):
             streams.append(None)
             continue
@@ -132,8 +133,7 @@ def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> 
             if p.places == branches.places
             and p.negated == branches.negated
             and trace.plan.indexes[p.index].relation == name
-            and trace.plan.indexes[p.index].key[0][: len(columns)] == columns
-            and trace.plan.indexes[p.index].key[1] == equal
+            and trace.plan.indexes[p.index].key == key
         }
         assert stream is not None
         streams.append(stream)

@@ -356,3 +356,10 @@ def test_explaining_costs_little_whatever_the_estimate() -> None:
     text = str(db.explain(path.rule))
     for order, operations in path.piloted:
         assert f"    pilot     {', '.join(order)}: {operations:,.0f} operations" in text
+
+
+def test_strata_are_drawn_where_a_head_reads_another(db: lftj.Database) -> None:
+    program = "two(a, c) <- edge(a, b), edge(b, c).  far(a) <- edge(a, _), !two(a, _)."
+    lines = str(db.explain(program)).split("\n")
+    assert lines[:4] == ["strata", "  0  edge", "  1  two   <- edge", "  2  far   <- edge, !two"]
+    assert not str(db.explain("two(a, c) <- edge(a, b), edge(b, c).")).startswith("strata")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from lftj.errors import EvaluationError, FunctionalConflictError, RangeError
 from maintenance import Workspace
 from reference import Row
 from strategies import Loaded, Scenario, any_row, scenarios
@@ -28,6 +29,7 @@ pytestmark = [
 
 # Of a relation that is read as a function some changes would be refused.
 PLAIN = scenarios(4, 3, plain=True).filter(lambda scenario: not has_functional_reads(scenario))
+EVERY = scenarios(3, 3)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -70,6 +72,30 @@ def test_one_transaction_is_many_in_any_order(scenario: Scenario, size: int, gap
     anew = fresh(scenario, after(scenario.relations, changes))
     assert contents(anew, scenario) == expected
     event("heads have tuples" if any(expected[name] for name in heads_of(scenario)) else "heads are empty")
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(EVERY, st.sampled_from((2, 5, 12)), SEEDS)
+def test_heads_of_all_kinds_do_not_depend_on_the_order(scenario: Scenario, size: int, seed: int) -> None:
+    """Aggregates, functions and existence tests too; where some order is refused, nothing is compared."""
+    random = Random(seed)
+    changes = distinct_changes(scenario, scenario.relations, size, random)
+    found = []
+    try:
+        for cuts in (1, 2, len(changes)):
+            workspace = installed(scenario, "trace")
+            random.shuffle(changes)
+            for part in range(cuts):
+                commit(workspace, scenario, changes[part::cuts])
+            workspace.check_invariants()
+            workspace.verify()
+            found.append(contents(workspace, scenario))
+        found.append(contents(fresh(scenario, after(scenario.relations, changes)), scenario))
+    except (FunctionalConflictError, EvaluationError, RangeError) as error:
+        event(f"refused: {type(error).__name__}")
+        return
+    assert all(its == found[0] for its in found[1:])
+    event("compared")
 
 
 @settings(suppress_health_check=list(HealthCheck))

@@ -53,6 +53,7 @@ def test_the_program_of_the_manual() -> None:
         total[p] = sum(c) <- meal(p, f), calories[f] = c.              // sum avg min max concat count
         a(x), b(x)    <- c(x), (d(x, _) ; e(x)).
         red(x)        <- item(x), colour(x, "red"), made(x, 2026-01-31).
+        stats(count(), p, max(c)) <- meal(p, f), calories[f] = c.
         """
     )
     a, b, c, p, v = (Variable(name) for name in "abcpv")
@@ -78,6 +79,7 @@ def test_the_program_of_the_manual() -> None:
         Atom("colour", (X, Constant("red"))),
         Atom("made", (X, Constant(datetime.date(2026, 1, 31)))),
     )
+    assert program.rules[8].heads == (Head("stats", (Aggregate("count"), p, Aggregate("max", (c,)))),)
 
 
 @pytest.mark.parametrize(
@@ -279,9 +281,8 @@ CALLS = st.one_of(
         st.lists(VARIABLES, max_size=2),
     ),
 )
-KEYS = st.lists(VARIABLES, min_size=1, max_size=3).map(tuple)
 HEAD_NODES = st.one_of(
-    st.builds(Head, NAMES, KEYS),
+    st.builds(Head, NAMES, st.lists(st.one_of(VARIABLES, CALLS), min_size=1, max_size=3).map(tuple)),
     st.builds(Head, NAMES, st.lists(VARIABLES, max_size=3).map(tuple), st.one_of(VARIABLES, CALLS)),
 )
 RULES = st.builds(Rule, st.lists(HEAD_NODES, min_size=1, max_size=2).map(tuple), BODIES)
@@ -334,14 +335,17 @@ def render_body(body: tuple[Literal, ...]) -> str:
     return ", ".join(render_literal(literal) for literal in body)
 
 
+def render_column(node: Variable | Aggregate) -> str:
+    if isinstance(node, Variable):
+        return node.name
+    return f"{node.function}({', '.join(render_expression(argument) for argument in node.arguments)})"
+
+
 def render_head(head: Head) -> str:
-    keys = ", ".join(variable.name for variable in head.variables)
+    terms = ", ".join(render_column(term) for term in head.terms)
     if head.value is None:
-        return f"{head.relation}({keys})"
-    if isinstance(head.value, Variable):
-        return f"{head.relation}[{keys}] = {head.value.name}"
-    arguments = ", ".join(render_expression(argument) for argument in head.value.arguments)
-    return f"{head.relation}[{keys}] = {head.value.function}({arguments})"
+        return f"{head.relation}({terms})"
+    return f"{head.relation}[{terms}] = {render_column(head.value)}"
 
 
 def render_program(program: Program) -> str:

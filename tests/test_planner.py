@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from lftj import errors
-from lftj.cost_model import DISTINCT_COST, CostModel
+from lftj.cost_model import DISTINCT_COST, CostModel, Path
+from lftj.database import Database
 from lftj.evaluation import wanted_variables
 from lftj.lowering import lower
 from lftj.plan import compile_plan
@@ -89,3 +90,26 @@ def test_one_problem_gives_one_order() -> None:
     shape = next(shape for shape in SHAPES if shape.name == "bowtie")
     first, second = (choose_order(problem_of(shape, "rmat")) for _ in range(2))
     assert (first.order, first.piloted) == (second.order, second.piloted)
+
+
+def test_wide_tables_are_planned_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only one atom has stands behind, the fewest keys first, and is not searched for an order."""
+    steps = [0]
+    extend = CostModel.extend
+
+    def counting(model: CostModel, path: Path, name: str) -> Path:
+        steps[0] += 1
+        return extend(model, path, name)
+
+    database = Database()
+    names = [f"c{i}" for i in range(18)]
+    database.load("wide", {name: np.arange(40) % (i + 1) for i, name in enumerate(names)})
+    database.load("key", {"k": np.arange(9)})
+    rule = f"n[c3] = count() <- wide({', '.join(names)}), key(c7), c5 < c6."
+    body = database.check(rule).strata[0][0].bodies[0]
+    problem = lower(body, dict(database.relations), ["c3"], counted=False, every=True).problem
+    monkeypatch.setattr(CostModel, "extend", counting)
+    order = choose_order(problem).order
+    assert steps[0] < 1_000
+    assert set(order[:3]) == {"c5", "c6", "c7"}
+    assert order[3:] == tuple(f"c{i}" for i in range(18) if i not in (5, 6, 7))

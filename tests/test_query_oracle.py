@@ -162,29 +162,25 @@ def expected_types(scenario: Scenario) -> list[pa.DataType | None]:
             for term, arrow in zip(literal.terms, by_name[literal.relation].types, strict=True):
                 if isinstance(term, Variable):
                     types.setdefault(term.name, arrow)
-    head = rule.heads[0]
-    wanted = [types.get(variable.name) for variable in head.variables]
-    if isinstance(head.value, Aggregate):
-        arguments = [types.get(name) for a in head.value.arguments[:1] for name in variables_of(a)]
-        fixed = {"count": pa.int64(), "sum": None, "avg": pa.float64(), "concat": pa.string()}
-        wanted.append(fixed[head.value.function] if head.value.function in fixed else arguments[0])
-    elif head.value is not None:
-        wanted.append(types.get(head.value.name))
+    wanted: list[pa.DataType | None] = []
+    for column in rule.heads[0].columns:
+        if isinstance(column, Aggregate):
+            arguments = [types.get(name) for a in column.arguments[:1] for name in variables_of(a)]
+            fixed = {"count": pa.int64(), "sum": None, "avg": pa.float64(), "concat": pa.string()}
+            wanted.append(fixed[column.function] if column.function in fixed else arguments[0])
+        else:
+            wanted.append(types.get(column.name))
     return wanted
 
 
 def expected_names(scenario: Scenario) -> list[str]:
     """Variables' names, a repeated one with ``_2``; an aggregate's column is named after its function."""
-    head = scenario.program[-1].heads[0]
-    names: list[str] = []
-    for variable in head.variables:
-        suffix = 1 + sum(1 for other in head.variables[: len(names)] if other == variable)
-        names.append(variable.name if suffix == 1 else f"{variable.name}_{suffix}")
-    if isinstance(head.value, Aggregate):
-        names.append(head.value.function)
-    elif head.value is not None:
-        names.append(head.value.name)
-    return names
+    wanted = [
+        column.function if isinstance(column, Aggregate) else column.name
+        for column in scenario.program[-1].heads[0].columns
+    ]
+    repeats = [wanted[: place + 1].count(name) for place, name in enumerate(wanted)]
+    return [name if nth == 1 else f"{name}_{nth}" for name, nth in zip(wanted, repeats, strict=True)]
 
 
 @given(scenario=scenarios(most_atoms=3))

@@ -44,15 +44,15 @@ def own_literal(node: syntax.Literal) -> rules.Literal:
     return rules.Either(tuple(tuple(own_literal(n) for n in a) for a in node.alternatives))
 
 
+def own_column(node: syntax.Variable | syntax.Aggregate) -> rules.Variable | rules.Aggregate:
+    if isinstance(node, syntax.Variable):
+        return rules.Variable(node.name)
+    return rules.Aggregate(node.function, tuple(own_expression(argument) for argument in node.arguments))
+
+
 def own_head(node: syntax.Head) -> rules.Head:
-    variables = tuple(rules.Variable(v.name) for v in node.variables)
-    value: rules.Variable | rules.Aggregate | None = None
-    if isinstance(node.value, syntax.Aggregate):
-        arguments = tuple(own_expression(a) for a in node.value.arguments)
-        value = rules.Aggregate(node.value.function, arguments)
-    elif node.value is not None:
-        value = rules.Variable(node.value.name)
-    return rules.Head(node.relation, variables, value)
+    value = None if node.value is None else own_column(node.value)
+    return rules.Head(node.relation, tuple(own_column(term) for term in node.terms), value)
 
 
 def own(program: syntax.Program) -> rules.Program:

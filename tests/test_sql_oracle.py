@@ -85,6 +85,27 @@ SHAPES = {
         "h[b] = sum(c) <- e(a, b), f(a, c).",
         "select p.c1, sum(q.c1)::bigint from e p, f q where p.c0 = q.c0 group by p.c1",
     ),
+    "several aggregates of a join": (
+        "h(count(), b, sum(c), max(c), min(a)) <- e(a, b), f(a, c).",
+        "select count(*), p.c1, sum(q.c1)::bigint, max(q.c1), min(p.c0) from e p, f q where p.c0 = q.c0"
+        " group by p.c1",
+    ),
+    "several aggregates by two variables": (
+        "h(a, d, max(b), count(), max(c)) <- e(a, b), f(b, c), e(c, d).",
+        "select p.c0, r.c1, max(p.c1), count(*), max(q.c1) from e p, f q, e r"
+        " where p.c1 = q.c0 and q.c1 = r.c0 group by p.c0, r.c1",
+    ),
+    "several aggregates of everything": (
+        "h(min(a), count(), max(c)) <- e(a, b), f(b, c), a < c.",
+        "select min(e.c0), count(*), max(f.c1) from e, f where e.c1 = f.c0 and e.c0 < f.c1"
+        " having count(*) > 0",
+    ),
+    "a head of several aggregates, read": (
+        "s(a, count(), max(b)) <- e(a, b). s(a, n, b) <- f(a, b), n = 3."
+        " h(a, n) <- s(a, n, m), e(m, _), n > 2.",
+        "with s as (select c0 a, count(*) n, max(c1) m from e group by c0 union select c0, 3, c1 from f)"
+        " select distinct a, n from s where n > 2 and m in (select c0 from e)",
+    ),
 }
 
 ARITIES = {"e": 2, "f": 2, "g": 3}

@@ -259,6 +259,24 @@ def test_trace_keeps_every_rule(ws: Workspace, rule: str) -> None:
     ws.check_invariants()
 
 
+def test_several_aggregates_in_one_head() -> None:
+    """Their auxiliary heads are the engine's affair: nobody is told of them, and settings go to them."""
+    ws = Workspace()
+    ws.load("e", [(1, 2), (1, 3), (2, 3)], columns=["a", "b"])
+    rules = "stats(a, count(), sum(b), max(b)) <- e(a, b), e(_, b).  all(count(), min(a)) <- e(a, _)."
+    ws.install(rules, {"all": "recompute"}, order={"stats": ["b", "a"]}, sensitivity_bytes={"stats": 500})
+    assert ws.heads == ("stats", "all")
+    assert "key order   b, a, _1" in ws.explain_maintenance("stats#1")
+    assert ws.strategy_of("all#1") == "recompute" and ws.strategy_of("stats#2") == "trace"
+    with ws.transaction() as tx:
+        tx.insert("e", [(1, 9)])
+    assert list(tx.changes) == ["stats", "all"]
+    assert sorted(rows(tx.changes["stats"])) == [(1, 3, 8, 3, -1), (1, 4, 17, 9, 1)]
+    ws.verify()
+    with pytest.raises(errors.StrategyError, match=r"heads are more$"):
+        ws.install("more(a, count(), sum(b)) <- e(a, b).", {"stats#1": "trace"})
+
+
 def test_the_strata_are_drawn() -> None:
     ws = Workspace()
     ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
