@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -21,7 +20,8 @@ import pyarrow as pa
 from bench.delta_rules import DeltaRules
 from bench.existence import STEPS, WARM_UP_STEPS
 from bench.graphs import distinct
-from bench.repetition import Times
+from bench.maintained import timed_change
+from bench.repetition import Times, percentiles
 from bench.workload import Workload
 from lftj.region_evaluation import Operations
 from maintenance import Workspace
@@ -102,15 +102,7 @@ class Window:
 
     def _change(self, sign: int, edge: Edge) -> Times:
         """One transaction, and the same change by the delta rules."""
-        rows = [edge]
-        started, busy = time.perf_counter(), time.process_time()
-        with self.workspace.transaction() as transaction:
-            if sign > 0:
-                transaction.insert("e", rows)
-            else:
-                transaction.erase("e", rows)
-        taken = time.perf_counter() - started, time.process_time() - busy
-        assert sum(transaction.stats.no_changes.values()) == 0
+        transaction, taken = timed_change(self.workspace, "e", edge, sign)
         stats = transaction.stats[self.head]
         for name in COUNTED:
             self._counted[name] += getattr(stats, name)
@@ -129,10 +121,9 @@ class Window:
         operations = sum(self._counted[name] for name in COMPARED)
         by_rules = self.rules.operations.total
         n_edges = self.workspace["e"].count
-        percentiles = {"p50 ms": 50, "p90 ms": 90, "p99 ms": 99, "max ms": 100}
         records = self.workspace._heads[self.head].n_records
         return {
-            **{name: 1000 * float(np.percentile(self._seconds, p)) for name, p in percentiles.items()},
+            **percentiles(self._seconds),
             "steps": self._steps,
             "changes": changes,
             "head changes": self._head_changes,

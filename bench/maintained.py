@@ -18,9 +18,9 @@ import pyarrow as pa
 import lftj
 from bench.edge_stream import EdgeStream, rmat_stream
 from bench.maintenance import COMMITS, WARM_UP_COMMITS
-from bench.repetition import Times, repeated
+from bench.repetition import Times, percentiles, repeated
 from bench.workload import Workload
-from maintenance import Workspace
+from maintenance import Transaction, Workspace
 
 
 class Subject(ABC):
@@ -85,21 +85,10 @@ class Commits(Subject):
 
     def _commit(self, stream: EdgeStream) -> Times:
         weight, edge = next(stream)
-        rows = [edge]
-        started, busy = time.perf_counter(), time.process_time()
-        with self.workspace.transaction() as transaction:
-            if weight > 0:
-                transaction.insert("edge", rows)
-            else:
-                transaction.erase("edge", rows)
-        taken = time.perf_counter() - started, time.process_time() - busy
-        assert sum(transaction.stats.no_changes.values()) == 0
-        return taken
+        return timed_change(self.workspace, "edge", edge, weight)[1]
 
     def figures(self) -> dict[str, float]:
-        percentiles = {"p50 ms": 50, "p90 ms": 90, "p99 ms": 99, "max ms": 100}
-        found = {name: 1000 * float(np.percentile(self._seconds, p)) for name, p in percentiles.items()}
-        return {**found, **super().figures()}
+        return {**percentiles(self._seconds), **super().figures()}
 
 
 class Installing(Subject):
@@ -183,3 +172,19 @@ def subject(workload: Workload, variant: str, tables: Mapping[str, pa.Table]) ->
     """What is timed for a variant of lftj on a workload; nothing is loaded yet."""
     kind, record_gap = _SUBJECTS[workload.task, variant]
     return kind(workload, tables, record_gap)
+
+
+def timed_change(
+    workspace: Workspace, relation: str, row: tuple[int, ...], sign: int
+) -> tuple[Transaction, Times]:
+    """A transaction that inserts or erases one row, which has to change the relation, and its times."""
+    rows = [row]
+    started, busy = time.perf_counter(), time.process_time()
+    with workspace.transaction() as transaction:
+        if sign > 0:
+            transaction.insert(relation, rows)
+        else:
+            transaction.erase(relation, rows)
+    taken = time.perf_counter() - started, time.process_time() - busy
+    assert sum(transaction.stats.no_changes.values()) == 0
+    return transaction, taken

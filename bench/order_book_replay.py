@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.order_book import COLUMNS, HEADS, RELATIONS, RULES, SAMPLE, SQL, checksum
-from bench.repetition import Times
+from bench.repetition import Times, percentiles
 from bench.workload import Workload
 from maintenance import Workspace
 
@@ -119,11 +119,9 @@ class Replay(ABC):
         self._seconds = np.array(seconds)
 
     def figures(self) -> dict[str, float]:
-        percentiles = {"p50 ms": 50, "p90 ms": 90, "p99 ms": 99, "max ms": 100}
-        found = {name: 1000 * float(np.percentile(self._seconds, p)) for name, p in percentiles.items()}
         total = float(self._seconds.mean()) * len(self.cuts(self.batch))
         return {
-            **found,
+            **percentiles(self._seconds),
             "timed batches": len(self._seconds),
             "total s": total,
             "changes/s": self.changes.num_rows / total,

@@ -28,6 +28,15 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 Error = TypeVar("Error", bound=RuleError)
 
 
+Told = TypeVar("Told", bound=Exception)
+
+
+def with_rule(error: Told, text: str) -> Told:
+    """The error of a rule's evaluation with the rule's text below its message, once."""
+    message = str(error)
+    return type(error)(message if message.endswith(text) else f"{message}\n  {text}")
+
+
 def error_at(error: type[Error], text: str, span: Span, message: str) -> Error:
     """An error of the given class with the rendered place as its message and ``span`` set.
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from lftj.aggregates import Aggregation
 from lftj.body import Body, CheckedHead, CheckedProgram, CheckedRule
-from lftj.diagnostics import warn_caller
+from lftj.diagnostics import warn_caller, with_rule
 from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
 from lftj.finishing import compared_variables, finish
 from lftj.functional import refuse_conflicts
@@ -188,8 +188,7 @@ class Evaluation:
         try:
             keys, values = self._aggregated(rule, head, names)
         except (RangeError, EvaluationError) as error:
-            text = str(error)
-            raise type(error)(text if text.endswith(rule.text) else f"{text}\n  {rule.text}") from None
+            raise with_rule(error, rule.text) from None
         if len(values):
             yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
 
@@ -274,7 +273,7 @@ class Evaluation:
                 try:
                     rows, weights = finish(lowered, rows, weights, self.relations)
                 except (RangeError, EvaluationError) as error:
-                    raise type(error)(f"{error}\n  {run.rule.text}") from None
+                    raise with_rule(error, run.rule.text) from None
             run.rows += len(weights)
             if len(weights):
                 yield rows, weights

@@ -50,6 +50,19 @@ def net_rows(columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.array([column[present] for column in sorted_columns]), sums[present]
 
 
+def gathered(parts: Sequence[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
+    """Signed rows of several parts, of which there is at least one, one behind the other.
+
+    >>> columns, signs = gathered([([np.array([7])], np.array([1])), ([np.array([5])], np.array([-1]))])
+    >>> columns[0].tolist(), signs.tolist()
+    ([7, 5], [1, -1])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    columns = [np.concatenate(pieces) for pieces in zip(*(columns for columns, _ in parts), strict=True)]
+    return columns, np.concatenate([signs for _, signs in parts])
+
+
 def table_of(columns: Columns, n_rows: int) -> np.ndarray:
     """Columns as one array (columns, rows); itself if it is one.  None of them may be read-only then."""
     if isinstance(columns, np.ndarray):

@@ -31,7 +31,7 @@ from lftj.planner import OrderChoice
 from lftj.region_evaluation import Records, RegionSearch, evaluate_whole
 from lftj.region_plan import RegionPlan
 from lftj.relation_version import IndexKey, RelationVersion
-from lftj.signed_rows import Columns
+from lftj.signed_rows import Columns, gathered
 from maintenance.oracle import MINUS, PLUS, Regions, find_regions
 from maintenance.stats import RuleStats
 from maintenance.surgery import Surgeries
@@ -111,20 +111,14 @@ class BodyTrace:
         if self.plan.lists_an_index:
             return self._listed_change(change, stats)
         regions = self._regions(change, stats)
-        parts: list[list[np.ndarray]] = []
-        signs: list[np.ndarray] = []
+        parts: list[Assignments] = []
         for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
             rows = regions.of_sign(sign)
             if not len(rows):
                 continue
             columns = self._search_below(rows, versions, sign == PLUS, stats)
-            parts.append(columns)
-            signs.append(np.full(len(columns[0]), weight, dtype=np.int64))
-        if not parts:
-            return self.nothing
-        if len(parts) == 1:
-            return parts[0], signs[0]
-        return [np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(signs)
+            parts.append((columns, np.full(len(columns[0]), weight, dtype=np.int64)))
+        return gathered(parts) if parts else self.nothing
 
     def _listed_change(self, change: Round, stats: RuleStats) -> Assignments:
         """The rows of a body that is one atom: a branch that came or went is a row that did."""

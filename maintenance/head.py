@@ -25,7 +25,7 @@ from lftj.evaluation import Evaluation, Settings
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
-from lftj.signed_rows import Columns, net_rows
+from lftj.signed_rows import Columns, gathered, net_rows
 from lftj.sorting import sort_distinct
 from lftj.syntax import Aggregate
 from maintenance.body_trace import Advance, BodyTrace, Round, Versions
@@ -91,11 +91,6 @@ class MaintainedHead:
         return sum([trace.index_bytes for trace in self.traces])
 
     @property
-    def state_bytes(self) -> int:
-        """Memory of support counts and aggregates."""
-        return self._support.nbytes + sum(source.nbytes for source in self.sources)
-
-    @property
     def n_records(self) -> int:
         return sum([trace.n_records for trace in self.traces])
 
@@ -105,7 +100,7 @@ class MaintainedHead:
         """The head over the versions; staged, like a step."""
         if self.strategy == "recompute":
             return RelationVersion(self._recomputed(versions, threads, advance))
-        columns, signs = _gathered([source.build(versions, threads, advance) for source in self.sources])
+        columns, signs = gathered([source.build(versions, threads, advance) for source in self.sources])
         if self.counts_support:
             self._staged_support, columns, signs = self._support.step(columns, signs)
         version = self._first_version(columns)
@@ -125,11 +120,7 @@ class MaintainedHead:
         if not self.counts_support and isinstance(self.sources[0], SetSource):
             (body,) = self.sources[0].bodies
             ((_, head),) = self.rules
-            walked = (
-                [name for name in body.searches[0].variables if name in head.variables]
-                if body.searches
-                else []
-            )
+            walked = [n for search in body.searches for n in search.variables if n in head.variables]
             if len(columns) == len(walked) and len(body.searches) == 1:
                 order = tuple(head.variables.index(name) for name in walked)
                 return RelationVersion.of_sorted(self.name, self.schema, order, [columns[i] for i in order])
@@ -141,7 +132,7 @@ class MaintainedHead:
         if self.strategy == "recompute":
             old, new = change.old[self.name], self._recomputed(change.new, 1, None)
             return _difference(new.codes, old.columns())
-        columns, signs = _gathered([source.step(change, stats) for source in self.sources])
+        columns, signs = gathered([source.step(change, stats) for source in self.sources])
         if not len(signs):
             return columns, signs
         if self.counts_support:
@@ -199,18 +190,10 @@ def rules_of(program: CheckedProgram, name: str) -> list[tuple[CheckedRule, Chec
     return Evaluation(program, {}).rules_of(name)
 
 
-def _gathered(parts: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
-    if len(parts) == 1:
-        return parts[0]
-    columns = [np.concatenate(columns) for columns in zip(*(c for c, _ in parts), strict=True)]
-    return columns, np.concatenate([signs for _, signs in parts])
-
-
 def _difference(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> tuple[Columns, np.ndarray]:
     """Sorted tuples of ``new`` that are not in ``old`` with +1, and the other way round with -1."""
-    columns = [np.concatenate(pair) for pair in zip(new, old, strict=True)]
-    signs = np.concatenate([np.ones(len(new[0]), np.int64), np.full(len(old[0]), -1, np.int64)])
-    return net_rows(columns, signs)
+    parts = [(rows, np.full(len(rows[0]), sign, np.int64)) for rows, sign in ((new, 1), (old, -1))]
+    return net_rows(*gathered(parts))
 
 
 def plan_strategies(strategy: str | Mapping[str, str], heads: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from lftj.body import Body, CheckedHead, CheckedRule
 from lftj.evaluation import common_variables
 from lftj.expressions import text_of
 from lftj.relation import Relation
+from lftj.signed_rows import gathered
 from lftj.syntax import Aggregate, Atom, BinaryOperation, Constant, Expression, Negative, Term, Variable
 from maintenance.body_trace import Advance, Round, Versions
 from maintenance.computed_negation import maintained_body
@@ -109,8 +110,7 @@ class Intermediate:
     def _begin(self, change: object, parts: list[Rows]) -> None:
         rows, signs = parts[0]
         if self._support is not None:
-            columns = [np.concatenate([rows[name] for rows, _ in parts]) for name in self.names]
-            signs = np.concatenate([signs for _, signs in parts])
+            columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
             self._staged_support, rows_of_all, signs = self._support.step(columns, signs)
             rows = dict(zip(self.names, rows_of_all, strict=True))
         for chain in self._scans:

@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from lftj.body import Body, CheckedRule
+from lftj.diagnostics import with_rule
 from lftj.errors import EvaluationError, RangeError
 from lftj.finishing import Finishing
 from lftj.lowering import WILDCARD_NAME, lower
 from lftj.problem import JoinAtom
 from lftj.relation import Relation
 from lftj.relation_version import levels_of
-from lftj.signed_rows import Columns
+from lftj.signed_rows import Columns, gathered
 from maintenance.body_trace import Advance, Assignments, BodyTrace, Round, Versions
 from maintenance.existence import plan_existence
 from maintenance.stats import RuleStats
@@ -145,14 +146,14 @@ class RuleBody:
         """Signed rows of the emitted variables from those of the searches; a row must be in all of them."""
         if not parts:  # no variable at all: one row, if the tests pass
             return [], np.ones(1, dtype=np.int64)
-        found = []
-        for places, (columns, signs) in zip(self._places, parts, strict=True):
-            found.append(([columns[place] for place in places], signs))
-        if len(found) == 1:
-            return found[0]
-        columns = [np.concatenate(pieces) for pieces in zip(*(c for c, _ in found), strict=True)]
-        signs = np.concatenate([signs for _, signs in found])
-        self._staged, columns, signs = self._held.step(columns, signs)
+        columns, signs = gathered(
+            [
+                ([columns[place] for place in places], signs)
+                for places, (columns, signs) in zip(self._places, parts, strict=True)
+            ]
+        )
+        if len(parts) > 1:
+            self._staged, columns, signs = self._held.step(columns, signs)
         return columns, signs
 
     def _all_rows(self, change: Round, after: bool) -> tuple[list[np.ndarray], int]:
@@ -164,8 +165,7 @@ class RuleBody:
             return columns, len(columns[0])
         (search,) = self.searches
         columns = search.rows_after(change) if after else search.rows_before(change)
-        by_name = dict(zip(search.variables, columns, strict=True))
-        return [by_name[name] for name in self._emitted], len(columns[0])
+        return [columns[place] for place in self._places[0]], len(columns[0])
 
     def _passes(self, versions: Versions, holds: Callable[..., bool]) -> bool:
         if self.lowered.empty:
@@ -183,7 +183,7 @@ class RuleBody:
             try:
                 rows, signs = self._finishing.finish(rows, signs, {})
             except (RangeError, EvaluationError) as error:
-                raise type(error)(f"{error}\n  {self.rule.text}") from None
+                raise with_rule(error, self.rule.text) from None
         return rows, signs
 
 

@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lftj.body import CheckedHead, CheckedRule
+from lftj.diagnostics import with_rule
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation import wanted_variables
 from lftj.relation import Relation
-from lftj.signed_rows import Columns
+from lftj.signed_rows import Columns, gathered
 from maintenance.body_trace import Advance, Round, Versions
 from maintenance.computed_negation import maintained_body
 from maintenance.grouped import GroupedAggregate
@@ -102,11 +103,7 @@ class SetSource(RuleSource):
     def _projected(
         self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]
     ) -> tuple[Columns, np.ndarray]:
-        if len(parts) == 1:
-            rows, signs = parts[0]
-            return [rows[name] for name in self._names], signs
-        columns = [np.concatenate([rows[name] for rows, _ in parts]) for name in self._names]
-        return columns, np.concatenate([signs for _, signs in parts])
+        return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
 
     def keep(self) -> None:
         for body in self.bodies:
@@ -154,13 +151,11 @@ class AggregateSource(RuleSource):
         return self._staged(lambda: self._intermediate.step(change, stats))
 
     def _staged(self, rows_of) -> tuple[Columns, np.ndarray]:  # type: ignore[no-untyped-def]
-        text = self._sharer.rule.text
         try:
             rows, signs = rows_of()
             return self._groups.stage([rows[name] for name in self._names], signs)
         except (RangeError, EvaluationError) as error:
-            message = str(error)
-            raise type(error)(message if message.endswith(text) else f"{message}\n  {text}") from None
+            raise with_rule(error, self._sharer.rule.text) from None
 
     def keep(self) -> None:
         self._intermediate.keep()

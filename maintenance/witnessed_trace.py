@@ -38,7 +38,7 @@ from lftj.problem import JoinAtom, JoinProblem
 from lftj.region_evaluation import RegionSearch, whole
 from lftj.region_plan import RegionPlan, compile_regions
 from lftj.relation import Relation
-from lftj.sorting import sort_distinct_weighted
+from lftj.signed_rows import net_rows
 from lftj.trie import Trie
 from maintenance.body_trace import Advance, Assignments, BodyTrace, Round, Versions
 from maintenance.oracle import MINUS, PLUS
@@ -105,17 +105,13 @@ class WitnessedTrace(BodyTrace):
 
     def _stage(self, went: np.ndarray, came: np.ndarray) -> Assignments:
         """Stage the change of witnesses; rows of all depths.  Returns the change of the head bindings."""
-        columns = [np.ascontiguousarray(column) for column in np.concatenate([went, came]).T]
+        columns = np.ascontiguousarray(np.concatenate([went, came]).T)
         signs = np.ones(len(went) + len(came), dtype=np.int64)
         signs[: len(went)] = -1
         if not len(signs):
             return self.nothing
-        changed, weights = _net(columns, signs)
-        self._staged = self.witnesses.advance(changed, weights)
-        if not self.tail:
-            net = signs.sum(keepdims=True)
-            return [], net[net != 0]
-        return _net(columns[: self.tail], signs)
+        self._staged = self.witnesses.advance(*net_rows(columns, signs))
+        return net_rows(columns[: self.tail], signs)
 
     def rows_before(self, change: Round) -> list[np.ndarray]:
         return self.witnesses.columns()[: self.tail]
@@ -166,12 +162,6 @@ def _sorted_regions(parts: Sequence[np.ndarray]) -> np.ndarray:
     if len(rows) < 2:
         return rows
     return rows[np.lexsort(rows.T[:1:-1])]
-
-
-def _net(columns: list[np.ndarray], signs: np.ndarray) -> Assignments:
-    changed, weights = sort_distinct_weighted(columns, signs)
-    kept = weights != 0
-    return [np.ascontiguousarray(column[kept]) for column in changed], weights[kept]
 
 
 def _listing_plan(order: tuple[str, ...]) -> RegionPlan:

@@ -90,7 +90,7 @@ def stepped_to(
     columns, signs = trace.step(change, stats)
     old = {row[: trace.tail] for row in brute_rows(case.problem, case.order, before)}
     new = {row[: trace.tail] for row in brute_rows(case.problem, case.order, after)}
-    rows = rows_of(columns) if columns else [()] * len(signs)
+    rows = rows_of(columns) if trace.tail else [()] * len(signs)
     expected = [(row, 1) for row in new - old] + [(row, -1) for row in old - new]
     assert sorted(zip(rows, signs.tolist(), strict=True)) == sorted(expected)
     trace.keep()
