@@ -102,6 +102,16 @@ class ScanTree:
         self._path = np.zeros((LEVELS, 2), np.int64)
         self._build(np.zeros((0, columns), np.int64), np.zeros(0, self.dtype))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For an image: less the compiled operation, which the monoid gives again."""
+        state = self.__dict__.copy()
+        del state["_combine"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._combine = self.monoid.operation(self.dtype)
+
     @classmethod
     def from_sorted(cls, keys: Any, values: Any, monoid: Monoid, *, grouped: int = 0) -> Self:
         """A tree of records whose keys are strictly increasing, in O(n).

@@ -85,8 +85,7 @@ class Aggregation:
         try:
             self._rows.add([columns[name] for name in names], weights)
         except RangeError as error:
-            name = shown_name(self._head.relation)
-            raise RangeError(f"{name} = {spelled_call(self._call)}: {error}") from None
+            raise of_head(self._head, error) from None
 
     def finish(self) -> tuple[list[np.ndarray], pa.Array]:
         """Code columns of the head's key variables, in the order of writing, and the values.
@@ -95,7 +94,7 @@ class Aggregation:
         Raises :class:`~lftj.errors.RangeError`, naming head and group, when a result does not fit it,
         and ValueError when rows add up to a negative weight: there is no such multiset.  O(n log n).
         """
-        groups = self._groups()
+        groups = self.groups()
         declared = groups.declared
         if not len(groups.weights):
             return groups.keys, declared.domain.decode(np.empty(0, np.int64), declared.arrow)
@@ -110,13 +109,24 @@ class Aggregation:
         elif function == "concat":
             values = _concat(groups, _separator(self._call), type_)
         elif function in ("min", "max"):
-            values = _extreme(groups, function, type_)
+            values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
         else:
             values = _folded(groups, function, type_)
         return groups.keys, values
 
-    def _groups(self) -> _Groups:
+    def net_rows(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """The distinct rows, sorted by codes, and their weights: columns of the keys, then of the arguments.
+
+        The arguments are in the order of :func:`argument_names`.  Raises ValueError as :meth:`finish` does.
+        """
         columns, weights = self._rows.finish()
+        if len(weights) and int(weights.min()) < 0:
+            raise ValueError(f"{self._head.relation}: rows of negative weight can't be aggregated")
+        return columns, weights
+
+    def groups(self) -> Groups:
+        """The distinct rows by group.  Raises ValueError as :meth:`finish` does."""
+        columns, weights = self.net_rows()
         n_keys = len(self._head.variables)
         if self._call.function not in ("count", "sum", "avg"):
             types = [self._types[name] for name in self._arguments]
@@ -128,8 +138,6 @@ class Aggregation:
                 columns, weights = by_value.finish()
                 for place, (_, codes) in enumerate(places, n_keys):
                     columns[place] = columns[place] if codes is None else codes[columns[place]]
-        if len(weights) and int(weights.min()) < 0:
-            raise ValueError(f"{self._head.relation}: rows of negative weight can't be aggregated")
         starts = np.zeros(len(weights), dtype=bool)
         starts[:1] = True
         for column in columns[:n_keys]:
@@ -137,7 +145,7 @@ class Aggregation:
         first_rows = np.flatnonzero(starts)
         keys = [column[first_rows] for column in columns[:n_keys]]
         offsets = np.append(first_rows, len(weights))
-        return _Groups(self._head, self._types, keys, offsets, columns[n_keys:], weights)
+        return Groups(self._head, self._types, keys, offsets, columns[n_keys:], weights)
 
 
 def aggregate(
@@ -160,6 +168,12 @@ def argument_names(call: Aggregate) -> list[str]:
     return [*names[1:], names[0]]  # concat(s, o1, o2) is ordered by o1, o2 and then s
 
 
+def of_head(head: CheckedHead, error: RangeError) -> RangeError:
+    """The error with the head's name and aggregate before its message."""
+    assert isinstance(head.value, Aggregate)
+    return RangeError(f"{shown_name(head.relation)} = {spelled_call(head.value)}: {error}")
+
+
 def _separator(call: Aggregate) -> str:
     """The string constant of ``concat(s, ", ", o)``; a comma where none is written."""
     constants = [str(term.value) for term in call.arguments if isinstance(term, Constant)]
@@ -167,7 +181,7 @@ def _separator(call: Aggregate) -> str:
 
 
 @dataclass(frozen=True)
-class _Groups(GroupNames):
+class Groups(GroupNames):
     """Net rows sorted by key, then by the arguments' values; group g is ``[offsets[g], offsets[g + 1])``."""
 
     offsets: np.ndarray
@@ -182,7 +196,7 @@ class _Groups(GroupNames):
 # -- sum and avg ------------------------------------------------------------
 
 
-def _sum(groups: _Groups, type_: ColumnType) -> pa.Array:
+def _sum(groups: Groups, type_: ColumnType) -> pa.Array:
     from lftj.superaccumulator import sum_floats, sum_integers
 
     (codes,) = groups.arguments
@@ -192,7 +206,7 @@ def _sum(groups: _Groups, type_: ColumnType) -> pa.Array:
     return values_of_sums(groups, sums, type_)
 
 
-def _average(groups: _Groups, type_: ColumnType) -> pa.Array:
+def _average(groups: Groups, type_: ColumnType) -> pa.Array:
     from lftj.superaccumulator import average_floats, average_integers, sum_integers
 
     (codes,) = groups.arguments
@@ -209,11 +223,10 @@ def _average(groups: _Groups, type_: ColumnType) -> pa.Array:
 # -- min and max ------------------------------------------------------------
 
 
-def _extreme(groups: _Groups, function: str, type_: ColumnType) -> pa.Array:
+def extreme_codes(groups: Groups, function: str) -> np.ndarray:
     """Groups are sorted by the argument's place in the order of values: take each one's first or last row."""
     rows = groups.offsets[:-1] if function == "min" else groups.offsets[1:] - 1
-    declared = groups.declared
-    return declared.domain.decode(groups.arguments[0][rows], declared.arrow)
+    return groups.arguments[0][rows]
 
 
 def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarray | None]:
@@ -224,7 +237,7 @@ def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarra
 # -- a user's aggregate -----------------------------------------------------
 
 
-def _folded(groups: _Groups, function: str, type_: ColumnType) -> pa.Array:
+def _folded(groups: Groups, function: str, type_: ColumnType) -> pa.Array:
     """Groups are sorted by the order variables' places and then by the value."""
     from lftj.semigroup import semigroup
 
@@ -240,7 +253,7 @@ def _folded(groups: _Groups, function: str, type_: ColumnType) -> pa.Array:
 # -- concat -----------------------------------------------------------------
 
 
-def _concat(groups: _Groups, separator: str, type_: ColumnType) -> pa.Array:
+def _concat(groups: Groups, separator: str, type_: ColumnType) -> pa.Array:
     """Groups are sorted by the order variables' places and then by the string's."""
     strings = type_.domain.decode(groups.arguments[-1], pa.large_string())
     counts = groups.counts()
@@ -252,7 +265,7 @@ def _concat(groups: _Groups, separator: str, type_: ColumnType) -> pa.Array:
     return pc.binary_join(lists, separator).cast(groups.declared.arrow)
 
 
-def _refuse_long(groups: _Groups, strings: pa.Array, separator_bytes: int, counts: np.ndarray) -> None:
+def _refuse_long(groups: Groups, strings: pa.Array, separator_bytes: int, counts: np.ndarray) -> None:
     """An Arrow array of strings holds 2 GiB: refuse more before any of it is made."""
     lengths = pc.binary_length(strings).to_numpy().astype(np.float64) * groups.weights
     sizes = np.add.reduceat(lengths, groups.offsets[:-1]) + separator_bytes * (counts - 1.0)

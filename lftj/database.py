@@ -26,6 +26,7 @@ from lftj.several_aggregates import is_auxiliary, shown_name
 if TYPE_CHECKING:
     from lftj.evaluation import Evaluation, Plans, Settings
     from lftj.explain import Explanation
+    from lftj.syntax import Program
 
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
@@ -87,7 +88,7 @@ class Database:
     def __init__(self) -> None:
         self.relations = Relations()
         self.domains = Domains()
-        self._prepared: OrderedDict[str, _Prepared] = OrderedDict()
+        self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
 
     def load(
         self,
@@ -144,7 +145,7 @@ class Database:
 
     def stream(
         self,
-        rule: str,
+        rule: str | Program,
         *,
         batch_rows: int = BATCH_ROWS,
         head: str | None = None,
@@ -244,24 +245,29 @@ class Database:
         evaluation.derive_for(name)
         return trace(evaluation, name, limit)
 
-    def check(self, rule: str) -> CheckedProgram:
-        """Parse a program and check it against the loaded relations.  Raises RuleError."""
+    def check(self, rule: str | Program) -> CheckedProgram:
+        """Check a program, a text or its syntax tree, against the loaded relations.  Raises RuleError."""
         from lftj.checker import check
         from lftj.parser import parse
 
-        return check(parse(rule), self._catalog(), self.domains)
+        return check(parse(rule) if isinstance(rule, str) else rule, self._catalog(), self.domains)
 
     def _catalog(self) -> dict[str, Schema]:
         return {name: relation.schema for name, relation in self.relations.items()}
 
     def _evaluation(
-        self, rule: str, head: str | None, threads: int | None, order: Sequence[str] | None, batch_rows: int
+        self,
+        rule: str | Program,
+        head: str | None,
+        threads: int | None,
+        order: Sequence[str] | None,
+        batch_rows: int,
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation import Evaluation, Settings
 
         prepared = self._prepare(rule)
         program = prepared.program
-        name = _chosen_head(program, head)
+        name = chosen_head(program, head)
         if threads is None:
             threads = (
                 len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -273,7 +279,7 @@ class Database:
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
         return Evaluation(program, dict(prepared.reads), settings, target=name, plans=prepared.plans), name
 
-    def _prepare(self, rule: str) -> _Prepared:
+    def _prepare(self, rule: str | Program) -> _Prepared:
         """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""
         known = self._prepared.pop(rule, None)
         if known is None or not known.holds_for(self.relations):
@@ -294,7 +300,8 @@ class Database:
         return known
 
 
-def _chosen_head(program: CheckedProgram, head: str | None) -> str:
+def chosen_head(program: CheckedProgram, head: str | None) -> str:
+    """The head that is asked for, by default the last rule's only one.  Raises RuleError."""
     if head is not None:
         heads = [name for name in program.derived if not is_auxiliary(name)]
         if head not in heads:

@@ -15,6 +15,7 @@ ranks cost one sort of the dictionary after it has grown.
 
 from __future__ import annotations
 
+import copy
 import decimal
 import threading
 from decimal import Decimal
@@ -62,6 +63,11 @@ class DictionaryDomain(Domain):
         self._interner = Interner()
         self._lock = threading.Lock()
         self._ranks = np.empty(0, dtype=np.int64)
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): the values of one moment, whoever adds more meanwhile."""
+        with self._lock:
+            return {**self.__dict__, "_interner": copy.deepcopy(self._interner)}
 
     def encode_constant(self, value: Value) -> int | None:
         literal, exact = self._literal(value)
@@ -122,6 +128,11 @@ class DictionaryDomain(Domain):
         with self._lock:
             n_values, data, starts = len(self._interner), self._interner.data, self._interner.starts
         return self._array_of(n_values, data, starts)
+
+    def hashes(self, codes: np.ndarray) -> np.ndarray:
+        with self._lock:
+            hashes = self._interner.hashes
+        return hashes[codes]
 
     @property
     def nbytes(self) -> int:

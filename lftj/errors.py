@@ -117,6 +117,20 @@ class LimitError(LftjError):
     """The input is too large for the call (``Database.trace`` on large data, for example)."""
 
 
+class ImageError(LftjError):
+    """An engine image can't be read: of other software, or damaged.  Nothing was made of it."""
+
+
+# -- Spark ------------------------------------------------------------------
+
+
+class StateError(LftjError):
+    """The state of a maintained join can't be used.
+
+    It is of another rule, damaged, or used by another application.
+    """
+
+
 # -- warnings ---------------------------------------------------------------
 
 

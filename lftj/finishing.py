@@ -55,6 +55,10 @@ class Finishing:
             known.add(assignment.variable)
             waiting = self._compare_ready(known, waiting)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For an image (:mod:`maintenance.image`): the steps are functions, made anew of the body."""
+        return Finishing, (self._lowered,)
+
     def _compare_ready(self, known: set[str], waiting: Sequence[Comparison]) -> list[Comparison]:
         """Add the comparisons whose variables are known; returns those that wait."""
         still_waiting = []

@@ -147,6 +147,11 @@ class Interner:
             _fill_slots(self._hashes, self._n_values, self._slots)
 
     @property
+    def hashes(self) -> np.ndarray:
+        """The hash of every value by its code, uint64: the same in every process."""
+        return self._hashes[: self._n_values]
+
+    @property
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
         return self.data.nbytes + self.starts.nbytes + self._hashes.nbytes + self._slots.nbytes

@@ -76,6 +76,11 @@ class RelationVersion:
         self._relation = relation
         self._indices = indices
 
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): less the relation, which the indices give again."""
+        with self._lock:
+            return {**self.__dict__, "_indices": dict(self._indices), "_relation": None}
+
     @property
     def primary(self) -> IndexVersion:
         """The index that every version has."""

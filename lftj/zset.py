@@ -121,13 +121,7 @@ class Weighted:
 
     def _guard(self, weights: np.ndarray) -> None:
         """Invariant 4."""
-        magnitudes = np.abs(weights).view(
-            np.uint64
-        )  # also right for -2**63, which has no absolute value in int64
-        added = int((magnitudes >> 32).sum()) * 2**32 + int((magnitudes & (2**32 - 1)).sum())
-        if self._weight_total + added >= 2**63:
-            raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
-        self._weight_total += added
+        self._weight_total = guarded_total(self._weight_total, weights)
 
     def _sorted(self, columns: list[np.ndarray], weights: np.ndarray) -> Run:
         """One run of the rows, in any order and with repetitions."""
@@ -193,6 +187,20 @@ class Distinct(Weighted):
             columns = list(sort_distinct(columns))
             return columns, np.broadcast_to(np.int64(1), len(columns[0]))
         return [], np.ones(min(len(weights), 1), np.int64)
+
+
+def guarded_total(total: int, weights: np.ndarray) -> int:
+    """``total`` and the absolute values of int64 ``weights``; RangeError where that is ``2**63`` or more.
+
+    >>> guarded_total(2**62, np.array([-(2**61), 5])) == 2**62 + 2**61 + 5
+    True
+    """
+    # Also right for -2**63, which has no absolute value in int64.
+    magnitudes = np.abs(weights).view(np.uint64)
+    total += int((magnitudes >> 32).sum()) * 2**32 + int((magnitudes & (2**32 - 1)).sum())
+    if total >= 2**63:
+        raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
+    return total
 
 
 def _concatenated(runs: Sequence[Run]) -> Run:

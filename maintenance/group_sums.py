@@ -31,30 +31,11 @@ import pyarrow as pa
 
 from lftj.body import CheckedHead, ColumnType
 from lftj.errors import RangeError
+from lftj.exact_sums import ExactSums
 from lftj.group_names import GroupNames
-from lftj.limb_numbers import (
-    UNIT_BITS,
-    Numbers,
-    rounded_quotients,
-    whole_numbers,
-    whole_words,
-    without_numbers,
-)
+from lftj.limb_numbers import Numbers, whole_numbers, without_numbers
 from lftj.limb_pool import LimbPool
-from lftj.sum_values import (
-    decimal_scale,
-    doubles,
-    n_summand_words,
-    quotients,
-    values_of_floats,
-    values_of_sums,
-    words,
-)
-from lftj.syntax import Aggregate, Variable
 from maintenance.grouped import GroupRows
-
-_SUM_WORDS = 4
-"""Words of a sum beyond those of its summands: weights and numbers of rows of 63 bits each."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +53,9 @@ class GroupSums:
 
     def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
         """``types``: of every variable that the head has as a key or an argument."""
-        assert isinstance(head.value, Aggregate)
-        assert head.value.function in ("sum", "avg")
-        (argument,) = head.value.arguments
-        assert isinstance(argument, Variable)
         self._head = head
         self._types = types
-        self._type = types[argument.name]
-        self._is_average = head.value.function == "avg"
-        self._kind = self._type.domain.name
+        self._sums = ExactSums(head, types)
         self._pool = LimbPool()
         self._specials = np.empty((0, 3), np.int64)  # by slot: NaN, +inf, -inf; all zero beyond
         self._n_special = 0  # slots that have any
@@ -104,15 +79,18 @@ class GroupSums:
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
         specials = self._specials_of(rows.slots)
-        numbers = self._added(rows, specials)
+        (codes,) = rows.arguments
+        numbers = self._sums.added(self._pool, rows.slots, codes, rows.weights, rows.offsets, specials)
         if not rows.counts.all():
             gone = rows.counts == 0
             numbers = without_numbers(numbers, gone)
             specials[gone] = 0
         groups = GroupNames(self._head, self._types, list(rows.keys))
-        codes = self._codes(groups, numbers, specials, rows.counts)
+        values = whole_numbers(numbers) if self._sums.is_whole else None
+        if values is None:
+            values = _encoded(groups, self._sums.values(groups, numbers, specials, rows.counts))
         self._staged = _Staged(rows.slots, numbers, specials)
-        return codes
+        return values
 
     def keep(self) -> None:
         """Publish what was staged, if anything was."""
@@ -120,7 +98,7 @@ class GroupSums:
         if staged is None:
             return
         self._pool.publish(staged.slots, staged.numbers)
-        if self._n_special or (self._kind == "float" and staged.specials.any()):
+        if self._n_special or (self._sums.has_specials and staged.specials.any()):
             special = staged.specials.any(axis=1)
             self._n_special += int(special.sum()) - int(self._specials_of(staged.slots).any(axis=1).sum())
             self._reserve_specials(int(staged.slots.max()) + 1)
@@ -146,34 +124,7 @@ class GroupSums:
         assert self._n_special == int(self._specials.any(axis=1).sum())
         assert (self._n_special > 0) == (len(self._specials) > 0)
         assert (self._specials >= 0).all(), "a NaN or infinity went that had not been there"
-        assert self._kind == "float" or not self._n_special
-
-    def _added(self, rows: GroupRows, specials: np.ndarray) -> Numbers:
-        """The groups' numbers after the step; ``specials`` is added to."""
-        (codes,) = rows.arguments
-        if self._kind == "float":
-            values = doubles(codes, self._type)
-            return self._pool.add_floats(rows.slots, values, rows.weights, rows.offsets, specials)
-        # Averages of integers are rounded by the kernel of floats, which has its unit elsewhere.
-        lowest_bit = UNIT_BITS if self._is_average and self._kind != "decimal" else 0
-        summands = words(codes, self._type)
-        return self._pool.add_integers(rows.slots, summands, rows.weights, rows.offsets, lowest_bit)
-
-    def _codes(
-        self, groups: GroupNames, numbers: Numbers, specials: np.ndarray, counts: np.ndarray
-    ) -> np.ndarray:
-        if self._kind == "float" or (self._is_average and self._kind != "decimal"):
-            divisors = np.maximum(counts, 1) if self._is_average else np.ones_like(counts)
-            return _encoded(groups, values_of_floats(groups, rounded_quotients(numbers, specials, divisors)))
-        if not self._is_average and self._kind != "decimal":
-            codes = whole_numbers(numbers)  # of an integer or a duration the number is the code
-            if codes is not None:
-                return codes
-        sums = whole_words(numbers, n_summand_words(self._type) + _SUM_WORDS)
-        if self._is_average:
-            averages = quotients(sums, np.maximum(counts, 1), decimal_scale(self._type))
-            return _encoded(groups, values_of_floats(groups, averages))
-        return _encoded(groups, values_of_sums(groups, sums, self._type))
+        assert self._sums.has_specials or not self._n_special
 
     def _specials_of(self, slots: np.ndarray) -> np.ndarray:
         """A copy of the slots' counts of NaN, +inf and -inf: (slots, 3)."""

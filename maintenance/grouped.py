@@ -150,6 +150,13 @@ class GroupedAggregate:
         accumulator = self._accumulator.nbytes if self._accumulator else 0
         return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulator
 
+    def rows(self) -> list[np.ndarray]:
+        """The published groups and their values: columns (keys, value code), sorted.  O(n log n)."""
+        published = np.flatnonzero(self._counts[: self._table.n_slots] > 0)
+        columns = [column[published] for column in (*self._table.columns(), self._values)]
+        order = np.lexsort(columns[::-1])
+        return [column[order] for column in columns]
+
     def stage(self, columns: Columns, weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
 

@@ -1,9 +1,7 @@
 """Intermediates: the assignments of a body that aggregate heads read, kept once for all that share them.
 
 Heads that aggregate the same body, up to the names of its variables, step one set of
-searches.  Heads with ``min`` or ``max`` of the same argument, grouped by sets of variables
-each of which holds the one before, also share the ordered tree of values: its keys begin
-with the smallest set, and each head asks for ranges below its own prefix (ILFTJ 2.3.3).
+searches, and some of them one ordered tree of values (:mod:`maintenance.shared_scans`).
 
 Invariants
 
@@ -15,11 +13,9 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from lftj.aggregates import argument_names
 from lftj.body import Body, CheckedHead, CheckedRule
 from lftj.evaluation import common_variables
 from lftj.expressions import text_of
@@ -28,27 +24,11 @@ from lftj.signed_rows import gathered
 from lftj.syntax import Aggregate, Atom, BinaryOperation, Constant, Expression, Negative, Term, Variable
 from maintenance.body_trace import Advance, Round, Versions
 from maintenance.computed_negation import maintained_body
-from maintenance.group_scan import Scan, scan_for
-from maintenance.grouped import Accumulator, GroupRows, accumulator_for
+from maintenance.grouped import Accumulator
 from maintenance.rule_body import Rows
+from maintenance.shared_scans import SharedScans, Sharer
 from maintenance.stats import RuleStats
 from maintenance.support import SupportVersion
-
-SUMMED = ("count", "sum", "avg")
-ORDERLESS = ("min", "max")
-
-
-class Sharer:
-    """A head that aggregates a body, and what its variables are called by the body's intermediate."""
-
-    def __init__(self, rule: CheckedRule, head: CheckedHead, names: Mapping[str, str]) -> None:
-        assert isinstance(head.value, Aggregate)
-        self.rule = rule
-        self.head = head
-        self.call = head.value
-        self.groups = tuple(names[name] for name in head.variables)
-        self.arguments = tuple(names[name] for name in argument_names(head.value))
-        self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
 
 
 class Intermediate:
@@ -74,26 +54,17 @@ class Intermediate:
         ]
         self._support = SupportVersion(len(self.names)) if several else None
         self._staged_support: SupportVersion | None = None
-        self._scans = _chains(sharers)
+        self._scans = SharedScans(sharers)
         self._round: object = None
         self._rows: Rows = ({}, np.empty(0, np.int64))
 
     def accumulator(self, sharer: Sharer) -> Accumulator | None:
         """What makes a head's values; None for a count."""
-        if sharer.call.function in SUMMED:
-            return accumulator_for(sharer.head, sharer.rule.bodies[0].types)
-        return next(view for chain in self._scans if (view := chain.view(sharer)) is not None)
+        return self._scans.accumulator(sharer)
 
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""
-        for chain in self._scans:
-            if sharer in chain.sharers:
-                others = [s.head.relation for s in chain.sharers if s is not sharer]
-                return (
-                    f"ordered by {', '.join(chain.columns)}"
-                    + (f", one tree with {', '.join(others)}" if others else ""),
-                )
-        return ()
+        return self._scans.notes(sharer)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All assignments, whoever asks first; staged, like a step."""
@@ -113,8 +84,7 @@ class Intermediate:
             columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
             self._staged_support, rows_of_all, signs = self._support.step(columns, signs)
             rows = dict(zip(self.names, rows_of_all, strict=True))
-        for chain in self._scans:
-            chain.scan.stage([rows[name] for name in chain.columns], signs)
+        self._scans.stage(rows, signs)
         self._rows = rows, signs
         self._round = change
 
@@ -126,16 +96,14 @@ class Intermediate:
             body.keep()
         if self._staged_support is not None:
             self._support = self._staged_support
-        for chain in self._scans:
-            chain.scan.keep()
+        self._scans.keep()
         self._end()
 
     def drop(self) -> None:
         """Roll the round back, however far it came."""
         for body in self.bodies:
             body.drop()
-        for chain in self._scans:
-            chain.scan.drop()
+        self._scans.drop()
         self._end()
 
     def _end(self) -> None:
@@ -147,7 +115,7 @@ class Intermediate:
     def nbytes(self) -> int:
         """Memory beside the sensitivity records."""
         support = self._support.nbytes if self._support is not None else 0
-        return support + sum(chain.scan.nbytes for chain in self._scans)
+        return support + self._scans.nbytes
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the structures."""
@@ -156,89 +124,7 @@ class Intermediate:
             body.check_invariants()
         if self._support is not None:
             self._support.check_invariants()
-        for chain in self._scans:
-            chain.scan.check_invariants()
-
-
-class _Chain:
-    """One ordered tree and the heads that read it; each one's groups hold the variables of the one before."""
-
-    def __init__(self, first: Sharer) -> None:
-        self.sharers = [first]
-        self.groups = _once(first.groups)
-
-    def takes(self, sharer: Sharer) -> bool:
-        first = self.sharers[0]
-        if (sharer.call.function, sharer.arguments) != (first.call.function, first.arguments):
-            return False
-        if sharer.constants != first.constants:
-            return False
-        wider = set(self.groups) <= set(sharer.groups)
-        return wider if sharer.call.function in ORDERLESS else _once(sharer.groups) == self.groups
-
-    def add(self, sharer: Sharer) -> None:
-        self.sharers.append(sharer)
-        self.groups = _once((*self.groups, *sharer.groups))
-
-    def close(self) -> None:
-        """No more heads will come."""
-        last = self.sharers[-1]
-        self.columns = (*self.groups, *last.arguments)
-        own = dict(zip(last.groups, last.head.variables, strict=True))
-        head = replace(last.head, variables=tuple(own[name] for name in self.groups))
-        self.scan: Scan = scan_for(head, last.rule.bodies[0].types, len(self.groups))
-
-    def view(self, sharer: Sharer) -> Accumulator | None:
-        if sharer not in self.sharers:
-            return None
-        prefix = self.groups[: len(set(sharer.groups))]
-        return _ScanView(self.scan, [sharer.groups.index(name) for name in prefix])
-
-
-def _once(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-def _chains(sharers: Sequence[Sharer]) -> list[_Chain]:
-    chains: list[_Chain] = []
-    for sharer in sorted(sharers, key=lambda s: len(s.groups)):
-        if sharer.call.function in SUMMED:
-            continue
-        chain = next((chain for chain in chains if chain.takes(sharer)), None)
-        if chain is None:
-            chains.append(_Chain(sharer))
-        else:
-            chain.add(sharer)
-    for chain in chains:
-        chain.close()
-    return chains
-
-
-class _ScanView:
-    """The values of a head's groups, read from an ordered tree that the intermediate steps."""
-
-    def __init__(self, scan: Scan, places: Sequence[int]) -> None:
-        self._scan = scan
-        self._places = places
-
-    @property
-    def nbytes(self) -> int:
-        return 0
-
-    def stage(self, rows: GroupRows) -> np.ndarray:
-        return self._scan.values([rows.keys[place] for place in self._places])
-
-    def keep(self) -> None:
-        """The intermediate keeps."""
-
-    def drop(self) -> None:
-        """The intermediate drops."""
-
-    def remap(self, kept: np.ndarray) -> None:
-        """Nothing here is by slot."""
-
-    def check_invariants(self) -> None:
-        """The intermediate's are checked."""
+        self._scans.check_invariants()
 
 
 # -- which rules share -------------------------------------------------------------------

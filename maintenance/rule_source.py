@@ -23,8 +23,9 @@ from lftj.signed_rows import Columns, gathered
 from maintenance.body_trace import Advance, Round, Versions
 from maintenance.computed_negation import maintained_body
 from maintenance.grouped import GroupedAggregate
-from maintenance.intermediate import Intermediate, Sharer
+from maintenance.intermediate import Intermediate
 from maintenance.rule_body import RuleBody
+from maintenance.shared_scans import Sharer
 from maintenance.stats import RuleStats
 
 

@@ -18,8 +18,9 @@ O(arity log n) per run, of which there are O(log n), and then read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from lftj.index_version import (
     net_weights,
     with_run,
 )
-from lftj.memory import view
+from lftj.memory import address, view
 from lftj.seek import lower_bound, upper_bound
 from lftj.signed_rows import Columns, net_rows, table_of
 
@@ -59,8 +60,21 @@ class SupportVersion:
         self.arity = arity
         self.runs: Runs = ()
         self.least = least
-        self._memory = np.zeros(X_HEADER + arity * X_LEVEL_FIELDS, np.int64)  # an empty base
-        self._memory[X_LEVELS] = arity
+        self._memory = self._described()
+
+    def _described(self) -> np.ndarray:
+        """X_* memory of the runs over an empty base."""
+        empty_base = [0] * (X_HEADER + self.arity * X_LEVEL_FIELDS)
+        empty_base[X_LEVELS] = self.arity
+        return described(empty_base, self.runs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For an image (:mod:`maintenance.image`): less the addresses of the runs."""
+        return {"arity": self.arity, "runs": self.runs, "least": self.least}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._memory = self._described()
 
     @property
     def nbytes(self) -> int:
@@ -161,6 +175,14 @@ class SupportVersion:
         sizes = [run.n_tuples for run in self.runs]
         assert all(size > 2 * after for size, after in pairwise(sizes))
         assert (self._summed()[1] >= 0).all()
+
+
+def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
+    """X_* memory of a version: the fields of its base, without runs, and its runs."""
+    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
+    memory = np.array([*base_fields, *ends], dtype=np.int64)
+    memory[X_RUNS] = len(runs)
+    return memory
 
 
 @kernel

@@ -21,6 +21,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
+from lftj.syntax import Program
 from maintenance.body_trace import Round
 from maintenance.budget import Budget
 from maintenance.explanation import draw_strata, explain_head
@@ -126,7 +128,7 @@ class Workspace(Database):
 
     def install(
         self,
-        program: str,
+        program: str | Program,
         strategy: str | Mapping[str, str] = "trace",
         *,
         sensitivity_bytes: Mapping[str, int] | None = None,
@@ -354,6 +356,15 @@ class Workspace(Database):
                         SubscriberWarning,
                         stacklevel=2,
                     )
+
+    def paused(self) -> AbstractContextManager[object]:
+        """No other thread commits within it: what is there stays as it is, also where it changes in place."""
+        return self._committing
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): less what is this process's own."""
+        own = {"_subscribers": {}, "_waiting": deque(), "_prepared": type(self._prepared)()}
+        return {**self.__dict__, **own}
 
     def _publish(self, state: State) -> None:
         self._state = state

@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -66,6 +70,15 @@ def data_folder() -> Path:
             "no real data: neither ../shared/data beside the repository nor the folder named by LFTJ_DATA"
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The process's Spark session; tests that need it skip where pyspark is not installed."""
+    pytest.importorskip("pyspark")
+    from spark_session import spark_session
+
+    return spark_session()
 
 
 @pytest.fixture(autouse=True)

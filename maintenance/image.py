@@ -1,0 +1,254 @@
+"""Engine images: a workspace, or what is made of some, as one file to go on from in another process.
+
+What is written is everything that the next transaction's work depends on: versions with
+their runs, dictionaries, sensitivity records, witnesses, support counts, group tables,
+scan trees, plans.  So nothing is evaluated when it is read, and a transaction afterwards
+takes the steps that it would have taken in the process that wrote it.
+
+An image is an Arrow IPC file with one large_binary column.  Row 0 is a header in JSON,
+row 1 a pickle of the engine (protocol 5), each further row one of its large arrays.
+
+Invariants
+
+1. No address is in an image.  What holds addresses is written without them and makes its
+   own again of the arrays they were of: indices (:class:`~lftj.index_version.IndexVersion`)
+   and searches here, support counts in their own file.
+2. Nothing compiled is in it, and no lock: operations are known by their names, late
+   evaluations by the body they are of, locks are new.
+3. What was one object is one object: domains, bases, runs, the searches that heads share.
+4. Arrays come back as copies that nothing else holds, those that may not be written to as such.
+5. An image is read by the software that wrote it, or not at all; and whole, or not at all:
+   the header has a fingerprint of all sources and versions, and a checksum of all rows.
+
+Subscribers, changes that are still being told to them, snapshots and staged transactions
+are no part of an image.  Plans are written without the rows that they were made over.
+
+Cost: one pass over the memory of the engine for the checksum and one for writing it, or for
+copying it out.  Arrays are not taken as they stand in what is read: an engine lives long, and
+one small array that stays would keep all of it in memory.
+
+A pickle is a program: read images from where only one's own processes write.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import pickle
+import platform
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from importlib.resources import files
+from typing import Any, BinaryIO
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
+from lftj.body import Schema
+from lftj.errors import ImageError
+from lftj.index_version import IndexVersion, Runs
+from lftj.region_evaluation import RegionSearch
+from lftj.relation import Relation
+from lftj.semigroup import Operation, registered_names, semigroup
+from lftj.trie import Trie
+from maintenance.support import described
+from maintenance.workspace import Workspace
+
+FORMAT = 1
+
+_SCHEMA = pa.schema([("row", pa.large_binary())])
+_PACKAGES = ("indices", "lftj", "maintenance")
+_SMALL = 1 << 10
+"""Arrays of fewer bytes stand in the pickle itself."""
+
+_MONOIDS = {monoid.name: monoid for monoid in (SUM, COUNT, MIN, MAX)}
+
+
+def write_image(engine: object, sink: BinaryIO, packages: Sequence[str] = ()) -> None:
+    """Write an engine as it is between two transactions.
+
+    ``engine``: a workspace, commits of other threads to which wait meanwhile, or an object that holds
+    workspaces and combined heads and is used by this thread only.  ``packages``: whose sources its classes
+    stand in, beside the engine's.  Whoever writes to a file should give it its name when it is whole.
+
+    >>> ws = Workspace()
+    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+    >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
+    >>> sink = io.BytesIO()
+    >>> write_image(ws, sink)
+    >>> again = read_image(sink.getvalue())
+    >>> with again.transaction() as tx:
+    ...     tx.insert("edge", [(3, 1)])
+    >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
+    (2, 3, 1)
+    """
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = io.BytesIO()
+    with engine.paused() if isinstance(engine, Workspace) else nullcontext():
+        _Pickler(pickled, arrays).dump(engine)
+        rows: list[memoryview] = [pickled.getbuffer(), *(array.raw() for array in arrays)]
+        header = {**_software(packages), "rows": len(rows), "checksum": _checksum(rows)}
+        with pa.ipc.new_file(sink, _SCHEMA) as writer:
+            writer.write_batch(_batch_of(json.dumps(header).encode()))
+            for row in rows:
+                writer.write_batch(_batch_of(row))
+
+
+def read_image(source: pa.Buffer | bytes, packages: Sequence[str] = ()) -> Any:
+    """The engine of an image.  ``source`` is not needed any more afterwards; ``packages``: as it was written.
+
+    Aggregates of a user's that its rules have must be registered by then (:func:`maintenance.aggregate`).
+    Raises :class:`~lftj.errors.ImageError`.
+    """
+    header, rows = _parsed(source)
+    for name, here in _software(packages).items():
+        if header.get(name) != here:
+            raise ImageError(
+                f"the image is of other software: its {name} is {header.get(name)}, here it is {here};"
+                " make the workspace from its data again"
+            )
+    if header.get("rows") != len(rows) or not rows or header.get("checksum") != _checksum(rows):
+        raise ImageError("the image is damaged: its checksum is not that of what it holds")
+    arrays = (np.frombuffer(row, np.uint8).copy() for row in rows[1:])
+    try:
+        return pickle.loads(rows[0], buffers=arrays)
+    except ImageError:
+        raise
+    except Exception as error:
+        raise ImageError(f"the image can't be read: {type(error).__name__}: {error}") from error
+
+
+def _batch_of(row: memoryview | bytes) -> pa.RecordBatch:
+    """A batch with one row, over the memory of ``row``."""
+    ends = pa.py_buffer(np.array([0, len(row)], np.int64))
+    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(row)])
+    return pa.RecordBatch.from_arrays([column], schema=_SCHEMA)
+
+
+def _parsed(source: pa.Buffer | bytes) -> tuple[dict[str, Any], list[memoryview]]:
+    """The header and the other rows, over the memory of ``source``."""
+    try:
+        with pa.ipc.open_file(pa.BufferReader(source)) as reader:
+            if reader.schema != _SCHEMA:
+                raise ImageError("this is an Arrow file, but no engine image")
+            rows = []
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                batch.validate(full=True)
+                (row,) = batch.column(0)
+                rows.append(memoryview(row.as_buffer()))
+        header = json.loads(bytes(rows[0]))
+        if not isinstance(header, dict):
+            raise ValueError("its header is no object")
+    except ImageError:
+        raise
+    except Exception as error:  # whatever Arrow, JSON and Python say of wrong bytes
+        raise ImageError(f"the image is damaged: {type(error).__name__}: {error}") from None
+    return header, rows[1:]
+
+
+def _checksum(rows: Sequence[memoryview]) -> int:
+    """Of all rows and where each ends."""
+    checksum = 0
+    for row in rows:
+        checksum = zlib.crc32(row, zlib.crc32(len(row).to_bytes(8, "little"), checksum))
+    return checksum
+
+
+def _software(packages: Sequence[str]) -> dict[str, Any]:
+    """What an image's reader must have in common with its writer."""
+    return {
+        "format": FORMAT,
+        "sources": "".join([_SOURCES, *map(_sources_of, packages)]),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "pyarrow": pa.__version__,
+        "byteorder": sys.byteorder,
+    }
+
+
+@functools.cache
+def _sources_of(*packages: str) -> str:
+    """A hash of packages' sources, in a folder or a zip file."""
+    digest = hashlib.sha256()
+    for package in packages:
+        sources = {entry.name: entry for entry in files(package).iterdir() if entry.name.endswith(".py")}
+        for name in sorted(sources):
+            text = sources[name].read_bytes()
+            digest.update(f"{package}/{name}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
+
+
+_SOURCES = _sources_of(*_PACKAGES)  # now, when what is imported is what the files say
+
+# -- forms: how what can't be written as it is gets written -----------------------------
+
+
+class _Pickler(pickle.Pickler):
+    """Writes some types in the forms below, and large arrays apart."""
+
+    def __init__(self, sink: BinaryIO, arrays: list[pickle.PickleBuffer]) -> None:
+        def stays(array: pickle.PickleBuffer) -> bool:
+            if len(array.raw()) < _SMALL:
+                return True
+            arrays.append(array)
+            return False
+
+        super().__init__(sink, protocol=5, buffer_callback=stays)
+
+    def reducer_override(self, value: Any) -> Any:
+        form = _FORMS.get(type(value))
+        return NotImplemented if form is None else form(value)
+
+
+def _index_version(base: Trie, runs: Runs) -> IndexVersion:
+    version = IndexVersion(base)
+    if runs:
+        fields = version.memory.tolist()
+        version.runs, version.memory = runs, described(fields, runs)
+    return version
+
+
+def _relation(name: str, schema: Schema) -> Relation:
+    """What a plan knows of a relation: all but its rows."""
+    return Relation.from_codes(name, schema, [np.empty(0, np.int64) for _ in schema.columns])
+
+
+def _operation(name: str, dtype: str) -> Operation:
+    if name not in registered_names():
+        raise ImageError(
+            f"rules of the image have the aggregate '{name}', which is not registered here:"
+            f" call maintenance.aggregate({name!r}, ...) before the image is read"
+        )
+    return semigroup(name).operation(dtype)
+
+
+def _monoid(name: str, dtype: str | None) -> Monoid:
+    return _MONOIDS[name] if dtype is None else _operation(name, dtype).monoid
+
+
+def _form_of_monoid(monoid: Monoid) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    if monoid is _MONOIDS.get(monoid.name):
+        return _monoid, (monoid.name, None)
+    made: Iterable[Operation] = semigroup(monoid.name)._operations.values()
+    (dtype,) = (operation.dtype.str for operation in made if operation.monoid is monoid)
+    return _monoid, (monoid.name, dtype)
+
+
+_FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
+    type(threading.Lock()): lambda lock: (threading.Lock, ()),
+    type(threading.RLock()): lambda lock: (threading.RLock, ()),
+    IndexVersion: lambda index: (_index_version, (index.base, index.runs)),
+    RegionSearch: lambda search: (RegionSearch, (search.plan,)),
+    Relation: lambda relation: (_relation, (relation.name, relation.schema)),
+    Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
+    Monoid: _form_of_monoid,
+}

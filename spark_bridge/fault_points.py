@@ -1,0 +1,51 @@
+"""Places at which a test can stop a process for good, to see what a crash there leaves behind.
+
+Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit:
+to the name of a point, or to ``name:n`` for the n-th time that this process reaches it.  The process is then
+killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Without the variable a point costs
+one look into the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+VARIABLE = "LFTJ_FAULT"
+
+POINTS = (
+    "batch: before the job",
+    "worker: before writing",
+    "worker: written, not reported",
+    "batch: job done",
+    "commit: before the manifest is written",
+    "commit: manifest written, not moved",
+    "commit: manifest moved",
+    "batch: committed, not cleaned",
+    "clean: manifests deleted, data not",
+)
+"""All points, in the order in which a batch reaches them."""
+
+_times: dict[str, int] = {}
+
+
+def reached(point: str) -> None:
+    """Kill this process if ``LFTJ_FAULT`` says so.
+
+    Raises ValueError if the variable is set and it, or the caller, names no known point.
+
+    >>> reached("commit: manifest moved")
+    """
+    fault = os.environ.get(VARIABLE)
+    if not fault:
+        return
+    name, _, count = (fault, "", "1") if fault in POINTS else fault.rpartition(":")
+    for named in (name, point):
+        if named not in POINTS:
+            raise ValueError(f"{VARIABLE}={fault!r}: {named!r} is no point; there are: {'; '.join(POINTS)}")
+    if not count.isdecimal() or int(count) < 1:
+        raise ValueError(f"{VARIABLE}={fault!r}: behind the last colon goes a number from 1 on")
+    if point == name:
+        _times[point] = _times.get(point, 0) + 1
+        if _times[point] == int(count):
+            os.kill(os.getpid(), signal.SIGKILL)

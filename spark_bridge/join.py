@@ -1,0 +1,180 @@
+"""`join`: a rule over Spark DataFrames, as a DataFrame.
+
+Per head of the program one shuffle of its inputs, as packets (:mod:`spark_bridge.packets`),
+and one Python pass behind it that evaluates the cells; a second, small shuffle where cells
+have to be combined.  Everything is a plan of public DataFrame operations: nothing runs
+before an action, and Classic and Connect run the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lftj.errors import LimitError, OrderError
+from spark_bridge.cell_search import CellSearch, quiet
+from spark_bridge.combining import Combining
+from spark_bridge.grids import HeadGrids, given_grids
+from spark_bridge.head_plan import HeadPlan, ProgramText
+from spark_bridge.key_sample import plan_frame
+from spark_bridge.packets import DDL
+from spark_bridge.placing import Nulls, Placer
+from spark_bridge.schemas import arrow_schema, arrow_schemas, spark_schema
+from spark_bridge.tagged_input import TaggedInput, plan_of
+
+Batches = Iterator[pa.RecordBatch]
+TaskFunction = Callable[[Batches], Batches]
+
+LOCAL_TASKS_PER_THREAD = 4
+MOST_PARTITIONS = 1_000_000
+
+
+def join(
+    rule: str,
+    relations: Mapping[str, DataFrame],
+    *,
+    head: str | None = None,
+    partitions: int | None = None,
+    shares: Mapping[str, int] | None = None,
+    nulls: Nulls = "refuse",
+) -> DataFrame:
+    """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
+
+    ``relations``: by the names that the rule reads; columns count by their place.  ``head``: which head's
+    rows, by default the last rule's only head.  ``partitions``: of each shuffle, by default
+    ``spark.sql.shuffle.partitions``, in local mode at most four per thread.  ``shares``: into how many parts
+    each variable's values are cut; by default what sends least, by a sample taken when the query runs.
+    ``nulls="drop"`` leaves out rows with a NULL.
+
+    Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
+    NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
+    PythonException, whose text has ours.
+    """
+    if nulls not in ("refuse", "drop"):
+        raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+    text = ProgramText(rule, head, arrow_schemas(relations))
+    n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
+    return head_frames(text, relations, n_partitions, shares, nulls)[text.plans()[-1].name]
+
+
+def head_frames(
+    text: ProgramText,
+    relations: Mapping[str, DataFrame],
+    partitions: int,
+    shares: Mapping[str, int] | None,
+    nulls: Nulls,
+) -> dict[str, DataFrame]:
+    """The relations, and the heads that a program's result depends on as DataFrames over them."""
+    plans = text.plans()
+    frames = dict(relations)
+    for number, plan in enumerate(plans):
+        given = None if shares is None else checked_grids(plans, plan, shares, partitions)
+        frames[plan.name] = _head_frame(text, number, plan, frames, partitions, given, nulls)
+    return frames
+
+
+def _head_frame(
+    text: ProgramText,
+    head: int,
+    plan: HeadPlan,
+    frames: Mapping[str, DataFrame],
+    partitions: int,
+    given: HeadGrids | None,
+    nulls: Nulls,
+) -> DataFrame:
+    schemas = [(name, arrow_schema(name, frames[name])) for name in plan.reads]
+    tagged = TaggedInput.of(frames, schemas)
+    combining = plan.combined_in(partitions)
+    search = CellSearch(text, head, dict(schemas), combining)
+    if given is None:
+        rows = tagged.with_plan(plan_frame(tagged, text, head, partitions))
+    else:
+        rows = tagged.frame
+    packets = rows.mapInArrow(placing(tagged, text, head, given, nulls), DDL)
+    placed = packets.repartitionById(partitions, "pid")
+    schema = spark_schema(plan.arrow_schema)
+    if not plan.crosses:
+        return placed.mapInArrow(_quietly(search.rows), schema)
+    contributed = placed.mapInArrow(_quietly(search.packets), DDL)
+    return contributed.repartitionById(combining, "pid").mapInArrow(Combining(text, head).rows, schema)
+
+
+def placing(
+    tagged: TaggedInput, text: ProgramText, head: int, given: HeadGrids | None, nulls: Nulls
+) -> TaskFunction:
+    """What a task of the inputs does; without ``given`` grids it takes those that its first row carries."""
+    reader = tagged.reader()
+
+    def place(batches: Batches) -> Batches:
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return
+        grids = given
+        if grids is None:
+            carried = plan_of(first)
+            assert carried is not None, "a task's first row has the plan"
+            grids = HeadGrids.from_json(carried.decode())
+        placer = Placer(text.plans()[head], grids, nulls)
+        yield from placer.packets(reader, _with_first(first, batches))
+
+    return place
+
+
+def _with_first(first: pa.RecordBatch, rest: Batches) -> Batches:
+    yield first
+    yield from rest
+
+
+def _quietly(function: TaskFunction) -> TaskFunction:
+    def run(batches: Batches) -> Batches:
+        quiet()
+        yield from function(batches)
+
+    return run
+
+
+def chosen_partitions(session: SparkSession, partitions: int | None) -> int:
+    """The number of partitions: the caller's, or the session's setting.
+
+    Raises LimitError when it is not positive or beyond MOST_PARTITIONS.
+    """
+    if partitions is None:
+        partitions = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        master = session.conf.get("spark.master", "") or ""
+        if master.startswith("local[") and master[6:-1].isdigit():
+            partitions = min(partitions, LOCAL_TASKS_PER_THREAD * int(master[6:-1]))
+    if (
+        isinstance(partitions, bool)
+        or not isinstance(partitions, int)
+        or not 0 < partitions <= MOST_PARTITIONS
+    ):
+        raise LimitError(f"partitions is {partitions!r}; it is a whole number from 1 to {MOST_PARTITIONS:,}")
+    return partitions
+
+
+def checked_grids(
+    plans: tuple[HeadPlan, ...], plan: HeadPlan, shares: Mapping[str, int], partitions: int
+) -> HeadGrids:
+    """Grids by the caller's shares.
+
+    Raises OrderError for a share of what is no axis, or is no number, and LimitError for too many cells.
+    """
+    if not isinstance(shares, Mapping):
+        raise OrderError(f"shares= is a {type(shares).__name__}; it takes numbers by variable: {{'a': 4}}")
+    axes = [axis for one in plans for rule in one.rules for axis in rule.axes]
+    for name, share in shares.items():
+        if name not in axes:
+            known = ", ".join(dict.fromkeys(axes)) or "none"
+            raise OrderError(
+                f"shares= names {name!r}, by which nothing can be cut; variables that can: {known}"
+            )
+        if isinstance(share, bool) or not isinstance(share, int) or share < 1:
+            raise OrderError(f"shares= gives {name!r} {share!r} parts; it is a whole number from 1")
+    grids = given_grids(plan, shares, partitions)
+    if grids.n_cells > MOST_PARTITIONS:
+        raise LimitError(
+            f"shares= cuts {plan.name!r} into {grids.n_cells:,} cells, more than {MOST_PARTITIONS:,}"
+        )
+    return grids
