@@ -23,19 +23,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from bench import engine, harness, machine, plots, sweep, workloads
+from bench import engine, harness, machine, plots, spark_workloads, sweep, workloads
 from bench.counting_bar import counting_bar
 from bench.markdown import number
 from bench.measurement import Measurement
 from bench.results import Results
-from bench.workload import MAINTENANCE, Workload
+from bench.workload import IN_SPARK, MAINTENANCE, Workload
 
 _HOME = Path(__file__).resolve().parent / "results"
 _console = Console(stderr=True, soft_wrap=True)
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure lftj and its peers.")
+def _arguments(arguments: Sequence[str] | None, in_spark: bool) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench" + (".spark" if in_spark else ""), description="Measure lftj and its peers."
+    )
     parser.add_argument("--quick", action="store_true", help="small generated workloads only, few runs")
     parser.add_argument(
         "--only",
@@ -59,8 +61,9 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(
             f"unknown engine {', '.join(unknown) or '(none given)'}; choose from {', '.join(engine.NAMES)}"
         )
-    chosen.workloads = workloads.quick() if chosen.quick else workloads.full()
-    chosen.sweeps = _sweeps(chosen.quick)
+    of = spark_workloads if in_spark else workloads
+    chosen.workloads = of.quick() if chosen.quick else of.full()
+    chosen.sweeps = [] if in_spark else _sweeps(chosen.quick)
     names = [workload.name for workload in chosen.workloads] + [found.name for found, _ in chosen.sweeps]
     if chosen.list:
         print("\n".join(names))
@@ -98,12 +101,13 @@ def _keys(workload: Workload, engines: list[str]) -> list[str]:
     """Engines, then their variants of this workload, lftj first.
 
     Engines that have no query are there too, so that the results say so; not
-    where the one side keeps rules up to date and the other does not.
+    where the one side keeps rules up to date, or works in Spark, and the other does not.
     """
     engines = [
         name
         for name in engines
-        if name in workload.queries or (workload.task not in MAINTENANCE and name not in engine.KEEPS_VIEWS)
+        if name in workload.queries
+        or (workload.task not in MAINTENANCE | IN_SPARK and name not in engine.ASKED_APART)
     ]
     variants = [key for key in workload.queries if ":" in key and key.partition(":")[0] in engines]
     keys = []
@@ -121,12 +125,11 @@ def _options(chosen: argparse.Namespace) -> str:
     return "; ".join(words)
 
 
-def _folder(chosen: argparse.Namespace, options: str) -> Path:
+def _folder(chosen: argparse.Namespace, options: str, in_spark: bool) -> Path:
     if chosen.out is not None:
         return Path(chosen.out)
-    if chosen.quick:
-        return _HOME / "quick"
-    return _HOME / "selection" if options else _HOME
+    folder = _HOME / ("quick" if chosen.quick else "selection" if options else "")
+    return folder / "spark" if in_spark else folder
 
 
 def _line(workload: Workload, row: Measurement) -> str:
@@ -152,11 +155,11 @@ def _measure_all(
         results.write(folder)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
-    chosen = _arguments(arguments)
+def main(arguments: Sequence[str] | None = None, in_spark: bool = False) -> int:
+    """Run the command, or ``python -m bench.spark``; returns the exit status."""
+    chosen = _arguments(arguments, in_spark)
     options = _options(chosen)
-    folder = _folder(chosen, options)
+    folder = _folder(chosen, options, in_spark)
     results = Results(machine.describe(), options)
     results.planned = [(w.title, key) for w in chosen.workloads for key in _keys(w, chosen.engines)]
     steps = sum(len(_keys(w, chosen.engines)) for _, steps in chosen.sweeps for _, w in steps)

@@ -7,6 +7,7 @@ writes one line of JSON per event to its standard output:
     loaded    the tables are in; seconds
     answer    the first run is over; seconds, count
     run       a timed run is over; seconds, seconds of processor time
+    alive     something that is not timed is over, such as the trial of a setting
     figures   what else was counted; figures by name
     done      all is over; peak memory in bytes
     failed    an exception; its message.  Nothing follows
@@ -36,7 +37,7 @@ import pyarrow.parquet as pq
 from bench.engine import Engine, engine_class
 from bench.memory import peak_bytes
 from bench.repetition import repeated
-from bench.workload import MAINTENANCE, Workload
+from bench.workload import IN_SPARK, MAINTENANCE, Workload
 from bench.workloads import named
 
 Tables = Mapping[str, Path | pa.Table]
@@ -93,6 +94,9 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
     """Measure, reporting each event as soon as it is over."""
     workload = named(assignment.workload)
     name = assignment.engine.partition(":")[0]
+    if workload.task in IN_SPARK:
+        _measure_in_spark(workload, assignment, report)
+        return
     if workload.task in ("replay", "sums") or (workload.task in MAINTENANCE and name == "lftj"):
         _measure_maintained(workload, assignment, report)
         return
@@ -140,6 +144,33 @@ def _measure_maintained(
             report({"event": "run", "seconds": seconds, "processor": processor})
         report({"event": "figures", "figures": found.figures()})
     report({"event": "done", "bytes": peak_bytes()})
+
+
+def _measure_in_spark(
+    workload: Workload, assignment: Assignment, report: Callable[[dict[str, Any]], None]
+) -> None:
+    """The same events for what runs in a Spark session; memory is that of the JVM and the workers too."""
+    from bench.spark_run import spark_subject
+
+    started = time.perf_counter()
+    subject = spark_subject(workload, assignment.engine, assignment.files)
+    report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": subject.bytes()})
+    started = time.perf_counter()
+    subject.load()
+    report({"event": "loaded", "seconds": time.perf_counter() - started})
+    started = time.perf_counter()
+    answer = subject.first()
+    report({"event": "answer", "seconds": time.perf_counter() - started, "count": answer})
+    if answer == workload.expected:
+        for times in subject.times(assignment.runs, assignment.spend):
+            if times is None:
+                report({"event": "alive"})
+            else:
+                report({"event": "run", "seconds": times[0], "processor": times[1]})
+        report({"event": "figures", "figures": subject.figures()})
+    most = subject.bytes()
+    subject.close()
+    report({"event": "done", "bytes": most})
 
 
 def _maintained(workload: Workload, engine: str, tables: Mapping[str, pa.Table]) -> Any:

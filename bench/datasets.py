@@ -76,6 +76,8 @@ _TPCH_COLUMNS = {
 
 _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"rmat-(\d+)": lambda scale: _edges(graphs.rmat(int(scale))),
+    r"rmat-(\d+)-(\d+)": lambda scale, factor: _edges(graphs.rmat(int(scale), int(factor))),
+    r"power-law-(\d+)-(\d+)": lambda vertices, edges: _edges(graphs.power_law(int(vertices), int(edges))),
     r"star-(\d+)": lambda spokes: _edges(graphs.star(int(spokes))),
     r"pairs-(\d+)-(\d+)bit": lambda rows, bits: _edges(graphs.pairs(int(rows), bits=int(bits))),
     r"orders-(\d+)/(\w+)": lambda orders, table: _orders_at_scale(int(orders))[table],

@@ -57,6 +57,7 @@ _ENGINES = {
     "ladybug": ("bench.engine_ladybug", "Ladybug"),
     "graphblas": ("bench.engine_graphblas", "GraphBLAS"),
     "pathway": ("bench.engine_pathway", "Pathway"),
+    "spark": ("bench.engine_spark", "Spark"),
 }
 
 NAMES = tuple(_ENGINES)
@@ -68,10 +69,11 @@ TITLES = {
     "ladybug": "Ladybug",
     "graphblas": "GraphBLAS",
     "pathway": "Pathway",
+    "spark": "Spark",
 }
 
-KEEPS_VIEWS = frozenset({"pathway"})
-"""Peers that are asked about maintained rules only."""
+ASKED_APART = frozenset({"pathway", "spark"})
+"""Peers that are asked for a part of the workloads only: maintained rules, and what is run in Spark."""
 
 
 def extra(name: str) -> str:

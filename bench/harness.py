@@ -25,7 +25,7 @@ from bench.engine import extra as engine_extra
 from bench.engine import version
 from bench.measurement import Measurement
 from bench.memory import peak_bytes
-from bench.workload import Workload
+from bench.workload import IN_SPARK, Workload
 
 START_LIMIT_SECONDS = 300.0
 """For importing an engine, which may have to compile."""
@@ -78,7 +78,15 @@ def measure(
         result.status, result.detail = "no data", str(missing)
         return result
     assignment = Assignment(workload.name, engine, files, runs, spend)
-    loads_first = workload.task in ("count", "list", "commit", "install", "replay", "window", "sums")
+    loads_first = workload.task in IN_SPARK or workload.task in (
+        "count",
+        "list",
+        "commit",
+        "install",
+        "replay",
+        "window",
+        "sums",
+    )
     _Child(assignment, loads_first, limit, progress).follow(result)
     return result
 

@@ -15,6 +15,7 @@ _COLOURS = {
     "ladybug": "#762a83",
     "graphblas": "#2166ac",
     "pathway": "#b2182b",
+    "spark": "#8c510a",
 }
 
 

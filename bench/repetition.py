@@ -12,7 +12,7 @@ Times = tuple[float, float]
 """Seconds that passed, and seconds of processor time of all threads."""
 
 LONG_RUN_SECONDS = 10.0
-"""When no run was shorter, one is enough."""
+"""When no run was shorter, few are enough."""
 
 
 def percentiles(seconds: Sequence[float] | np.ndarray) -> dict[str, float]:
@@ -31,11 +31,13 @@ def repeated(
     spend: float,
     most: int = 100,
     prepare: Callable[[], object] = lambda: None,
+    busy: Callable[[], float] = time.process_time,
+    least_long: int = 1,
 ) -> Iterator[Times]:
     """Times of each run: ``least`` runs, and more of quick ones until ``spend`` seconds or ``most`` runs.
 
-    ``prepare`` comes before each run and is not timed.  Runs end early when none was shorter than ten
-    seconds.
+    ``prepare`` comes before each run and is not timed.  Runs end early, after ``least_long`` of them, when
+    none was shorter than ten seconds.  ``busy`` reads the seconds of processor time.
 
     >>> len(list(repeated(lambda: None, least=5, spend=0.0)))
     5
@@ -45,10 +47,10 @@ def repeated(
         if number >= least and total >= spend:
             return
         prepare()
-        started, busy = time.perf_counter(), time.process_time()
+        started, busy_before = time.perf_counter(), busy()
         run()
         seconds = time.perf_counter() - started
         total, fastest = total + seconds, min(fastest, seconds)
-        yield seconds, time.process_time() - busy
-        if fastest >= LONG_RUN_SECONDS:
+        yield seconds, busy() - busy_before
+        if fastest >= LONG_RUN_SECONDS and number + 1 >= least_long:
             return

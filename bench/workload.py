@@ -20,6 +20,10 @@ Task = Literal[
     "replay",
     "window",
     "sums",
+    "spark count",
+    "spark list",
+    "spark batches",
+    "spark stream",
 ]
 """What one timed run does.
 
@@ -42,10 +46,20 @@ The others keep rules' heads up to date (:mod:`bench.maintained`):
 ``replay``: one batch of published changes (:mod:`bench.order_book_replay`).
 ``window``: one change of a window that slides over a stream of edges (:mod:`bench.edge_window`).
 ``sums``: signed summands to the exact sums of their groups (:mod:`bench.signed_sums`).
+
+In a Spark session on one machine, from Parquet files; "lftj" is ``spark_bridge`` there
+(:mod:`bench.spark_workloads`):
+
+``spark count``: the results counted.  ``spark list``: every row made, and dropped by Spark's noop sink.
+``spark batches``: one batch of changes applied to a maintained join, to its commit.
+``spark stream``: one batch of a stream that maintains a join, with all that Spark does around it.
 """
 
 MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "replay", "window", "sums"})
 """Tasks of rules that are kept up to date."""
+
+IN_SPARK: frozenset[Task] = frozenset({"spark count", "spark list", "spark batches", "spark stream"})
+"""Tasks that lftj and Spark run in a Spark session each."""
 
 
 BATCH_ROWS = 65_536

@@ -11,6 +11,7 @@ Every ``expected`` count was found by at least two engines, or is published.
 
 from __future__ import annotations
 
+from bench import spark_workloads
 from bench.existence import existence
 from bench.lsqb import lsqb
 from bench.maintenance import BULK_TARGETS, bulk_loads, commits, view_building
@@ -24,7 +25,7 @@ from bench.workload import Target, Workload
 
 
 def full() -> list[Workload]:
-    """All of TARGETS.md "Joins", and what of "Maintenance" there is."""
+    """All of TARGETS.md "Joins", what is run in Spark, and what of "Maintenance" there is."""
     return [
         triangles(
             "email-enron",
@@ -59,6 +60,7 @@ def full() -> list[Workload]:
         order_book(100),
         existence("mathoverflow"),
         signed_sums(10_000_000, (Target("summands/s", 5e6, None), Target("ratio", None, None, "duckdb"))),
+        *spark_workloads.full(),
     ]
 
 
@@ -108,7 +110,7 @@ def named(name: str) -> Workload:
     """
     steps = sweep_triangles(range(8, 18)) + sweep_adversarial(range(10)) + sweep_commits(range(8, 18))
     sweeps = [workload for _, workload in steps]
-    for workload in [*full(), *quick(), *sweeps]:
+    for workload in [*full(), *quick(), *spark_workloads.quick(), *sweeps]:
         if workload.name == name:
             return workload
     raise KeyError(f"no workload is called {name!r}")

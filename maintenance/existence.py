@@ -66,6 +66,8 @@ def plan_existence(
         tests.append(_witnessed(lowered, alone, choose_order(alone, head_first=True)))
     problem = _without(problem, frozenset().union(*apart))
     counting = _counting(problem)
+    if not problem.atoms:  # no variable is left: one row, for the tests to let through
+        return Existence((), tuple(tests), unbound, tuple(notes))
     if not joined:
         choice = choose_order(counting, order, known)
         return Existence(

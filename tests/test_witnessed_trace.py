@@ -244,3 +244,17 @@ def test_what_no_head_variable_touches_is_a_test() -> None:
     assert "{u, v}: a test of its own, apart from the rows" in text
     assert "test order   | " in text
     assert "!small(_): a test of its own" in explained("h(x) <- big(x, _), !small(_).", **SKEWED)
+
+
+@pytest.mark.parametrize("rule", ["h(c) <- r(_), c = 1.", "h(c) <- r(2), c = 1.", "h[] = c <- r(_), c = 1."])
+def test_rows_without_a_variable_to_search(rule: str) -> None:
+    """Only computed variables are left for the rows, and tests let them through."""
+    workspace = Workspace()
+    workspace.load("r", [(2,)], columns=["x"])
+    workspace.install(rule)
+    assert workspace["h"].table.to_pylist() == [{"c": 1}]
+    for change, rows in (("erase", []), ("insert", [{"c": 1}])):
+        with workspace.transaction() as transaction:
+            getattr(transaction, change)("r", [(2,)])
+        assert workspace["h"].table.to_pylist() == rows
+        workspace.verify()
