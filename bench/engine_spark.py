@@ -39,6 +39,7 @@ class Spark(Engine):
         builder = SparkSession.builder.master(f"local[{threads}]").appName("lftj bench")
         fixed = {
             "spark.driver.memory": DRIVER_MEMORY,
+            "spark.python.unix.domain.socket.enabled": "true",  # as docs/spark.md advises
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.bindAddress": "127.0.0.1",

@@ -34,7 +34,6 @@ from bench.workload import Workload
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PARTITIONS = 8
 LEAST_BATCHES = 7
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
 
@@ -87,7 +86,6 @@ class Batches(SparkSubject):
             self.query,
             {"edge": self.spark.read(parts)},
             state=self._folder / "state",
-            partitions=PARTITIONS,
         )
         self._figures["build s"] = time.perf_counter() - started
         self._figures["build shuffled MiB"] = (self.spark.shuffled_bytes() - before) / 2**20

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from spark_bridge.stages import StageChain
-    from spark_bridge.tagged_input import TagReader
 
 PARTITIONS = 4
 WARM_UP = 3
@@ -194,15 +193,18 @@ class SparkState(Stream):
         from pyspark.sql import functions as F
 
         from bench.spark_state_processor import PartitionProcessor
-        from spark_bridge.packets import DDL
+        from spark_bridge.maintained_join import placing_changes
+        from spark_bridge.packets import SPARK_SCHEMA
         from spark_bridge.schemas import arrow_schemas, spark_schema
         from spark_bridge.signed_tables import signed
         from spark_bridge.tagged_input import TaggedInput
+        from spark_bridge.worker_process import in_worker
 
         chain = self._chain()
         schema = arrow_schemas({"edge": self.edges()})[0][1]
         tagged = TaggedInput.of({"edge": self.changes()}, [("edge", signed(schema))])
-        packets = tagged.frame.mapInArrow(_placing(chain, tagged.reader()), DDL)
+        place = in_worker(placing_changes(chain, tagged.reader()))
+        packets = tagged.frame.mapInArrow(place, SPARK_SCHEMA)
         groups = F.array(*map(F.lit, self._one_for_each_task()))
         grouped = packets.withColumn("pid", F.get(groups, F.col("pid"))).groupBy("pid")
         self._sources = self._folder / "sources"
@@ -243,17 +245,6 @@ class SparkState(Stream):
         sources = Counter(file.suffix[1:] for file in self._sources.iterdir())
         for source, count in sorted(sources.items()):
             self._figures[f"engines {source}, %"] = 100 * count / sources.total()
-
-
-def _placing(chain: StageChain, reader: TagReader) -> Any:
-    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables: dict[str, list[pa.Table]] = {}
-        for batch in batches:
-            for name, rows in reader.tables(batch):
-                tables.setdefault(name, []).append(rows)
-        yield from chain.placed({name: iter([pa.concat_tables(parts)]) for name, parts in tables.items()})
-
-    return place
 
 
 def stream(workload: Workload, engine: str, files: Mapping[str, str]) -> Stream:

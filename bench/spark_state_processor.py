@@ -26,6 +26,7 @@ from spark_bridge.search_engine import SearchEngine
 from spark_bridge.signed_tables import signed
 from spark_bridge.stage_worker import LOGGED_PART, MOST_LOGGED
 from spark_bridge.stages import StageChain
+from spark_bridge.worker_process import settle
 
 CHUNK_BYTES = 64 << 10
 _engines: EngineCache[SearchEngine] = EngineCache()
@@ -64,6 +65,7 @@ class PartitionProcessor(StatefulProcessor):
         _engines.put(self._key(key[0]), token, engine, engine.rows)
         schema = signed(self._chain.plans[0].arrow_schema)
         yield pa.concat_tables([schema.empty_table(), *changes]).to_pandas()
+        settle("PartitionProcessor")
 
     def close(self) -> None:
         pass

@@ -10,7 +10,6 @@ Cost: a cell's input is in memory while it is evaluated, the rows that come out 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,6 @@ import pyarrow as pa
 from lftj.body import Body, CheckedHead, CheckedRule
 from lftj.database import Database
 from lftj.domains import Domains
-from lftj.errors import CartesianProductWarning
 from lftj.evaluation import BodyRun, Evaluation, Settings
 from lftj.kinds import cast_decimal
 from lftj.partial_aggregates import PartialAggregation, partial_schema
@@ -167,8 +165,3 @@ def _in_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_decimal(wanted):
         return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in column.chunks], wanted)
     return column.cast(wanted)
-
-
-def quiet() -> None:
-    """Cells do not repeat what the driver has warned about."""
-    warnings.simplefilter("ignore", CartesianProductWarning)

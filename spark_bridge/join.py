@@ -8,26 +8,25 @@ before an action, and Classic and Connect run the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+import re
+from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import LimitError, OrderError
-from spark_bridge.cell_search import CellSearch, quiet
+from spark_bridge.cell_search import CellSearch
 from spark_bridge.combining import Combining
 from spark_bridge.grids import HeadGrids, given_grids
 from spark_bridge.head_plan import HeadPlan, ProgramText
 from spark_bridge.key_sample import plan_frame
-from spark_bridge.packets import DDL
+from spark_bridge.packets import SPARK_SCHEMA
 from spark_bridge.placing import Nulls, Placer
 from spark_bridge.schemas import arrow_schema, arrow_schemas, spark_schema
 from spark_bridge.tagged_input import TaggedInput, plan_of
+from spark_bridge.worker_process import Batches, TaskFunction, in_worker
 
-Batches = Iterator[pa.RecordBatch]
-TaskFunction = Callable[[Batches], Batches]
-
-LOCAL_TASKS_PER_THREAD = 4
 MOST_PARTITIONS = 1_000_000
 
 
@@ -44,7 +43,7 @@ def join(
 
     ``relations``: by the names that the rule reads; columns count by their place.  ``head``: which head's
     rows, by default the last rule's only head.  ``partitions``: of each shuffle, by default
-    ``spark.sql.shuffle.partitions``, in local mode at most four per thread.  ``shares``: into how many parts
+    ``spark.sql.shuffle.partitions``, in local mode at most one per thread.  ``shares``: into how many parts
     each variable's values are cut; by default what sends least, by a sample taken when the query runs.
     ``nulls="drop"`` leaves out rows with a NULL.
 
@@ -92,13 +91,14 @@ def _head_frame(
         rows = tagged.with_plan(plan_frame(tagged, text, head, partitions))
     else:
         rows = tagged.frame
-    packets = rows.mapInArrow(placing(tagged, text, head, given, nulls), DDL)
+    packets = rows.mapInArrow(in_worker(placing(tagged, text, head, given, nulls)), SPARK_SCHEMA)
     placed = packets.repartitionById(partitions, "pid")
     schema = spark_schema(plan.arrow_schema)
     if not plan.crosses:
-        return placed.mapInArrow(_quietly(search.rows), schema)
-    contributed = placed.mapInArrow(_quietly(search.packets), DDL)
-    return contributed.repartitionById(combining, "pid").mapInArrow(Combining(text, head).rows, schema)
+        return placed.mapInArrow(in_worker(search.rows), schema)
+    contributed = placed.mapInArrow(in_worker(search.packets), SPARK_SCHEMA)
+    combined = in_worker(Combining(text, head).rows)
+    return contributed.repartitionById(combining, "pid").mapInArrow(combined, schema)
 
 
 def placing(
@@ -127,14 +127,6 @@ def _with_first(first: pa.RecordBatch, rest: Batches) -> Batches:
     yield from rest
 
 
-def _quietly(function: TaskFunction) -> TaskFunction:
-    def run(batches: Batches) -> Batches:
-        quiet()
-        yield from function(batches)
-
-    return run
-
-
 def chosen_partitions(session: SparkSession, partitions: int | None) -> int:
     """The number of partitions: the caller's, or the session's setting.
 
@@ -142,9 +134,7 @@ def chosen_partitions(session: SparkSession, partitions: int | None) -> int:
     """
     if partitions is None:
         partitions = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        master = session.conf.get("spark.master", "") or ""
-        if master.startswith("local[") and master[6:-1].isdigit():
-            partitions = min(partitions, LOCAL_TASKS_PER_THREAD * int(master[6:-1]))
+        partitions = min(partitions, _local_threads(session) or partitions)
     if (
         isinstance(partitions, bool)
         or not isinstance(partitions, int)
@@ -152,6 +142,15 @@ def chosen_partitions(session: SparkSession, partitions: int | None) -> int:
     ):
         raise LimitError(f"partitions is {partitions!r}; it is a whole number from 1 to {MOST_PARTITIONS:,}")
     return partitions
+
+
+def _local_threads(session: SparkSession) -> int | None:
+    """The number of threads in local mode; None on a cluster."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", session.conf.get("spark.master", "") or "")
+    if found is None:
+        return None
+    threads = found[1] or "1"
+    return os.cpu_count() if threads == "*" else int(threads)
 
 
 def checked_grids(

@@ -8,12 +8,13 @@ job runs before an action.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from lftj.domains import Domains
 from spark_bridge.grids import HeadGrids, InputSample, plan_grids
@@ -22,6 +23,7 @@ from spark_bridge.placing import without_nulls
 from spark_bridge.schemas import arrow_schema
 from spark_bridge.tagged_input import PLAN, TaggedInput, TagReader
 from spark_bridge.value_hash import hashes_of
+from spark_bridge.worker_process import Batches, TaskFunction, in_worker
 
 ONE_IN = 16
 FREQUENT = 64
@@ -34,10 +36,11 @@ COUNTS = pa.schema([("tag", pa.int32()), ("column", pa.int32()), ("value", pa.in
 def plan_frame(tagged: TaggedInput, text: ProgramText, head: int, partitions: int) -> DataFrame:
     """A DataFrame of one row and one column: the grids of a head, as JSON."""
     taken = F.pmod(F.xxhash64(*tagged.frame.columns), F.lit(ONE_IN)) == 0
-    counts = tagged.frame.where(taken).mapInArrow(
-        _counter(tagged.reader(), text, head), "tag int, column int, value bigint, rows bigint"
-    )
-    return counts.coalesce(1).mapInArrow(_planner(tagged.reader(), text, head, partitions), f"{PLAN} binary")
+    count = in_worker(_counter(tagged.reader(), text, head))
+    counts = tagged.frame.where(taken).mapInArrow(count, from_arrow_schema(COUNTS))
+    make = in_worker(_planner(tagged.reader(), text, head, partitions))
+    # A shuffle, since ``coalesce`` would have one task read all inputs.
+    return counts.repartition(1).mapInArrow(make, f"{PLAN} binary")
 
 
 def sampled_grids(
@@ -49,10 +52,8 @@ def sampled_grids(
     return HeadGrids.from_json(bytes(row[0]).decode())
 
 
-def _counter(
-    reader: TagReader, text: ProgramText, head: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _counter(reader: TagReader, text: ProgramText, head: int) -> TaskFunction:
+    def count(batches: Batches) -> Batches:
         wanted = _axis_columns(text.plans()[head])
         domains = Domains()
         rows: dict[int, int] = {}
@@ -84,10 +85,8 @@ def _counts(rows: dict[int, int], hashes: dict[tuple[int, int], list[np.ndarray]
     )
 
 
-def _planner(
-    reader: TagReader, text: ProgramText, head: int, partitions: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _planner(reader: TagReader, text: ProgramText, head: int, partitions: int) -> TaskFunction:
+    def make(batches: Batches) -> Batches:
         rows = {name: 0.0 for name, _ in reader.relations}
         frequent: dict[tuple[str, int], dict[int, float]] = {}
         for batch in batches:

@@ -23,7 +23,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -43,7 +43,7 @@ from spark_bridge.head_plan import ProgramText
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
 from spark_bridge.key_sample import sampled_grids
 from spark_bridge.manifest import Batch, Manifest, PartitionState
-from spark_bridge.packets import DDL, PacketWriter
+from spark_bridge.packets import SPARK_SCHEMA, PacketWriter
 from spark_bridge.placing import Nulls, without_nulls
 from spark_bridge.schemas import arrow_schema, arrow_schemas, plain, spark_schema
 from spark_bridge.signed_tables import signed, weight_of
@@ -52,6 +52,7 @@ from spark_bridge.stages import StageChain
 from spark_bridge.state_frames import changes_frame, table_frame
 from spark_bridge.state_store import StateStore
 from spark_bridge.tagged_input import TaggedInput, TagReader
+from spark_bridge.worker_process import Batches, TaskFunction, in_worker
 
 KEPT_BATCHES = 10
 """Newest versions whose files stay: for readers of them, and for batches that are asked for again."""
@@ -324,12 +325,13 @@ class MaintainedJoin:
     def _run(self, frame: DataFrame, reader: TagReader, token: str) -> list[Receipt]:
         """Run a batch through all stages.  Raises an error that a receipt of the earliest stage has."""
         chain, store = self._chain, self._store
-        packets = frame.mapInArrow(_placing(chain, reader), DDL)
+        packets = frame.mapInArrow(in_worker(placing_changes(chain, reader)), SPARK_SCHEMA)
         for stage in chain.stages:
             prefix = f"{stage.number}-"
             states = {n: s for n, s in self._manifest.partitions.items() if n.startswith(prefix)}
             worker = StageWorker(chain, stage, states, store, token)
-            packets = packets.repartitionById(chain.partitions, "pid").mapInArrow(worker.packets, DDL)
+            step = in_worker(worker.packets)
+            packets = packets.repartitionById(chain.partitions, "pid").mapInArrow(step, SPARK_SCHEMA)
         try:
             rows = packets.select("read", "rows").collect()
             receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
@@ -375,10 +377,10 @@ def _stage_number(receipt: Receipt) -> int:
     return int(receipt.partition.partition("-")[0] or -1)
 
 
-def _placing(
-    chain: StageChain, reader: TagReader
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def place(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
+    """What a task of a batch does: packets of its rows, or a receipt with the error."""
+
+    def place(batches: Batches) -> Batches:
         tables: dict[str, list[pa.Table]] = {}
         try:
             for batch in batches:

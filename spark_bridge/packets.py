@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 SCHEMA = pa.schema(
     [
@@ -28,7 +29,7 @@ SCHEMA = pa.schema(
         ("stage", pa.int32()),
     ]
 )
-DDL = "pid int, cell int, grid string, read string, rows binary, stage int"
+SPARK_SCHEMA = from_arrow_schema(SCHEMA)
 
 _BATCH_BYTES = 16 << 20
 

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 
 from lftj.errors import DataError, EvaluationError, ImageError, LftjError
 from maintenance.image import read_image, write_image
-from spark_bridge.cell_search import quiet
 from spark_bridge.combine_engine import CombineEngine
 from spark_bridge.engine_cache import EngineCache
 from spark_bridge.fault_points import reached
@@ -97,7 +96,6 @@ class StageWorker:
 
     def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take in the packets of one partition; gives those for later stages, and a receipt."""
-        quiet()
         own: list[pa.RecordBatch] = []
         for batch in batches:
             is_own = pc.equal(batch.column("stage"), self.stage.number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -15,6 +15,7 @@ from lftj.signed_rows import net_rows
 from spark_bridge.manifest import PartitionState
 from spark_bridge.schemas import spark_schema
 from spark_bridge.state_store import StateStore
+from spark_bridge.worker_process import Batches, TaskFunction, in_worker
 
 _BATCH_ROWS = 1 << 16
 
@@ -24,7 +25,7 @@ def changes_frame(
 ) -> DataFrame:
     """The rows of files of changes, of all together."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Batches) -> Batches:
         for batch in batches:
             for name in batch.column(0).to_pylist():
                 table = store.read_table(name).rename_columns(schema.names).cast(schema)
@@ -38,7 +39,7 @@ def table_frame(
 ) -> DataFrame:
     """The rows of a head: of each partition those at its snapshot, and the changes logged since."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Batches) -> Batches:
         for batch in batches:
             for text in batch.column(0).to_pylist():
                 entry = json.loads(text)
@@ -53,11 +54,11 @@ def table_frame(
 def _mapped(
     session: SparkSession,
     items: Sequence[str],
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    function: TaskFunction,
     schema: pa.Schema,
 ) -> DataFrame:
     frame = session.createDataFrame([(item,) for item in items], "item string")
-    return frame.mapInArrow(function, spark_schema(schema))
+    return frame.mapInArrow(in_worker(function), spark_schema(schema))
 
 
 def _changed(head: pa.Table, changes: Sequence[pa.Table]) -> pa.Table:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -61,7 +61,7 @@ class TaggedInput:
         for tag, (name, _) in enumerate(schemas):
             # By place: Spark takes names that differ in case only for one.
             frame = relations[name].toDF(*(f"c{column}" for column in range(len(slots[tag]))))
-            frames.append(frame.select(F.lit(tag).alias(TAG), *_columns(slots[tag], types)))
+            frames.append(frame.selectExpr(f"{tag} AS {TAG}", *_columns(slots[tag], types)))
         union = frames[0]
         for frame in frames[1:]:
             union = union.unionAll(frame)
@@ -69,9 +69,9 @@ class TaggedInput:
 
     def with_plan(self, plan: DataFrame) -> DataFrame:
         """The rows with ``plan``, a DataFrame of one row and one binary column, at the first of each task."""
-        first = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_TASK)) == 0
         joined = self.frame.crossJoin(F.broadcast(plan))
-        return joined.select(*self.frame.columns, F.when(first, F.col(PLAN)).alias(PLAN))
+        first = f"monotonically_increasing_id() & {_ROW_IN_TASK} = 0"
+        return joined.selectExpr(*self.frame.columns, f"CASE WHEN {first} THEN {PLAN} END AS {PLAN}")
 
     def reader(self) -> TagReader:
         """What takes the rows apart in a task; holds no DataFrame."""
@@ -107,10 +107,10 @@ def plan_of(batch: pa.RecordBatch) -> bytes | None:
     return bytes(value) if value is not None else None
 
 
-def _columns(slots: Sequence[int], types: Sequence[DataType]) -> list[Column]:
-    """``frame``: of which column n is called ``cn``."""
+def _columns(slots: Sequence[int], types: Sequence[DataType]) -> list[str]:
+    """The slots as SQL, over a frame whose column n is called ``cn``."""
     column_of = {slot: column for column, slot in enumerate(slots)}
     return [
-        (F.col(f"c{column_of[n]}") if n in column_of else F.lit(None)).cast(type_).alias(f"s{n}")
+        f"CAST({f'c{column_of[n]}' if n in column_of else 'NULL'} AS {type_.simpleString()}) AS s{n}"
         for n, type_ in enumerate(types)
     ]

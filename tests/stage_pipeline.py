@@ -36,7 +36,7 @@ from maintenance.image import read_image
 from spark_bridge import stage_worker
 from spark_bridge.engine_cache import EngineCache
 from spark_bridge.grids import HeadGrids
-from spark_bridge.maintained_join import _placing
+from spark_bridge.maintained_join import placing_changes
 from spark_bridge.manifest import Batch, Manifest, PartitionState
 from spark_bridge.placing import Nulls
 from spark_bridge.signed_tables import signed, with_weight
@@ -173,7 +173,7 @@ class StagePipeline:
         packets: Batches = []
         for some in cut(order, self._random):
             batches = rows.take(pa.array(some, pa.int64())).combine_chunks().to_batches(max_chunksize=7)
-            packets += sent(_placing(self.chain, reader))(iter(batches))
+            packets += sent(placing_changes(self.chain, reader))(iter(batches))
         return packets
 
     def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
