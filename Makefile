@@ -25,8 +25,8 @@ demo: $(STAMPS)/bench
 # The whole suite comes last: its summary is what a reader of the output looks for.
 # The two small runs before it take the kernels' tests only, since interpreted kernels are slow.
 test: lint
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernel tests
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m kernel tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
 	$(BIN)/python -m pytest -n logical
 
 lint: $(STAMPS)/dev

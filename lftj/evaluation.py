@@ -236,7 +236,7 @@ class Evaluation:
         grouped = head.variables if head.schema.functional else ()
         key = (id(body), tuple(wanted), counted, write, order, grouped)
         planned = self.plans.get(key)
-        warning = planned.warning if planned else _product_warning(rule, body, wanted, counted)
+        warning = planned.warning if planned else product_warning(rule, body, wanted, counted)
         if warning and warning not in self.warned:
             self.warned.add(warning)
             warn_caller(warning, CartesianProductWarning)
@@ -337,7 +337,7 @@ def common_variables(rule: CheckedRule) -> list[str]:
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
 
 
-def _product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
+def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
     """What to say when two parts of a body that multiply the rows share no variable."""
     if joins_auxiliary(body):
         return None  # at most one tuple each

@@ -2,8 +2,9 @@
 
 Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit:
 to the name of a point, or to ``name:n`` for the n-th time that this process reaches it.  The process is then
-killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Without the variable a point costs
-one look into the environment.
+killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Worker processes are replaced, and
+would be killed over and over: with ``LFTJ_FAULT_ONCE`` the first one makes a file of that name, and later
+ones go on.  Without the variable a point costs one look into the environment.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 
 VARIABLE = "LFTJ_FAULT"
+MARKER = "LFTJ_FAULT_ONCE"
 
 POINTS = (
     "batch: before the job",
@@ -47,5 +49,16 @@ def reached(point: str) -> None:
         raise ValueError(f"{VARIABLE}={fault!r}: behind the last colon goes a number from 1 on")
     if point == name:
         _times[point] = _times.get(point, 0) + 1
-        if _times[point] == int(count):
+        if _times[point] == int(count) and _is_first():
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _is_first() -> bool:
+    marker = os.environ.get(MARKER)
+    if not marker:
+        return True
+    try:
+        with open(marker, "x"):
+            return True
+    except FileExistsError:
+        return False

@@ -121,7 +121,8 @@ def plan_grids(plan: HeadPlan, sample: InputSample, partitions: int) -> HeadGrid
     heavy = []
     for number, rule in enumerate(plan.rules):
         reads = rule.reads(sample.rows)
-        even = choose_shares(reads, rule.axes, partitions)
+        skew = _skew(rule, sample)
+        even = choose_shares(reads, rule.axes, partitions, skew)
         of_rule = _heavy_values(rule, even, sample)
         heavy.append({axis: tuple(sorted(hashes)) for axis, hashes in of_rule.items()})
         axes = tuple(of_rule)
@@ -129,7 +130,7 @@ def plan_grids(plan: HeadPlan, sample: InputSample, partitions: int) -> HeadGrid
             taken = tuple(axis for place, axis in enumerate(axes) if mask >> place & 1)
             left = tuple(axis for axis in axes if axis not in taken)
             kept = [_restricted(read, taken, left, of_rule, sample) for read in reads]
-            shares = choose_shares(kept, [axis for axis in rule.axes if axis not in taken], partitions)
+            shares = choose_shares(kept, [axis for axis in rule.axes if axis not in taken], partitions, skew)
             grid = Grid(number, tuple(shares.items()), taken, left)
             labels = (role.placement(grid.marks).label for role in rule.roles)
             expected = dict(zip(labels, (read.rows for read in kept), strict=True))
@@ -156,6 +157,16 @@ def _numbered(grids: Sequence[Grid]) -> tuple[Grid, ...]:
         numbered.append(replace(grid, first=first))
         first += grid.n_cells
     return tuple(numbered)
+
+
+def _skew(rule: HeadRule, sample: InputSample) -> dict[str, float]:
+    """By axis, pairs of rows that agree on it, as far as frequent values tell."""
+    found: dict[str, float] = {}
+    for role in rule.roles:
+        for column, axis in role.axes:
+            frequent = sample.frequent.get((role.relation, column), {})
+            found[axis] = found.get(axis, 0.0) + sum(rows * rows for rows in frequent.values())
+    return found
 
 
 def _heavy_values(rule: HeadRule, even: Mapping[str, int], sample: InputSample) -> dict[str, set[int]]:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from lftj.aggregates import argument_names
 from lftj.body import CheckedHead, CheckedProgram, CheckedRule, ColumnType, Schema
 from lftj.database import Database, chosen_head
+from lftj.evaluation import product_warning, wanted_variables
 from lftj.kinds import common_type
 from lftj.parser import parse
 from lftj.relation import Relation
@@ -119,6 +120,15 @@ class HeadRule:
                 if type_.domain is other[name].domain:
                     found[name] = ColumnType(type_.domain, common_type(type_.arrow, other[name].arrow))
         return found
+
+    def products(self) -> list[str]:
+        """What to say of parts of its bodies that share no variable."""
+        found = (
+            product_warning(self.checked, body, wanted_variables(head), self.aggregates)
+            for head in self.heads
+            for body in self.checked.bodies
+        )
+        return [warning for warning in dict.fromkeys(found) if warning]
 
     def reads(self, rows: Mapping[str, float]) -> list[Read]:
         """The atoms as the choice of shares sees them; ``rows`` by relation."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lftj.errors import LimitError, OrderError
+from lftj.errors import CartesianProductWarning, LimitError, OrderError
 from spark_bridge.cell_search import CellSearch
 from spark_bridge.combining import Combining
 from spark_bridge.grids import HeadGrids, given_grids
@@ -54,6 +55,8 @@ def join(
     if nulls not in ("refuse", "drop"):
         raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
     text = ProgramText(rule, head, arrow_schemas(relations))
+    for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
+        warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
     return head_frames(text, relations, n_partitions, shares, nulls)[text.plans()[-1].name]
 

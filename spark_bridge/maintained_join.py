@@ -46,7 +46,7 @@ from spark_bridge.manifest import Batch, Manifest, PartitionState
 from spark_bridge.packets import SPARK_SCHEMA, PacketWriter
 from spark_bridge.placing import Nulls, without_nulls
 from spark_bridge.schemas import arrow_schema, arrow_schemas, plain, spark_schema
-from spark_bridge.signed_tables import signed, weight_of
+from spark_bridge.signed_tables import refuse_null_weights, signed, weight_of
 from spark_bridge.stage_worker import RECEIPT, Receipt, StageWorker, error_receipt
 from spark_bridge.stages import StageChain
 from spark_bridge.state_frames import changes_frame, table_frame
@@ -385,6 +385,7 @@ def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
         try:
             for batch in batches:
                 for name, rows in reader.tables(batch):
+                    refuse_null_weights(name, rows)
                     tables.setdefault(name, []).append(without_nulls(name, rows, chain.nulls))
             gathered = {name: iter([pa.concat_tables(parts)]) for name, parts in tables.items()}
             yield from chain.placed(gathered)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lftj.errors import NullError
 from maintenance.changes import WEIGHT, label_beside
 
 
@@ -39,3 +40,10 @@ def all_came(table: pa.Table) -> bool:
     """Whether every weight is positive."""
     weights = table.column(table.num_columns - 1)
     return table.num_rows == 0 or pc.min(weights).as_py() > 0
+
+
+def refuse_null_weights(name: str, rows: pa.Table) -> None:
+    """Raise NullError if a row of changes of a relation has no weight."""
+    if rows.column(rows.num_columns - 1).null_count:
+        label = rows.column_names[-1]
+        raise NullError(f"relation {name!r}, column {label!r}: NULL; every change has a weight")

@@ -1,4 +1,6 @@
-"""`join` through Spark Connect, as a script: a process can have a Connect session or a classic one, not both.
+"""`join` and `MaintainedJoin` through Spark Connect, as a script.
+
+A process can have a Connect session or a classic one, not both.
 
 Prints for each case ``case NAME`` and below it ``ok`` or a traceback; exits with the number of those that
 failed.  Run by ``test_spark_connect.py``.
@@ -12,8 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
@@ -21,7 +26,7 @@ from pyspark.sql import functions as F
 
 import lftj
 from lftj import errors
-from spark_bridge import join
+from spark_bridge import MaintainedJoin, join
 from spark_bridge.schemas import spark_schema
 
 START = "\ncase "
@@ -101,6 +106,67 @@ def names_and_pipelines(spark: SparkSession) -> None:
     assert grouped.collect()[0][0] == sum((b, a) in pairs for a, b in pairs)
 
 
+def maintained(spark: SparkSession) -> None:
+    """Batches, one of them again; a refused one; a second object on the state."""
+    rule = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
+    rows = {tuple(row.values()) for row in edges(60, 9).to_pylist()}
+    with TemporaryDirectory() as state:
+        frames = {"e": spark.createDataFrame(pairs(rows))}
+        joined = MaintainedJoin(rule, frames, state=state, shares={"b": 2}, partitions=2)
+        for number in range(3):
+            new, old = {(number, 8), (8, number)}, {(number, 7), (number + 1, number)}
+            changes = spark.createDataFrame(
+                [(*row, 1) for row in sorted(new)] + [(*row, -1) for row in sorted(old)],
+                "src long, dst long, weight long",
+            )
+            before, rows = in_memory(rule, e=pairs(rows)), (rows - old) | new
+            made = [joined.apply({"e": changes}, batch_id=number).toArrow() for _ in range(2)]
+            assert made[0].equals(made[1])
+            now = in_memory(rule, e=pairs(rows))
+            for weight, wanted in ((1, set(now) - set(before)), (-1, set(before) - set(now))):
+                found = made[0].filter(pa.compute.equal(made[0]["weight"], weight)).drop_columns("weight")
+                assert shown(found) == sorted(wanted)
+            assert shown(joined.table().toArrow()) == now
+        wrong = spark.createDataFrame([(None, 1, 1)], "src long, dst long, weight long")
+        raises(errors.NullError, "relation 'e', column 'src'", lambda: joined.apply({"e": wrong}))
+        other = MaintainedJoin(rule, frames, state=state)
+        assert (other.version, other.applied()) == (joined.version, joined.applied()) == (4, 2)
+
+
+def maintained_by_a_stream(spark: SparkSession) -> None:
+    """Into a folder, from files, and on from the checkpoint."""
+    with TemporaryDirectory() as given:
+        folder = Path(given)
+        (folder / "incoming").mkdir()
+        rows = {tuple(row.values()) for row in edges(60, 9).to_pylist()}
+        frames = {"e": spark.createDataFrame(pairs(rows))}
+        joined = MaintainedJoin(TRIANGLES, frames, state=folder / "state", shares={"a": 2}, partitions=2)
+        before = in_memory(TRIANGLES, e=pairs(rows))
+        for number in range(2):
+            rows |= {(number, 20), (20, 30), (number, 30)}
+            table = pairs({(number, 20), (20, 30), (number, 30)})
+            pq.write_table(
+                table.append_column("weight", pa.array([1] * 3, pa.int64())),
+                folder / f"incoming/{number}.parquet",
+            )
+            changes = spark.readStream.schema("src long, dst long, weight long").parquet(f"{folder}/incoming")
+            joined.stream(
+                {"e": changes},
+                checkpoint=f"{folder}/checkpoint",
+                sink=f"{folder}/made",
+                trigger={"availableNow": True},
+            ).awaitTermination()
+        assert joined.applied(f"stream {folder}/checkpoint") == 1
+        now = in_memory(TRIANGLES, e=pairs(rows))
+        assert shown(joined.table().toArrow()) == now
+        made = spark.read.parquet(*map(str, sorted((folder / "made").iterdir()))).drop("weight").toArrow()
+        assert shown(made) == sorted(set(now) - set(before))
+
+
+def pairs(rows: set[tuple[int, ...]]) -> pa.Table:
+    return pa.table({"src": [row[0] for row in sorted(rows)], "dst": [row[1] for row in sorted(rows)]})
+
+
 def nothing_runs_at_once(spark: SparkSession) -> None:
     failing = F.udf(lambda _: 1 // 0, "long")
     frame = spark.range(3).select(failing("id").alias("src"), F.col("id").alias("dst"))
@@ -137,6 +203,8 @@ CASES = (
     empty_relations,
     types,
     names_and_pipelines,
+    maintained,
+    maintained_by_a_stream,
     nothing_runs_at_once,
     errors_at_once,
     errors_in_tasks,

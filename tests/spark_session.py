@@ -27,7 +27,7 @@ SETTINGS = {
 @cache
 def spark_session() -> SparkSession:
     """A classic session with two threads."""
-    session = _builder().master("local[2]").getOrCreate()
+    session = builder().master("local[2]").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -35,11 +35,11 @@ def spark_session() -> SparkSession:
 @cache
 def connect_session() -> SparkSession:
     """A session of Spark Connect, with a server of its own; in a process without a classic session."""
-    return _builder().remote("local[2]").getOrCreate()
+    return builder().remote("local[2]").getOrCreate()
 
 
-def _builder() -> SparkSession.Builder:
-    """Workers run this interpreter and find the tests' own modules."""
+def builder() -> SparkSession.Builder:
+    """For a session with the settings; workers run this interpreter and find the tests' own modules."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

@@ -249,6 +249,9 @@ def test_nulls_are_left_out_where_asked(spark: SparkSession, tmp_path: Path) -> 
     joined = MaintainedJoin("h(a, b) <- r(a, b).", {"r": frame}, state=tmp_path, nulls="drop", partitions=2)
     changes = spark.createDataFrame([(4, None, 1), (5, 6, 1)], "a long, b long, weight long")
     assert rows_of(joined.apply({"r": changes}).toArrow()) == [(5, 6, 1)]
+    without_weight = spark.createDataFrame([(7, 8, None)], "a long, b long, weight long")
+    with pytest.raises(errors.NullError, match="'r', column 'weight': NULL"):
+        joined.apply({"r": without_weight})
     assert sorted(rows_of(joined.table().toArrow())) == [(1, 2), (5, 6)]
 
 

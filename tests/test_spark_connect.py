@@ -1,4 +1,4 @@
-"""differential: `join` through Spark Connect against `Database`, in a process of its own.
+"""differential: `join` and `MaintainedJoin` through Spark Connect against `Database`, in its own process.
 
 The cases are in ``connect_cases.py``.
 """

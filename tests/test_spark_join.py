@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from random import Random
@@ -109,6 +110,17 @@ def test_differential_heads_that_read_heads(spark: SparkSession) -> None:
         join(rule, {"e": spark.createDataFrame(table)}, partitions=3, shares={"b": 2, "c": 2}),
         in_memory(rule, {"e": table}),
     )
+
+
+def test_a_product_is_warned_of_on_the_driver(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 2)], "a long, b long")
+    rule = "h(a, c) <- r(a, _), s(c, _)."
+    with pytest.warns(errors.CartesianProductWarning, match=r"\{a\} x \{c\}.*share no variable") as caught:
+        join(rule, {"r": frame, "s": frame})
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.CartesianProductWarning)
+        join("h(a) <- r(a, _), s(_, _).", {"r": frame, "s": frame})
 
 
 def test_differential_skew(spark: SparkSession) -> None:
