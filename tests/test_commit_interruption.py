@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -45,6 +45,14 @@ STEPS = [
     (WitnessedTrace, "keep"),
     (Workspace, "_publish"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _python_takes_interrupts() -> Iterator[None]:
+    """Not the handler of a Spark session of another test, nor a shell that starts us in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupting(function: Callable[..., Any], calls: list[int], at: int, after: bool) -> Callable[..., Any]:
