@@ -137,7 +137,7 @@ class Batches(SparkSubject):
             "changes of the head, median": statistics.median(rows),
             "shuffled MiB per batch, median": statistics.median(shuffled),
             "state MiB": self._state_bytes() / 2**20,
-            "state written MiB per batch": (self._state_bytes() - state) / count / 2**20,
+            "state grows by MiB per batch": (self._state_bytes() - state) / count / 2**20,
         }
         steps = self._sources.total()
         self._figures |= {

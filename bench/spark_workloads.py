@@ -167,9 +167,9 @@ def streams(graph: str, title: str, size: int, expected: int) -> Workload:
         batch=size,
         limit=LIMIT_SECONDS,
         note="The first run makes the state and starts the stream; a run is one micro-batch with "
-        "all that Spark does for it, changes of the head written as Parquet. Placement, "
-        "engine and what is written down are the same on both sides; the state is in files "
-        "beside a manifest (MaintainedJoin.stream), or in Spark's RocksDB store.",
+        "all that Spark does for it, changes of the head written as Parquet. Placement and "
+        "engine are the same on both sides; the state is in files beside a manifest "
+        "(MaintainedJoin.stream), with images and the head, or in Spark's RocksDB store, the inputs alone.",
     )
 
 
