@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.edge_batches import EdgeBatches
@@ -45,6 +46,17 @@ def checksum(frame: DataFrame) -> tuple[int, int]:
     hashed = F.xxhash64(*frame.columns).cast("decimal(38,0)")
     row = frame.agg(F.count(F.lit(1)), F.sum(hashed)).collect()[0]
     return int(row[0]), int(row[1] or 0)
+
+
+def check_triangles(spark: Spark, graph: pa.Table, folder: Path, found: tuple[int, int]) -> None:
+    """Refuse a checksum of rows that is not that of the triangles which Spark finds in a graph.
+
+    ``folder``: where the graph is written for it.
+    """
+    write_parts(graph, folder)
+    spark.read(folder).createOrReplaceTempView("edge")
+    expected = checksum(spark.session.sql(TRIANGLE_ROWS_SQL))
+    assert found == expected, f"the head has {found[0]:,} rows, Spark finds {expected[0]:,}, or others"
 
 
 class ChangedGraph(OneQuery):
@@ -147,13 +159,8 @@ class Batches(SparkSubject):
         self._check()
 
     def _check(self) -> None:
-        """Spark's own evaluation of the changed graph has the same rows."""
-        folder = self._folder / "changed.parts"
-        write_parts(self._batches.table(), folder)
-        self.spark.read(folder).createOrReplaceTempView("edge")
-        expected = checksum(self.spark.session.sql(TRIANGLE_ROWS_SQL))
         found = checksum(self._join.table())
-        assert found == expected, f"the head has {found[0]:,} rows, Spark finds {expected[0]:,}, or others"
+        check_triangles(self.spark, self._batches.table(), self._folder / "changed.parts", found)
 
     def figures(self) -> dict[str, float]:
         """The figures, last those of a process which has nothing but the files."""

@@ -23,7 +23,7 @@ from spark_bridge.grids import HeadGrids, given_grids
 from spark_bridge.head_plan import HeadPlan, ProgramText
 from spark_bridge.key_sample import plan_frame
 from spark_bridge.packets import SPARK_SCHEMA
-from spark_bridge.placing import Nulls, Placer
+from spark_bridge.placing import Nulls, Placer, check_nulls
 from spark_bridge.schemas import arrow_schema, arrow_schemas, spark_schema
 from spark_bridge.tagged_input import TaggedInput, plan_of
 from spark_bridge.worker_process import Batches, TaskFunction, in_worker
@@ -52,8 +52,7 @@ def join(
     NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
     PythonException, whose text has ours.
     """
-    if nulls not in ("refuse", "drop"):
-        raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+    check_nulls(nulls)
     text = ProgramText(rule, head, arrow_schemas(relations))
     for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)

@@ -44,7 +44,7 @@ from spark_bridge.join import checked_grids, chosen_partitions, head_frames
 from spark_bridge.key_sample import sampled_grids
 from spark_bridge.manifest import Batch, Manifest, PartitionState
 from spark_bridge.packets import SPARK_SCHEMA, PacketWriter
-from spark_bridge.placing import Nulls, without_nulls
+from spark_bridge.placing import Nulls, check_nulls, without_nulls
 from spark_bridge.schemas import arrow_schema, arrow_schemas, plain, spark_schema
 from spark_bridge.signed_tables import refuse_null_weights, signed, weight_of
 from spark_bridge.stage_worker import RECEIPT, Receipt, StageWorker, error_receipt
@@ -118,8 +118,7 @@ class MaintainedJoin:
         read = {name for plan in plans for name in plan.reads}
         self._relations = {name: schema for name, schema in self._text.relations if name in read}
         self._text = ProgramText(rule, head, tuple(self._relations.items()))
-        if nulls not in ("refuse", "drop"):
-            raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+        check_nulls(nulls)
         for plan in plans:
             spark_schema(plan.arrow_schema)
         self._nulls = nulls

@@ -119,6 +119,12 @@ class _Hashes:
         return np.isin(self.of(column), np.array(values, np.uint64))
 
 
+def check_nulls(nulls: str) -> None:
+    """Raise ValueError for what ``nulls=`` can't be."""
+    if nulls not in ("refuse", "drop"):
+        raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+
+
 def without_nulls(name: str, rows: pa.Table, nulls: Nulls) -> pa.Table:
     """The rows that have no NULL; with "refuse" the first one raises NullError."""
     for label, column in zip(rows.column_names, rows.columns, strict=True):
