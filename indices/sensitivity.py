@@ -10,10 +10,12 @@ Invariants (:meth:`SensitivityIndex.check_invariants` asserts them)
 
 1. A key that was ever recorded below a prefix with a context stays recorded so: compacting, joining and
    merging never lose coverage.  Without a budget they never add to it either.
-2. Runs lie one after another in the pool, from its first word on, the oldest first, and each has at
-   least twice the records of the next: there are at most log2(n) + 1.
+2. Runs lie apart in the pool, below ``end``, the oldest first in the table, and each has at least
+   twice the records of the next: there are at most log2(n) + 1.
 3. The tail has at most TAIL_RECORDS records.
 4. No run has a record twice.  Different runs may hold equal, or overlapping, records.
+5. All that a stab reads is one :class:`_Contents`, replaced by one assignment; what it reads of the arrays
+   is never written again.  So whoever is interrupted at any point leaves the records of before or after.
 
 Cost: ``record`` of few rows is an append.  When the tail is full it becomes a run, together with
 the youngest runs as long as they have less than twice the records: a record is packed O(log n)
@@ -21,7 +23,8 @@ times on the whole.  ``stab`` costs, per query, a max-scan of each run and one p
 ``compact`` and ``shrink`` are sorts of everything.
 
 Memory: that of the runs, see :mod:`indices.record_packing`; a pool with several runs keeps
-up to a sixteenth in reserve, and the tail takes 8 bytes a column for at most TAIL_RECORDS records.
+up to a sixteenth in reserve, where new runs go; when it is full, what is left of the runs is copied to a
+new pool, O(16) words per word written.  The tail takes 8 bytes a column for at most TAIL_RECORDS records.
 
 Source: ILFTJ 3.2 and 4.1.  Departure: the paper keeps one tree that is updated in place; here
 it is runs, since records come in bulk and are never erased one by one.
@@ -32,13 +35,24 @@ One thread at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from indices.errors import KeyOrderError
 from indices.max_scan import stab_runs
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
-from indices.record_packing import END_BITS, RECORD_BITS, RECORDS, RECORDS_AT, WORD_BITS, WORDS
+from indices.record_packing import (
+    END_BITS,
+    GROUPS_AT,
+    MAXIMA_AT,
+    RECORD_BITS,
+    RECORDS,
+    RECORDS_AT,
+    WORD_BITS,
+    WORDS,
+)
 from indices.record_run import RunImage, check_run, plain_column, table_width, unpack, words_of_run
 
 TAIL_RECORDS = 512
@@ -46,6 +60,23 @@ TAIL_RECORDS = 512
 
 _RESERVE = 16  # a pool that grows takes this fraction of its size more than it needs
 _FIRST_MATCHES = 64
+
+
+class _Contents(NamedTuple):
+    """Everything that an index holds at one moment."""
+
+    pool: np.ndarray
+    """uint64: the words of all runs; from ``end`` on it is free."""
+    end: int
+    table: np.ndarray
+    """int64 (runs, fields): see :mod:`indices.record_packing`."""
+    tail: np.ndarray
+    """int64 (prefix, lo, hi, context; room): from ``tail_rows`` on it is free."""
+    tail_rows: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.pool.nbytes + self.table.nbytes + self.tail.nbytes
 
 
 class SensitivityIndex:
@@ -71,19 +102,25 @@ class SensitivityIndex:
         """How many records the budget cost so far: joined with others although a gap lay between them."""
         self.touched = 0
         """What stabs looked at so far, in records and scan nodes: a cost that no machine's speed enters."""
-        self.n_runs = 0
         self._tolerated_bytes = 0  # up to here there is no use in shrinking again
-        self._drop_all()
+        no_runs = np.empty((0, table_width(prefix_width, context_width)), np.int64)
+        self._contents = _Contents(np.empty(0, np.uint64), 0, no_runs, self._empty_tail(), 0)
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs there are."""
+        return len(self._contents.table)
 
     @property
     def n_records(self) -> int:
         """The records in runs and tail; a record that stands in several runs counts each time."""
-        return int(self._table[: self.n_runs, RECORDS].sum()) + self._tail_rows
+        contents = self._contents
+        return int(contents.table[:, RECORDS].sum()) + contents.tail_rows
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays, reserves included."""
-        return self._pool.nbytes + self._table.nbytes + self._tail.nbytes
+        return self._contents.nbytes
 
     def record(
         self, prefix: Sequence[np.ndarray], lo: np.ndarray, hi: np.ndarray, context: Sequence[np.ndarray]
@@ -105,7 +142,7 @@ class SensitivityIndex:
                 raise ValueError(f"a column has {len(column)} rows where lo has {n_rows}")
         if n_rows == 0:
             return
-        if self._tail_rows + n_rows <= TAIL_RECORDS:
+        if self._contents.tail_rows + n_rows <= TAIL_RECORDS:
             self._append(columns, n_rows)
         else:
             self._add_run([plain_column(column) for column in columns], n_rows)
@@ -123,16 +160,17 @@ class SensitivityIndex:
             queries[number] = column
         queries[self.prefix_width] = keys
         capacity = max(_FIRST_MATCHES, 2 * len(keys))
+        contents = self._contents
         while True:
             out = np.empty((1 + self.context_width, capacity), np.int64)
             count, touched = stab_runs(
-                self._pool,
-                self._table,
-                self.n_runs,
+                contents.pool,
+                contents.table,
+                len(contents.table),
                 self.prefix_width,
                 self.context_width,
-                self._tail,
-                self._tail_rows,
+                contents.tail,
+                contents.tail_rows,
                 queries,
                 out,
             )
@@ -143,7 +181,7 @@ class SensitivityIndex:
 
     def compact(self) -> None:
         """One run of everything, without duplicates, touching records of a prefix and context joined."""
-        if self.n_runs + self._tail_rows:
+        if self.n_records:
             self._replace(self._image(join_touching(self._families(), self.prefix_width)))
 
     def shrink(self, nbytes: int) -> None:
@@ -152,7 +190,7 @@ class SensitivityIndex:
         If compacting is not enough, records of the same prefix and context are joined over the smallest gaps
         between them, smallest first over the whole index.
         """
-        if self.nbytes <= nbytes or self.n_runs + self._tail_rows == 0:
+        if self.nbytes <= nbytes or not self.n_records:
             return
         rows = join_touching(self._families(), self.prefix_width)
         n_families = count_families(rows, self.prefix_width)
@@ -179,65 +217,62 @@ class SensitivityIndex:
 
     def check_invariants(self) -> None:
         """Assert what the module's header states; for tests."""
-        word = 0
-        for run in range(self.n_runs):
-            check_run(self._pool, self._table, run, self.prefix_width, self.context_width)
-            assert int(self._table[run, RECORDS_AT]) == word * WORD_BITS
-            word += int(self._table[run, WORDS])
-        assert word < len(self._pool) or self.n_runs == 0
-        sizes = self._table[: self.n_runs, RECORDS]
+        pool, end, table, tail, tail_rows = self._contents
+        places = []
+        for run in range(len(table)):
+            check_run(pool, table, run, self.prefix_width, self.context_width)
+            first = int(table[run, RECORDS_AT]) // WORD_BITS
+            places.append((first, first + int(table[run, WORDS])))
+        places.sort()
+        assert all(before[1] <= after[0] for before, after in pairwise(places)), "runs lie apart"
+        assert not places or places[-1][1] <= end < len(pool)
+        sizes = table[:, RECORDS]
         assert (sizes[:-1] >= 2 * sizes[1:]).all()
-        assert self._tail_rows <= self._tail.shape[1] <= TAIL_RECORDS
-        tail = self._tail[self.prefix_width : self.prefix_width + 2, : self._tail_rows]
-        assert (tail[0] <= tail[1]).all()
+        assert tail_rows <= tail.shape[1] <= TAIL_RECORDS
+        ends = tail[self.prefix_width : self.prefix_width + 2, :tail_rows]
+        assert (ends[0] <= ends[1]).all()
 
     def _keep_budget(self, budget_bytes: int) -> None:
         """Shrink a bit below the budget, so that the next few records do not make it shrink again."""
         self.shrink(budget_bytes - budget_bytes // 8)
         self._tolerated_bytes = 0
         if self.nbytes > budget_bytes - budget_bytes // 8:  # one record of each prefix and context
-            self._tolerated_bytes = self.nbytes + max(self.nbytes // 8, TAIL_RECORDS * 8 * len(self._tail))
+            least_tail = TAIL_RECORDS * 8 * len(self._contents.tail)
+            self._tolerated_bytes = self.nbytes + max(self.nbytes // 8, least_tail)
 
-    def _drop_all(self) -> None:
-        self.n_runs = 0
-        self._pool = np.empty(0, np.uint64)
-        self._table = np.empty((0, table_width(self.prefix_width, self.context_width)), np.int64)
-        self._drop_tail()
-
-    def _drop_tail(self) -> None:
-        self._tail = np.empty((self.prefix_width + 2 + self.context_width, 0), np.int64)
-        self._tail_rows = 0
+    def _empty_tail(self) -> np.ndarray:
+        return np.empty((self.prefix_width + 2 + self.context_width, 0), np.int64)
 
     def _append(self, columns: Sequence[np.ndarray], n_rows: int) -> None:
         """Add rows to the tail, which they fit."""
         lo, hi = columns[self.prefix_width], columns[self.prefix_width + 1]
         if (lo > hi).any():
             raise KeyOrderError(f"{int((lo > hi).sum())} intervals end before they start")
-        start = self._tail_rows
+        contents = self._contents
+        tail, start = contents.tail, contents.tail_rows
         stop = start + n_rows
-        if stop > self._tail.shape[1]:
-            grown = np.empty(
-                (len(self._tail), min(TAIL_RECORDS, max(16, 1 << (stop - 1).bit_length()))), np.int64
-            )
-            grown[:, :start] = self._tail[:, :start]
-            self._tail = grown
-        for row, column in zip(self._tail, columns, strict=True):
+        if stop > tail.shape[1]:
+            grown = np.empty((len(tail), min(TAIL_RECORDS, max(16, 1 << (stop - 1).bit_length()))), np.int64)
+            grown[:, :start] = tail[:, :start]
+            tail = grown
+        for row, column in zip(tail, columns, strict=True):
             row[start:stop] = column
-        self._tail_rows = stop
+        self._contents = contents._replace(tail=tail, tail_rows=stop)
 
     def _add_run(self, columns: list[np.ndarray], n_rows: int) -> None:
         """Make a run of the columns, the tail, and the youngest runs that would break invariant 2."""
+        contents = self._contents
         parts: list[Sequence[np.ndarray]] = [columns]
         total = n_rows
-        if self._tail_rows:
-            parts.append(list(self._tail[:, : self._tail_rows]))
-            total += self._tail_rows
-        sizes = self._table[:, RECORDS].tolist()
-        first = self.n_runs
+        if contents.tail_rows:
+            parts.append(list(contents.tail[:, : contents.tail_rows]))
+            total += contents.tail_rows
+        sizes = contents.table[:, RECORDS].tolist()
+        first = len(sizes)
         while first > 0 and sizes[first - 1] < 2 * total:
             first -= 1
             total += sizes[first]
-        if first < self.n_runs:
+        if first < len(sizes):
             parts.append(list(self._unpack_runs(first)))
         if len(parts) > 1:
             columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
@@ -245,33 +280,31 @@ class SensitivityIndex:
 
     def _put(self, image: RunImage, run: int) -> None:
         """Let the image be run number ``run``, in place of that one and all younger ones, and of the tail."""
-        first_word = int(self._table[:run, WORDS].sum())
-        needed = first_word + int(image.row[WORDS]) + 1
-        if needed > len(self._pool) or len(self._pool) > needed + needed // _RESERVE:
-            pool = np.empty(needed + (needed // _RESERVE if run else 0), np.uint64)
-            pool[:first_word] = self._pool[:first_word]
-            self._pool = pool
-        if run == len(self._table) or len(self._table) > 2 * run + 1:
-            table = np.empty((2 * run if run else 1, self._table.shape[1]), np.int64)
-            table[:run] = self._table[:run]
-            self._table = table
-        image.write(self._pool, first_word, self._table, run)
-        self.n_runs = run + 1
-        self._drop_tail()
+        pool, end, older, _, _ = self._contents
+        n_words = int(image.row[WORDS])
+        table = np.empty((run + 1, older.shape[1]), np.int64)
+        table[:run] = older[:run]
+        if run == 0 or end + n_words + 1 > len(pool):
+            kept = int(table[:run, WORDS].sum())
+            needed = kept + n_words + 1
+            grown = np.empty(needed + (needed // _RESERVE if run else 0), np.uint64)
+            end = _move_together(pool, table[:run], grown)
+            pool = grown
+        image.write(pool, end, table, run)
+        self._contents = _Contents(pool, end + n_words, table, self._empty_tail(), 0)
 
     def _replace(self, image: RunImage) -> None:
         """Let the image be all there is."""
-        self._drop_all()
         self._put(image, 0)
 
     def _unpack_runs(self, first: int) -> np.ndarray:
-        return unpack(
-            self._pool, self._table, range(first, self.n_runs), self.prefix_width, self.context_width
-        )
+        pool, _, table, _, _ = self._contents
+        return unpack(pool, table, range(first, len(table)), self.prefix_width, self.context_width)
 
     def _unpacked(self) -> np.ndarray:
         """All records: int64 (prefix, lo, hi, context; records)."""
-        return np.concatenate([self._unpack_runs(0), self._tail[:, : self._tail_rows]], axis=1)
+        tail = self._contents.tail[:, : self._contents.tail_rows]
+        return np.concatenate([self._unpack_runs(0), tail], axis=1)
 
     def _families(self) -> np.ndarray:
         """The distinct records by prefix, context, lo and hi, as :mod:`indices.record_joining` takes them."""
@@ -287,3 +320,17 @@ class SensitivityIndex:
         width = self.prefix_width
         lo, hi = columns[width : width + 2]
         return RunImage.of(columns[:width], lo, hi, columns[width + 2 :], by_context)
+
+
+def _move_together(pool: np.ndarray, table: np.ndarray, moved: np.ndarray) -> int:
+    """Copy the words of runs to ``moved``, one run after another; their places in ``table`` are set anew.
+
+    Returns how many words that are.
+    """
+    end = 0
+    for row in table:
+        first, n_words = int(row[RECORDS_AT]) // WORD_BITS, int(row[WORDS])
+        moved[end : end + n_words] = pool[first : first + n_words]
+        row[[RECORDS_AT, GROUPS_AT, MAXIMA_AT]] += (end - first) * WORD_BITS
+        end += n_words
+    return end

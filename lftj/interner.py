@@ -9,6 +9,9 @@ Invariants (see :meth:`Interner.check_invariants`)
    number of values sees the same values for ever, without a lock.
 3. Every value's code stands in exactly one slot; from the slot that its hash
    names up to that one, no slot is free.  At most half the slots are taken.
+4. Whoever is interrupted at any point leaves all of this in place: a batch and
+   the number of values are written by one kernel call, arrays are filled before
+   they take their place.
 
 Cost: O(bytes of the batch) per batch, whatever the number of values; arrays
 double when full.  Beside its bytes a value takes 8 bytes of start, 8 of hash
@@ -34,13 +37,15 @@ def _hash(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _look_up(data, offsets, stored, starts, hashes, slots, n_stored, add, codes):  # type: ignore[no-untyped-def]
-    """Write the code of every value of a batch, -1 for none, and return the number of values stored.
+def _look_up(data, offsets, stored, starts, hashes, slots, n_values, add, codes):  # type: ignore[no-untyped-def]
+    """Write the code of every value of a batch, -1 for none.
 
     data: uint8 (bytes,), read-only; offsets: int64 (n + 1,), read-only: value i of the batch is
     ``data[offsets[i]:offsets[i + 1]]``.  stored, starts, hashes, slots: the interner's, with room for
-    the whole batch; written only when ``add``.  codes: int64 (n,), written.
+    the whole batch; written only when ``add``.  n_values: int64 (1,), the number of values, likewise.
+    codes: int64 (n,), written.
     """
+    n_stored = n_values[0]
     mask = np.uint64(len(slots) - 1)
     for row in range(len(offsets) - 1):
         begin, end = offsets[row], offsets[row + 1]
@@ -67,7 +72,8 @@ def _look_up(data, offsets, stored, starts, hashes, slots, n_stored, add, codes)
             hashes[code] = wanted
             slots[slot] = code
         codes[row] = code
-    return n_stored
+    if add:
+        n_values[0] = n_stored
 
 
 @kernel
@@ -97,10 +103,10 @@ class Interner:
         self.starts = np.zeros((1 << 6) + 1, dtype=np.int64)
         self._hashes = np.empty(1 << 6, dtype=np.uint64)
         self._slots = np.full(1 << 7, _FREE, dtype=np.int64)
-        self._n_values = 0
+        self._n_values = np.zeros(1, dtype=np.int64)  # in an array, for the kernel to write
 
     def __len__(self) -> int:
-        return self._n_values
+        return int(self._n_values[0])
 
     def codes(self, data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Codes of the values ``data[offsets[i]:offsets[i + 1]]``, int64; new values get the next ones.
@@ -108,29 +114,29 @@ class Interner:
         ``data`` is uint8, ``offsets`` int64 and one longer than the number of values.
         """
         self._reserve(len(offsets) - 1, int(offsets[-1] - offsets[0]))
-        codes, self._n_values = self._run(data, offsets, True)
-        return codes
+        return self._run(data, offsets, True)
 
     def find(self, value: bytes) -> int | None:
         """The value's code, or None when it has none."""
         offsets = np.array([0, len(value)], dtype=np.int64)
-        codes, _ = self._run(np.frombuffer(value, dtype=np.uint8), offsets, False)
+        codes = self._run(np.frombuffer(value, dtype=np.uint8), offsets, False)
         return int(codes[0]) if codes[0] != _FREE else None
 
-    def _run(self, data: np.ndarray, offsets: np.ndarray, add: bool) -> tuple[np.ndarray, int]:
+    def _run(self, data: np.ndarray, offsets: np.ndarray, add: bool) -> np.ndarray:
         # Read-only whatever came in, so that the kernel is compiled once.
         data, offsets = data.view(), offsets.view()
         data.flags.writeable = offsets.flags.writeable = False
         codes = np.empty(len(offsets) - 1, dtype=np.int64)
         with np.errstate(over="ignore"):  # the hash wraps around, also when kernels run as plain Python
-            n_values = _look_up(
+            _look_up(
                 data, offsets, self.data, self.starts, self._hashes, self._slots, self._n_values, add, codes
             )
-        return codes, n_values
+        return codes
 
     def _reserve(self, n_values: int, n_bytes: int) -> None:
         """Room for that many more values and bytes; arrays that are too small are replaced, never resized."""
-        used, needed = int(self.starts[self._n_values]), self._n_values + n_values
+        here = len(self)
+        used, needed = int(self.starts[here]), here + n_values
         if used + n_bytes > len(self.data):
             grown = np.empty(max(2 * len(self.data), used + n_bytes), dtype=np.uint8)
             grown[:used] = self.data[:used]
@@ -138,18 +144,19 @@ class Interner:
         if needed > len(self._hashes):
             capacity = max(2 * len(self._hashes), needed)
             starts = np.zeros(capacity + 1, dtype=np.int64)
-            starts[: self._n_values + 1] = self.starts[: self._n_values + 1]
+            starts[: here + 1] = self.starts[: here + 1]
             hashes = np.empty(capacity, dtype=np.uint64)
-            hashes[: self._n_values] = self._hashes[: self._n_values]
+            hashes[:here] = self._hashes[:here]
             self.starts, self._hashes = starts, hashes
         if 2 * needed > len(self._slots):
-            self._slots = np.full(1 << (2 * needed - 1).bit_length(), _FREE, dtype=np.int64)
-            _fill_slots(self._hashes, self._n_values, self._slots)
+            slots = np.full(1 << (2 * needed - 1).bit_length(), _FREE, dtype=np.int64)
+            _fill_slots(self._hashes, here, slots)
+            self._slots = slots
 
     @property
     def hashes(self) -> np.ndarray:
         """The hash of every value by its code, uint64: the same in every process."""
-        return self._hashes[: self._n_values]
+        return self._hashes[: len(self)]
 
     @property
     def nbytes(self) -> int:
@@ -158,12 +165,10 @@ class Interner:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        values = [
-            self.data[self.starts[code] : self.starts[code + 1]].tobytes() for code in range(self._n_values)
-        ]
+        values = [self.data[self.starts[code] : self.starts[code + 1]].tobytes() for code in range(len(self))]
         assert len(set(values)) == len(values), "no two values are equal"
         taken = self._slots[self._slots != _FREE]
-        assert sorted(taken.tolist()) == list(range(self._n_values)), "every code stands in one slot"
+        assert sorted(taken.tolist()) == list(range(len(self))), "every code stands in one slot"
         assert 2 * len(taken) <= len(self._slots), "half the slots are free"
         assert all(self.find(value) == code for code, value in enumerate(values)), (
             "no free slot before a value's"

@@ -16,6 +16,8 @@ Invariants (see :meth:`LimbPool.check_invariants`)
 3. ``used`` is at most twice ``n_limbs``, the number of limbs in use, plus 1,024.
 4. Adding writes nothing to the pool: the sums come out as numbers of their own,
    which :meth:`LimbPool.publish` puts in place.
+5. Publishing is done by one kernel call, and doing it twice is doing it once: whoever
+   is interrupted may begin again.
 
 Cost: adding is O(rows), three limbs each, and O(limbs in use) per number;
 publishing O(limbs) amortised (a number that outgrows its place moves to the
@@ -45,6 +47,9 @@ from lftj.superaccumulator import (
 )
 
 _SLACK_LIMBS = 1024
+
+USED = 0  # places in a pool's totals: the limbs up to the last in use, and those in use
+LIMBS = 1
 
 
 # -- kernels ----------------------------------------------------------------
@@ -136,37 +141,28 @@ def _add_integer_rows(pool, slots, words, weights, offsets, carry_rows, base, st
 
 
 @kernel
-def _n_limbs(lengths, slots):  # type: ignore[no-untyped-def]
-    """Limbs of some numbers; lengths: uint8."""
-    total = np.int64(0)
-    for slot in slots:
-        total += np.int64(lengths[slot])
-    return total
+def _put(pool, slots, numbers, totals):  # type: ignore[no-untyped-def]
+    """Write ``numbers`` over those of ``slots``, in place where they fit and behind the used limbs where not.
 
-
-@kernel
-def _put(pool, slots, numbers, used):  # type: ignore[no-untyped-def]
-    """Write ``numbers`` over those of ``slots``, in place where they fit and from ``used`` on where not.
-
-    ``pool.limbs`` has room for all of them from ``used`` on.  Returns the new ``used``.
+    ``pool.limbs`` has room for all of them there.  ``totals``: int64, by USED and LIMBS, written.
     """
     for number in range(len(slots)):
         slot = slots[number]
         length = np.int64(numbers.lengths[number])
+        totals[LIMBS] += length - np.int64(pool.lengths[slot])
         if length > np.int64(pool.lengths[slot]):
-            pool.starts[slot] = used
-            used += length
+            pool.starts[slot] = totals[USED]
+            totals[USED] += length
         pool.lows[slot] = numbers.lows[number]
         pool.lengths[slot] = length
         source, target = numbers.starts[number], pool.starts[slot]
         for place in range(length):
             pool.limbs[target + place] = numbers.limbs[source + place]
-    return used
 
 
 @kernel
 def _move_together(starts, lengths, limbs, moved):  # type: ignore[no-untyped-def]
-    """Copy the limbs in use to ``moved``, one number after the other; ``starts`` is written."""
+    """Copy the limbs in use to ``moved``, one number after the other; ``starts`` is written: a copy."""
     used = 0
     for number in range(len(starts)):
         start = starts[number]
@@ -196,8 +192,12 @@ class LimbPool:
         self._numbers = Numbers(
             np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.uint32)
         )
-        self._used = 0
-        self.n_limbs = 0
+        self._totals = np.zeros(2, np.int64)
+
+    @property
+    def n_limbs(self) -> int:
+        """Limbs in use."""
+        return int(self._totals[LIMBS])
 
     @property
     def nbytes(self) -> int:
@@ -236,30 +236,29 @@ class LimbPool:
 
     def publish(self, slots: np.ndarray, numbers: Numbers) -> None:
         """Put ``numbers`` in place of the distinct ``slots``.  Amortised O(their limbs)."""
-        slots = plain(slots)
-        n_staged = int(numbers.lengths.sum(dtype=np.int64))
-        self._reserve_limbs(n_staged)
-        self.n_limbs += n_staged - _n_limbs(self._numbers.lengths, slots)
-        self._used = _put(self._numbers, slots, numbers, self._used)
-        if self._used > 2 * self.n_limbs + _SLACK_LIMBS:
-            self._compact()
+        self._reserve_limbs(int(numbers.lengths.sum(dtype=np.int64)))
+        _put(self._numbers, plain(slots), numbers, self._totals)
+        if self._totals[USED] > 2 * self.n_limbs + _SLACK_LIMBS:
+            self._take_together(self._numbers)
 
-    def remap(self, kept: np.ndarray) -> None:
-        """Keep only the numbers of the slots ``kept``, which get the slots 0, 1, ... in this order."""
+    def remapped(self, kept: np.ndarray) -> LimbPool:
+        """A pool of only the numbers of the slots ``kept``, which have the slots 0, 1, ... in this order."""
         self._reserve_slots(int(kept.max(initial=-1)) + 1)
         starts, lows, lengths, limbs = self._numbers
-        self._numbers = Numbers(starts[kept], lows[kept], lengths[kept], limbs)
-        self._compact()
+        pool = LimbPool()
+        pool._take_together(Numbers(starts[kept], lows[kept], lengths[kept], limbs))
+        return pool
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module's header."""
         starts, lows, lengths, limbs = self._numbers
-        assert int(lengths.sum(dtype=np.int64)) == self.n_limbs <= self._used <= len(limbs)
-        assert self._used <= 2 * self.n_limbs + _SLACK_LIMBS
-        taken = np.zeros(self._used, np.int64)
+        used = int(self._totals[USED])
+        assert int(lengths.sum(dtype=np.int64)) == self.n_limbs <= used <= len(limbs)
+        assert used <= 2 * self.n_limbs + _SLACK_LIMBS
+        taken = np.zeros(used, np.int64)
         for start, low, length in zip(starts.tolist(), lows.tolist(), lengths.tolist(), strict=True):
             taken[start : start + length] += 1
-            assert start + length <= self._used or not length
+            assert start + length <= used or not length
             assert low + length <= _LIMBS
             number = limbs[start : start + length].tolist()
             assert low == 0 if not number else number[0] != 0
@@ -297,15 +296,16 @@ class LimbPool:
             )
 
     def _reserve_limbs(self, n_limbs: int) -> None:
-        limbs = self._numbers.limbs
-        if self._used + n_limbs > len(limbs):
-            larger = np.empty(max(self._used + n_limbs, 2 * len(limbs)), np.uint32)
-            larger[: self._used] = limbs[: self._used]
+        limbs, used = self._numbers.limbs, int(self._totals[USED])
+        if used + n_limbs > len(limbs):
+            larger = np.empty(max(used + n_limbs, 2 * len(limbs)), np.uint32)
+            larger[:used] = limbs[:used]
             self._numbers = self._numbers._replace(limbs=larger)
 
-    def _compact(self) -> None:
-        starts, _, lengths, limbs = self._numbers
-        self.n_limbs = self._used = int(lengths.sum(dtype=np.int64))
-        moved = np.empty(self.n_limbs, np.uint32)
+    def _take_together(self, numbers: Numbers) -> None:
+        """Hold these numbers, their limbs moved together."""
+        starts, lows, lengths, limbs = numbers
+        starts, totals = starts.copy(), np.full(2, lengths.sum(dtype=np.int64))
+        moved = np.empty(int(totals[LIMBS]), np.uint32)
         _move_together(starts, lengths, limbs, moved)
-        self._numbers = self._numbers._replace(limbs=moved)
+        self._numbers, self._totals = Numbers(starts, lows, lengths, moved), totals

@@ -11,6 +11,8 @@ Invariants
    the newest version stepped to (ENGINE.md section 4).  A step that is rolled
    back leaves more records than needed, which is sound.
 2. ``regions <= surgeries + matches`` in every step.
+3. What a build makes takes its place by one assignment; a search is taken away while it runs, so
+   one that was left half way is never used again.
 
 Records below branches that are gone are garbage: they only cost a failed path
 test.  When failed tests since the last build have cost as much as building, the
@@ -52,6 +54,23 @@ class Round:
     surgeries: SurgeriesOf
 
 
+@dataclass
+class Built:
+    """What one evaluation of a body left, and how it has worn since."""
+
+    sensitivity: list[SensitivityIndex]
+    """By stream."""
+    compact_records: list[int]
+    """How many each index had when it was compact."""
+    operations: int = 0
+    wasted_operations: int = 0
+    witnesses: IndexVersion | None = None
+
+    @classmethod
+    def of(cls, sensitivity: list[SensitivityIndex], operations: int = 0) -> Built:
+        return cls(sensitivity, [index.n_records for index in sensitivity], operations)
+
+
 class BodyTrace:
     """A body with its sensitivity records."""
 
@@ -59,14 +78,16 @@ class BodyTrace:
         self.lowered = lowered
         self.choice = choice
         self.plan = plan
-        self.sensitivity = self._no_records()
-        self._compact_records = [0 for _ in self.sensitivity]
-        self._search = RegionSearch(plan)
-        self._build_operations = 0
-        self._wasted_operations = 0
+        self._built = Built.of(self._no_records())
+        self._search: RegionSearch | None = None
 
     def _no_records(self) -> list[SensitivityIndex]:
         return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
+
+    @property
+    def sensitivity(self) -> list[SensitivityIndex]:
+        """The records, by stream."""
+        return self._built.sensitivity
 
     @property
     def index_bytes(self) -> int:
@@ -89,22 +110,19 @@ class BodyTrace:
         """All assignments; the records are those of this evaluation alone."""
         if self.lowered.empty:
             return self.nothing
-        columns = self._evaluate_whole(versions, threads, advance)
+        columns, self._built = self._evaluated(versions, threads, advance)
         return columns, np.broadcast_to(np.int64(1), len(columns[0]))
 
-    def _evaluate_whole(
+    def _evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> list[np.ndarray]:
+    ) -> tuple[list[np.ndarray], Built]:
+        """All rows over the versions, and what is to be kept of them; nothing here changes."""
         columns, records, operations = evaluate_whole(
             self.plan, self._indexes(versions), True, threads, advance
         )
         sensitivity = self._no_records()
         _enter(sensitivity, records)
-        self.sensitivity = sensitivity
-        self._compact_records = [index.n_records for index in sensitivity]
-        self._build_operations = operations.total
-        self._wasted_operations = 0
-        return columns
+        return columns, Built.of(sensitivity, operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""
@@ -160,13 +178,15 @@ class BodyTrace:
         self, regions: np.ndarray, versions: Versions, record: bool, stats: RuleStats
     ) -> list[np.ndarray]:
         """Rows below regions; records are entered, operations counted."""
-        columns, records, operations = self._search.run(self._indexes(versions), regions, record)
+        (search, self._search) = (self._search or RegionSearch(self.plan), None)
+        columns, records, operations = search.run(self._indexes(versions), regions, record)
+        self._search = search
         _enter(self.sensitivity, records)
         stats.opens += operations.opens
         stats.nexts += operations.nexts
         stats.seeks += operations.seeks
         stats.empty_regions += operations.failed_regions
-        self._wasted_operations += operations.failed_regions * self.plan.depths
+        self._built.wasted_operations += operations.failed_regions * self.plan.depths
         return columns
 
     def keep(self) -> None:
@@ -181,14 +201,14 @@ class BodyTrace:
         Worn: tests in vain since the last build have cost as much as another one.  Short of that, an index
         that has doubled drops the records that others hold.
         """
-        if self._wasted_operations > max(REBUILD_LEAST, self._build_operations):
-            self.build(versions)
-            self.keep()
+        built = self._built
+        if built.wasted_operations > max(REBUILD_LEAST, built.operations):
+            self._built = self._evaluated(versions)[1]
             return True
-        for stream, index in enumerate(self.sensitivity):
-            if index.n_records > COMPACT_LEAST + 2 * self._compact_records[stream]:
+        for stream, index in enumerate(built.sensitivity):
+            if index.n_records > COMPACT_LEAST + 2 * built.compact_records[stream]:
                 index.compact()
-                self._compact_records[stream] = index.n_records
+                built.compact_records[stream] = index.n_records
         return False
 
     def check_invariants(self) -> None:

@@ -156,9 +156,9 @@ class GroupScan:
             return
         with self._named(rows):
             self._change(tree, keys, rows, before, after)
-        self._tree = tree
         if self._undo is not None:
             self._undo.append((rows, before, after))
+        self._tree = tree
 
     def keep(self) -> None:
         """The staged rows are there to stay."""

@@ -12,7 +12,8 @@ Invariants
 2. NaN, +inf and -inf are counted by group, so that they too can be taken back;
    the counts take no memory while no group has any.
 3. A group that is gone has no limbs.
-4. ``stage`` writes nothing that is published.
+4. ``stage`` writes nothing that is published.  Doing ``keep`` twice is doing it once,
+   also where the first was left half way.
 
 Cost: O(rows + limbs of the groups that change).  Memory: 10 bytes per slot and
 4 to 8 per limb: 2 to 4 limbs for values of similar size.  24 bytes per slot
@@ -43,6 +44,7 @@ class _Staged:
     slots: np.ndarray
     numbers: Numbers
     specials: np.ndarray
+    n_special: int  # slots that have any after it
 
 
 class GroupSums:
@@ -89,39 +91,43 @@ class GroupSums:
         values = whole_numbers(numbers) if self._sums.is_whole else None
         if values is None:
             values = _encoded(groups, self._sums.values(groups, numbers, specials, rows.counts))
-        self._staged = _Staged(rows.slots, numbers, specials)
+        n_special = self._n_special
+        if n_special or (self._sums.has_specials and specials.any()):
+            n_special += _n_any(specials) - _n_any(self._specials_of(rows.slots))
+        self._staged = _Staged(rows.slots, numbers, specials, n_special)
         return values
 
     def keep(self) -> None:
-        """Publish what was staged, if anything was."""
-        staged, self._staged = self._staged, None
+        """Publish what was staged, if anything was; again, where that was left half way."""
+        staged = self._staged
         if staged is None:
             return
         self._pool.publish(staged.slots, staged.numbers)
-        if self._n_special or (self._sums.has_specials and staged.specials.any()):
-            special = staged.specials.any(axis=1)
-            self._n_special += int(special.sum()) - int(self._specials_of(staged.slots).any(axis=1).sum())
-            self._reserve_specials(int(staged.slots.max()) + 1)
+        if staged.n_special:
+            self._reserve_specials(int(staged.slots.max(initial=-1)) + 1)
             self._specials[staged.slots] = staged.specials
-            if not self._n_special:
-                self._specials = np.empty((0, 3), np.int64)
+        elif self._n_special:
+            self._specials = np.empty((0, 3), np.int64)
+        self._n_special, self._staged = staged.n_special, None
 
     def drop(self) -> None:
         """Forget what was staged, if anything was."""
         self._staged = None
 
-    def remap(self, kept: np.ndarray) -> None:
-        """From now on slot i is what slot ``kept[i]`` was; the others are gone.  Nothing is staged."""
+    def remapped(self, kept: np.ndarray) -> GroupSums:
+        """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
         assert self._staged is None
-        self._pool.remap(kept)
+        sums = GroupSums(self._head, self._types)
+        sums._pool = self._pool.remapped(kept)
         if self._n_special:
-            self._specials = self._specials_of(kept)
-            self._n_special = int(self._specials.any(axis=1).sum())
+            sums._specials = self._specials_of(kept)
+            sums._n_special = _n_any(sums._specials)
+        return sums
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module's header."""
         self._pool.check_invariants()
-        assert self._n_special == int(self._specials.any(axis=1).sum())
+        assert self._n_special == _n_any(self._specials)
         assert (self._n_special > 0) == (len(self._specials) > 0)
         assert (self._specials >= 0).all(), "a NaN or infinity went that had not been there"
         assert self._sums.has_specials or not self._n_special
@@ -129,7 +135,7 @@ class GroupSums:
     def _specials_of(self, slots: np.ndarray) -> np.ndarray:
         """A copy of the slots' counts of NaN, +inf and -inf: (slots, 3)."""
         specials = np.zeros((len(slots), 3), np.int64)
-        if not self._n_special:
+        if not len(self._specials):
             return specials
         known = slots < len(self._specials)
         specials[known] = self._specials[slots[known]]
@@ -139,6 +145,11 @@ class GroupSums:
         if n_slots > len(self._specials):
             room = max(n_slots, 2 * len(self._specials)) - len(self._specials)
             self._specials = np.append(self._specials, np.zeros((room, 3), np.int64), axis=0)
+
+
+def _n_any(specials: np.ndarray) -> int:
+    """How many rows hold something else than 0."""
+    return int(specials.any(axis=1).sum())
 
 
 def _encoded(groups: GroupNames, values: pa.Array) -> np.ndarray:

@@ -11,6 +11,9 @@ Invariants (see :meth:`GroupTable.check_invariants`)
    keys' hash names up to that one, none is free.  At most half are taken.
 3. Slots stand in the table as if they had been added in the order of their
    numbers: so the last ones can be taken off again as if they never came.
+4. Whoever is interrupted at any point leaves all of this in place: slots and
+   their number are written by one kernel call, and larger arrays are filled
+   before they take their place.
 
 Cost: O(1) per row and column, expected; arrays double when full.  Memory: 8
 bytes per column and 8 to 16 bytes of places per slot, up to twice that.
@@ -64,22 +67,22 @@ def _find_or_add(keys, first_row, stored, places, n_slots, slots):  # type: igno
     """Write the slots of the rows from ``first_row`` on, until a new one finds no room.
 
     keys: (columns, rows) int64, read.  stored: (columns, room) int64, keys by slot, written beyond
-    ``n_slots``.  places: int32, a power of two, at least twice the room; written.  slots: (rows,) int64,
-    written.  Returns the first row not done and the new number of slots.
+    ``n_slots``.  places: int32, a power of two, at least twice the room; written.  n_slots: (1,) int64,
+    written.  slots: (rows,) int64, written.  Returns the first row not done.
     """
     for row in range(first_row, keys.shape[1]):
         place = _place_of(keys, row, stored, places)
         slot = np.int64(places[place])
         if slot == _FREE:
-            if n_slots == stored.shape[1]:
-                return row, n_slots
-            slot = n_slots
-            n_slots += 1
+            slot = n_slots[0]
+            if slot == stored.shape[1]:
+                return row
+            n_slots[0] += 1
             places[place] = slot
             for column in range(keys.shape[0]):
                 stored[column, slot] = keys[column, row]
         slots[row] = slot
-    return keys.shape[1], n_slots
+    return keys.shape[1]
 
 
 @kernel
@@ -95,9 +98,13 @@ def _fill_places(stored, n_slots, places):  # type: ignore[no-untyped-def]
 
 @kernel
 def _take_off(stored, first_slot, n_slots, places):  # type: ignore[no-untyped-def]
-    """Free the places of the slots from ``first_slot`` on, the last first: nothing was probed past it."""
-    for slot in range(n_slots - 1, first_slot - 1, -1):
+    """Free the places of the slots from ``first_slot`` on, the last first: nothing was probed past it.
+
+    n_slots: (1,) int64, written.
+    """
+    for slot in range(n_slots[0] - 1, first_slot - 1, -1):
         places[_place_of(stored, slot, stored, places)] = _FREE
+    n_slots[0] = first_slot
 
 
 def _wrapping() -> AbstractContextManager[object]:
@@ -113,18 +120,21 @@ class GroupTable:
     [0, 1, 0]
     >>> [column.tolist() for column in table.columns()]
     [[7, 5], [1, 1]]
-    >>> table.compact(np.array([False, True])).tolist()
-    [1]
-    >>> table.slots([np.array([5]), np.array([1])]).tolist()
-    [0]
+    >>> compacted, kept = table.compacted(np.array([False, True]))
+    >>> kept.tolist(), compacted.slots([np.array([5]), np.array([1])]).tolist()
+    ([1], [0])
     """
 
     def __init__(self, arity: int) -> None:
         self.arity = arity
-        self.n_slots = 0
+        self._n_slots = np.zeros(1, np.int64)  # in an array, for the kernels to write
         self._stored = np.empty((arity, 0), np.int64)
         self._places = np.empty(0, np.int32)
         self._resize(_LEAST_ROOM if arity else 1)
+
+    @property
+    def n_slots(self) -> int:
+        return int(self._n_slots[0])
 
     @property
     def nbytes(self) -> int:
@@ -143,14 +153,14 @@ class GroupTable:
         if len(columns) != self.arity:
             raise ValueError(f"{len(columns)} columns for a table of {self.arity}")
         if not self.arity:
-            self.n_slots = 1
+            self._n_slots[0] = 1
             return np.zeros(1, np.int64)
         keys = table_of(columns, 0)
         slots = np.empty(keys.shape[1], np.int64)
         done = 0
         with _wrapping():
             while True:
-                done, self.n_slots = _find_or_add(keys, done, self._stored, self._places, self.n_slots, slots)
+                done = _find_or_add(keys, done, self._stored, self._places, self._n_slots, slots)
                 if done == len(slots):
                     return slots
                 self._resize(2 * self._stored.shape[1])
@@ -158,22 +168,24 @@ class GroupTable:
     def truncate(self, n_slots: int) -> None:
         """Forget the slots from ``n_slots`` on.  Expected O(slots forgotten)."""
         assert 0 <= n_slots <= self.n_slots
-        if self.arity:
-            with _wrapping():
-                _take_off(self._stored, n_slots, self.n_slots, self._places)
-        self.n_slots = n_slots
+        if not self.arity:
+            self._n_slots[0] = n_slots
+            return
+        with _wrapping():
+            _take_off(self._stored, n_slots, self._n_slots, self._places)
 
-    def compact(self, alive: np.ndarray) -> np.ndarray:
-        """Keep only the slots of the mask ``alive``, numbered anew in the same order.
+    def compacted(self, alive: np.ndarray) -> tuple[GroupTable, np.ndarray]:
+        """A table of only the slots of the mask ``alive``, numbered anew in the same order.
 
-        Returns the old number of each new slot.  O(slots).
+        Also returns the old number of each new slot.  O(slots).
         """
-        kept = np.flatnonzero(alive[: self.n_slots])
         assert len(alive) == self.n_slots
-        self._stored = self._stored[:, kept]
-        self.n_slots = len(kept)
-        self._resize(max(_LEAST_ROOM if self.arity else 1, len(kept)))
-        return kept
+        kept = np.flatnonzero(alive)
+        table = GroupTable(self.arity)
+        table._stored = self._stored[:, kept]
+        table._n_slots[0] = len(kept)
+        table._resize(max(_LEAST_ROOM if self.arity else 1, len(kept)))
+        return table, kept
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module's header."""
@@ -195,8 +207,8 @@ class GroupTable:
         assert room < 1 << 31, "places are int32"
         stored = np.empty((self.arity, room), np.int64)
         stored[:, : self.n_slots] = self._stored[:, : self.n_slots]
-        self._stored = stored
-        self._places = np.full(1 << (2 * room - 1).bit_length() if self.arity else 0, _FREE, np.int32)
+        places = np.full(1 << (2 * room - 1).bit_length() if self.arity else 0, _FREE, np.int32)
         if self.arity:
             with _wrapping():
-                _fill_places(stored, self.n_slots, self._places)
+                _fill_places(stored, self.n_slots, places)
+        self._stored, self._places = stored, places

@@ -10,7 +10,8 @@ next value from the next change.  ``count`` needs none.
 Invariants
 
 1. A change takes two steps: ``stage`` computes and publishes nothing, ``keep``
-   publishes, ``drop`` forgets: then all is as it was.
+   publishes, ``drop`` forgets: then all is as it was.  Doing ``keep`` or ``drop``
+   twice is doing it once, also where the first was left half way.
 2. A group is published when its count is above 0; counts are never negative: an
    assignment that goes was there.
 3. ``_values`` has the value code of every published group.
@@ -66,13 +67,13 @@ class Accumulator(Protocol):
         """
 
     def keep(self) -> None:
-        """Publish what was staged, if anything was."""
+        """Publish what was staged, if anything was; again, where that was left half way."""
 
     def drop(self) -> None:
         """Forget what was staged, if anything was."""
 
-    def remap(self, kept: np.ndarray) -> None:
-        """From now on slot i is what slot ``kept[i]`` was; the others are gone.  Nothing is staged."""
+    def remapped(self, kept: np.ndarray) -> Accumulator:
+        """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
 
     @property
     def nbytes(self) -> int:
@@ -100,11 +101,13 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
 
 @dataclass(frozen=True)
 class _Staged:
+    """What ``keep`` publishes."""
+
     slots: np.ndarray
-    before: np.ndarray  # counts
     counts: np.ndarray
     values: np.ndarray
-    n_slots_before: int
+    n_groups: int
+    n_assignments: int
 
 
 class GroupedAggregate:
@@ -142,6 +145,7 @@ class GroupedAggregate:
         self._values = np.zeros(0, np.int64)
         self._n_assignments = 0
         self._staged: _Staged | None = None
+        self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
         self.n_groups = 0
 
     @property
@@ -169,10 +173,9 @@ class GroupedAggregate:
         weights = np.array(weights, np.int64)
         self._guard(weights)
         rows, weights = net_rows(columns, weights)
-        n_slots_before = self._table.n_slots
         if not len(weights):
             none = np.empty(0, np.int64)
-            self._staged = _Staged(none, none, none, none, n_slots_before)
+            self._staged = _Staged(none, none, none, self.n_groups, self._n_assignments)
             return [none] * (self._n_keys + 1), none
         keys, offsets = _groups(rows, self._n_keys)
         try:
@@ -187,34 +190,32 @@ class GroupedAggregate:
                     GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights)
                 )
         except BaseException:
-            self._table.truncate(n_slots_before)
-            if self._accumulator:
-                self._accumulator.drop()
+            self.drop()
             raise
-        self._staged = _Staged(slots, before, after, values, n_slots_before)
+        n_groups = self.n_groups + int(np.count_nonzero(after)) - int(np.count_nonzero(before))
+        n_assignments = self._n_assignments + int(weights.sum())
+        self._staged = _Staged(slots, after, values, n_groups, n_assignments)
         difference, signs = _difference(keys, slots, self._values, before, after, values)
         return list(difference), signs
 
     def keep(self) -> None:
-        """Publish what was staged, if anything was."""
-        staged, self._staged = self._staged, None
+        """Publish what was staged, if anything was; again, where that was left half way."""
+        staged = self._staged
         if staged is None:
             return
-        groups, assignments = _publish(
-            self._counts, self._values, staged.slots, staged.before, staged.counts, staged.values
-        )
-        self.n_groups += groups
-        self._n_assignments += assignments
+        _publish(self._counts, self._values, staged.slots, staged.counts, staged.values)
+        self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
+        self._n_slots = self._table.n_slots
         if self._accumulator:
             self._accumulator.keep()
+        self._staged = None
 
     def drop(self) -> None:
         """Forget what was staged, if anything was."""
-        staged, self._staged = self._staged, None
-        if staged is not None:
-            self._table.truncate(staged.n_slots_before)
+        self._table.truncate(self._n_slots)
         if self._accumulator:
             self._accumulator.drop()
+        self._staged = None
 
     def tidy(self) -> None:
         """Free the slots of groups that are gone, when they are the most of 1,024 or more.
@@ -225,10 +226,10 @@ class GroupedAggregate:
         n_slots = self._table.n_slots
         if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
             return
-        kept = self._table.compact(self._counts[:n_slots] > 0)
-        self._counts, self._values = self._counts[kept], self._values[kept]
-        if self._accumulator:
-            self._accumulator.remap(kept)
+        table, kept = self._table.compacted(self._counts[:n_slots] > 0)
+        accumulator = self._accumulator and self._accumulator.remapped(kept)
+        tidied = table, self._counts[kept], self._values[kept], accumulator, len(kept)
+        self._table, self._counts, self._values, self._accumulator, self._n_slots = tidied
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module's header."""
@@ -236,8 +237,8 @@ class GroupedAggregate:
         n_slots = self._table.n_slots
         assert len(self._counts) == len(self._values)
         assert (self._counts >= 0).all()
-        n_published = n_slots if self._staged is None else self._staged.n_slots_before
-        assert not self._counts[n_published:].any(), "a slot beyond the table counts something"
+        assert self._n_slots == n_slots or self._staged is not None
+        assert not self._counts[self._n_slots :].any(), "a slot beyond the table counts something"
         assert self.n_groups == np.count_nonzero(self._counts)
         assert self._n_assignments == int(self._counts.sum())
         if self._accumulator:
@@ -257,8 +258,8 @@ class GroupedAggregate:
         missing = self._table.n_slots - len(self._counts)
         if missing > 0:
             room = np.zeros(max(missing, len(self._counts)), np.int64)
-            self._counts = np.append(self._counts, room)
-            self._values = np.append(self._values, room)
+            counts, values = np.append(self._counts, room), np.append(self._values, room)
+            self._counts, self._values = counts, values
 
 
 @kernel
@@ -306,15 +307,11 @@ def _count(counts, slots, weights, offsets, before, after):  # type: ignore[no-u
 
 
 @kernel
-def _publish(counts, values, slots, before, new_counts, new_values):  # type: ignore[no-untyped-def]
-    """Write what was staged; returns by how many groups and assignments there are more."""
-    groups, assignments = np.int64(0), np.int64(0)
+def _publish(counts, values, slots, new_counts, new_values):  # type: ignore[no-untyped-def]
+    """Write what was staged.  counts, values: int64, by slot, written; the others: int64, by group."""
     for group in range(len(slots)):
-        groups += np.int64(new_counts[group] > 0) - np.int64(before[group] > 0)
-        assignments += new_counts[group] - before[group]
         counts[slots[group]] = new_counts[group]
         values[slots[group]] = new_values[group]
-    return groups, assignments
 
 
 @kernel

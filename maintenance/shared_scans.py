@@ -71,6 +71,12 @@ class SharedScans:
                 )
         return ()
 
+    def leave(self, sharer: Sharer) -> None:
+        """A head is uninstalled: its tree goes, if no other reads it."""
+        self._chains = [chain for chain in self._chains if any(s is not sharer for s in chain.sharers)]
+        for chain in self._chains:
+            chain.sharers = [other for other in chain.sharers if other is not sharer]
+
     def stage(self, rows: Mapping[str, np.ndarray], signs: np.ndarray) -> None:
         """Add signed rows to all trees, before values are asked for; a column per name.
 
@@ -174,8 +180,9 @@ class _ScanView:
     def drop(self) -> None:
         """The scans drop."""
 
-    def remap(self, kept: np.ndarray) -> None:
+    def remapped(self, kept: np.ndarray) -> Accumulator:
         """Nothing here is by slot."""
+        return self
 
     def check_invariants(self) -> None:
         """The scans' are checked."""

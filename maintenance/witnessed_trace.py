@@ -40,7 +40,7 @@ from lftj.region_plan import RegionPlan, compile_regions
 from lftj.relation import Relation
 from lftj.signed_rows import net_rows
 from lftj.trie import Trie
-from maintenance.body_trace import Advance, Assignments, BodyTrace, Round, Versions
+from maintenance.body_trace import Advance, Assignments, BodyTrace, Built, Round, Versions
 from maintenance.oracle import MINUS, PLUS
 from maintenance.stats import RuleStats
 
@@ -54,9 +54,16 @@ class WitnessedTrace(BodyTrace):
     def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
         super().__init__(lowered, choice, plan)
         self.tail = plan.tail
-        self.witnesses = IndexVersion(Trie.from_sorted([np.empty(0, np.int64) for _ in plan.order]))
+        self._built.witnesses = _as_index([np.empty(0, np.int64) for _ in plan.order])
         self._staged: IndexVersion | None = None
-        self._listing = RegionSearch(_listing_plan(plan.order))
+        self._listing_plan = _listing_plan(plan.order)
+        self._listing: RegionSearch | None = None
+
+    @property
+    def witnesses(self) -> IndexVersion:
+        """A row of all depths for each head binding that holds."""
+        assert self._built.witnesses is not None
+        return self._built.witnesses
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -79,9 +86,16 @@ class WitnessedTrace(BodyTrace):
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
         if self.lowered.empty:
             return self.nothing
-        columns = self._evaluate_whole(versions, threads, advance)
-        self._staged = IndexVersion(Trie.from_sorted([*columns[:-1], columns[-1].copy()]))
+        columns, self._built = self._evaluated(versions, threads, advance)
         return columns[: self.tail], np.broadcast_to(np.int64(1), len(columns[0]))
+
+    def _evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[list[np.ndarray], Built]:
+        """The witnesses come together with the records: others would not be covered."""
+        columns, built = super()._evaluated(versions, threads, advance)
+        built.witnesses = _as_index(columns)
+        return columns, built
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         regions = self._regions(change, stats)
@@ -94,7 +108,7 @@ class WitnessedTrace(BodyTrace):
         lost = inside & (signs == MINUS) & (found & PASSES != 0)
         tried = inside & (signs == PLUS) & (found == 0)
         stats.skipped_regions += (skipped := int(inside.sum() - lost.sum() - tried.sum()))
-        self._wasted_operations += skipped
+        self._built.wasted_operations += skipped
         again = self._head_regions(rows[lost])
         went = self._listed(_sorted_regions([rows[~inside & (signs == MINUS)], again]))
         searched = _sorted_regions([rows[~inside & (signs == PLUS)], again, rows[tried]])
@@ -121,7 +135,7 @@ class WitnessedTrace(BodyTrace):
 
     def keep(self) -> None:
         if self._staged is not None:
-            self.witnesses = self._staged
+            self._built.witnesses = self._staged
             self._staged = None
 
     def drop(self) -> None:
@@ -152,8 +166,15 @@ class WitnessedTrace(BodyTrace):
         """The witnesses below regions: int64 (n, depths)."""
         if not len(regions):
             return np.empty((0, self.plan.depths), dtype=np.int64)
-        columns, _, _ = self._listing.run([self.witnesses], regions, record=False)
+        (search, self._listing) = (self._listing or RegionSearch(self._listing_plan), None)
+        columns, _, _ = search.run([self.witnesses], regions, record=False)
+        self._listing = search
         return np.stack(columns, axis=1)
+
+
+def _as_index(columns: Sequence[np.ndarray]) -> IndexVersion:
+    """Sorted rows as an index that nothing else holds; the last column is copied."""
+    return IndexVersion(Trie.from_sorted([*columns[:-1], columns[-1].copy()]))
 
 
 def _sorted_regions(parts: Sequence[np.ndarray]) -> np.ndarray:

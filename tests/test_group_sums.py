@@ -84,13 +84,12 @@ class SumsMachine(RuleBasedStateMachine):
     @rule()
     def tidy(self) -> None:
         kept = self.maintained.contents()
-        table = self.maintained.groups._table
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("maintenance.grouped._LEAST_TIDIED", 1)
             self.maintained.groups.tidy()
         self.maintained.groups.check_invariants()
         assert self.maintained.contents() == kept
-        assert table.n_slots <= 2 * len(kept)
+        assert self.maintained.groups._table.n_slots <= 2 * len(kept)
 
     def teardown(self) -> None:
         if hasattr(self, "maintained"):

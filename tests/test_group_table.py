@@ -53,7 +53,8 @@ class TableMachine(RuleBasedStateMachine):
     def compact(self, data: st.DataObject) -> None:
         n_slots = len(self.rows)
         alive = data.draw(st.lists(st.booleans(), min_size=n_slots, max_size=n_slots))
-        kept = self.table.compact(np.array(alive, bool)).tolist()
+        self.table, places = self.table.compacted(np.array(alive, bool))
+        kept = places.tolist()
         assert kept == [slot for slot in range(n_slots) if alive[slot]]
         self.rows = [self.rows[slot] for slot in kept]
 
@@ -77,8 +78,10 @@ def test_no_columns() -> None:
     for _ in range(2):
         assert table.slots([]).tolist() == [0]
         assert table.n_slots == 1
-    assert table.compact(np.array([True])).tolist() == [0]
-    assert table.compact(np.array([False])).tolist() == []
+    table, kept = table.compacted(np.array([True]))
+    assert kept.tolist() == [0]
+    table, kept = table.compacted(np.array([False]))
+    assert kept.tolist() == []
     assert table.n_slots == 0
     assert table.slots([]).tolist() == [0]
     table.truncate(0)
@@ -110,7 +113,7 @@ def test_memory_follows_the_distinct_rows() -> None:
     table.check_invariants()
     assert table.nbytes <= table.n_slots * 2 * (2 * 8 + 16)
     assert (table.slots([many << 32, -many]) == slots).all()
-    table.compact(np.arange(table.n_slots) % 1000 == 0)
+    table, _ = table.compacted(np.arange(table.n_slots) % 1000 == 0)
     assert table.nbytes <= max(table.n_slots, 16) * (2 * 8 + 16)
 
 
