@@ -13,7 +13,7 @@ that have both a constant and another source take that time each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
@@ -29,10 +29,13 @@ from lftj.strata import atoms_of, stratify
 from lftj.syntax import AGGREGATES, Aggregate, Atom, Head, Program, Variable
 
 
-def check(program: Program, catalog: Mapping[str, Schema], domains: Domains) -> CheckedProgram:
+def check(
+    program: Program, catalog: Mapping[str, Schema], domains: Domains, installed: Collection[str] = ()
+) -> CheckedProgram:
     """Check a program against loaded relations and bring it to normal form.
 
-    ``catalog``: schema of every loaded relation; its column types come from ``domains``.
+    ``catalog``: schema of every loaded relation; its column types come from ``domains``.  ``installed``:
+    which of them are heads of installed rules.
     Raises the :class:`~lftj.errors.RuleError` that fits the mistake, with a caret under the place.
 
     >>> from lftj.parser import parse
@@ -43,12 +46,19 @@ def check(program: Program, catalog: Mapping[str, Schema], domains: Domains) -> 
     >>> [(column.name, str(column.type.arrow)) for column in checked.derived["out"].columns]
     [('a', 'int32'), ('count', 'int64')]
     """
-    return _Checker(program, catalog, domains).run()
+    return _Checker(program, catalog, domains, installed).run()
 
 
 class _Checker:
-    def __init__(self, program: Program, catalog: Mapping[str, Schema], domains: Domains) -> None:
+    def __init__(
+        self,
+        program: Program,
+        catalog: Mapping[str, Schema],
+        domains: Domains,
+        installed: Collection[str],
+    ) -> None:
         self._program = program
+        self._installed = installed
         self._text = program.text
         self._catalog = catalog
         self._domains = domains
@@ -107,9 +117,13 @@ class _Checker:
     def _check_head_shape(self, head: Head) -> None:
         name = head.relation
         if name in self._catalog:
-            raise error_at(
-                RuleError, self._text, head.name_span, f"'{name}' is loaded data: give the head another name"
-            )
+            what = "is loaded data: give the head another name"
+            if name in self._installed:
+                what = (
+                    "is the head of an installed rule: give this one another name,"
+                    " or define it anew by install(..., replace=True)"
+                )
+            raise error_at(RuleError, self._text, head.name_span, f"'{name}' {what}")
         for call in head.aggregates:
             self._check_argument_count(call)
         first = self._first_heads.setdefault(name, head)

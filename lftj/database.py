@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ import pyarrow as pa
 from lftj.body import CheckedProgram, Schema
 from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
+from lftj.interrupts import each, interruptible
 from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.several_aggregates import is_auxiliary, shown_name
@@ -86,10 +87,16 @@ class Database:
     """
 
     def __init__(self) -> None:
-        self.relations = Relations()
+        self._relations = Relations()
         self.domains = Domains()
         self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
 
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The relations by name; shows as a table of names, columns, types and row counts."""
+        return self._relations
+
+    @interruptible()
     def load(
         self,
         name: str,
@@ -111,10 +118,11 @@ class Database:
         from lftj.sources import read_table
 
         table = read_table(source, columns, progress=progress)
-        self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
-        for rule in [rule for rule, known in self._prepared.items() if name in known.reads]:
-            del self._prepared[rule]
+        self._relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
+        for rule in [rule for rule, known in list(self._prepared.items()) if name in known.reads]:
+            self._prepared.pop(rule, None)
 
+    @interruptible()
     def query(
         self,
         rule: str,
@@ -164,14 +172,15 @@ class Database:
         evaluation, name = self._evaluation(rule, head, threads, order, batch_rows)
         schema = evaluation.program.derived[name]
 
-        def run() -> Iterator[pa.RecordBatch]:
+        def run() -> Generator[pa.RecordBatch, None, None]:
             with _progress(evaluation.settings, progress, "joining") as settings:
                 evaluation.settings = settings
                 evaluation.derive_for(name)
                 yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
 
-        return run()
+        return each(run())
 
+    @interruptible()
     def count(
         self,
         rule: str,
@@ -188,6 +197,7 @@ class Database:
             evaluation.derive_for(name)
             return evaluation.count(name)
 
+    @interruptible()
     def explain(
         self,
         rule: str,
@@ -209,6 +219,7 @@ class Database:
             evaluation.settings = settings
             return explain(evaluation, name, analyze)
 
+    @interruptible()
     def trace(
         self,
         rule: str,
@@ -247,13 +258,23 @@ class Database:
 
     def check(self, rule: str | Program) -> CheckedProgram:
         """Check a program, a text or its syntax tree, against the loaded relations.  Raises RuleError."""
+        return self._check(rule, self._now()[1])
+
+    def _check(self, rule: str | Program, catalog: Mapping[str, Schema]) -> CheckedProgram:
         from lftj.checker import check
         from lftj.parser import parse
 
-        return check(parse(rule) if isinstance(rule, str) else rule, self._catalog(), self.domains)
+        tree = parse(rule) if isinstance(rule, str) else rule
+        return check(tree, catalog, self.domains, self._installed())
 
-    def _catalog(self) -> dict[str, Schema]:
-        return {name: relation.schema for name, relation in self.relations.items()}
+    def _installed(self) -> Collection[str]:
+        """Which relations are heads of installed rules."""
+        return ()
+
+    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+        """All relations at one moment, and their schemas: whatever other threads do meanwhile."""
+        relations = dict(self._relations)
+        return relations, {name: relation.schema for name, relation in relations.items()}
 
     def _evaluation(
         self,
@@ -282,8 +303,9 @@ class Database:
     def _prepare(self, rule: str | Program) -> _Prepared:
         """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""
         known = self._prepared.pop(rule, None)
-        if known is None or not known.holds_for(self.relations):
-            program = self.check(rule)
+        relations, catalog = self._now()
+        if known is None or not known.holds_for(relations):
+            program = self._check(rule, catalog)
             read = {
                 atom.relation
                 for stratum in program.strata
@@ -291,9 +313,7 @@ class Database:
                 for body in checked.bodies
                 for atom in (*body.atoms, *body.negations)
             }
-            known = _Prepared(
-                program, {name: self.relations[name] for name in read - set(program.derived)}, {}
-            )
+            known = _Prepared(program, {name: relations[name] for name in read - set(program.derived)}, {})
         self._prepared[rule] = known
         while len(self._prepared) > PREPARED:
             self._prepared.popitem(last=False)

@@ -23,7 +23,10 @@ _MAX_LINE = 100  # characters of a line that are shown
 _LEAD = 40  # characters shown before the caret in a longer line
 _MAX_NAMES = 8  # names listed when none is near
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGES = tuple(
+    os.path.join(_ROOT, name, "") for name in ("indices", "lftj", "maintenance", "spark_bridge")
+)
 
 Error = TypeVar("Error", bound=RuleError)
 
@@ -117,10 +120,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn about the line outside this package that the call came from, however deep inside we are."""
+    """Warn about the line outside our packages that the call came from, however deep inside we are."""
     frame = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGES):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

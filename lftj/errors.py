@@ -138,5 +138,9 @@ class CartesianProductWarning(UserWarning):
     """A rule's body falls into parts that share no variable; the result is their product."""
 
 
+class HousekeepingWarning(UserWarning):
+    """A commit stands, but tidying up after it failed; it is tried again with the next."""
+
+
 class SubscriberWarning(UserWarning):
     """A subscriber raised after a commit, which stands.  Names the subscriber and the error."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
-from lftj.body import CheckedProgram
 from lftj.explain import strata_text
 from lftj.relation_version import RelationVersion
 from maintenance.body_trace import BodyTrace
@@ -25,12 +25,8 @@ def explain_head(head: MaintainedHead) -> str:
     return "\n".join(lines)
 
 
-def draw_strata(
-    programs: Iterable[CheckedProgram],
-    heads: Mapping[str, MaintainedHead],
-    versions: Mapping[str, RelationVersion],
-) -> str:
-    """The strata of all programs: each relation with what it reads, its strategy and its rows."""
+def draw_strata(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> str:
+    """The strata of all rules: each relation with what it reads, its strategy and its rows."""
 
     def about(name: str) -> str:
         n_rows = versions[name].n_rows
@@ -40,7 +36,7 @@ def draw_strata(
             return rows
         return f"{head.strategy}, {rows}"
 
-    rules = [rule for program in programs for stratum in program.strata for rule in stratum]
+    rules = [replace(rule, heads=(own,)) for head in heads.values() for rule, own in head.rules]
     return strata_text(rules, about)
 
 

@@ -67,6 +67,8 @@ class MaintainedHead:
         self.reads = frozenset(atom.relation for atom in atoms)
         self.reads_as_functions = frozenset(atom.relation for atom in atoms if atom.functional)
         self.strategy = strategy
+        self.record_gap = record_gap
+        self.order = order
         self.sources: list[RuleSource] = []
         if self.strategy == "trace":
             relations = {read: versions[read].relation() for read in self.reads}
@@ -75,12 +77,28 @@ class MaintainedHead:
                     self.sources.append(AggregateSource(*intermediates.of(rule, head, relations)))
                 else:
                     self.sources.append(SetSource(rule, head, relations, record_gap, order))
-        self.bodies: tuple[RuleBody, ...] = tuple(body for source in self.sources for body in source.bodies)
-        """Whose searches this head pays for."""
-        self.traces: tuple[BodyTrace, ...] = tuple(trace for body in self.bodies for trace in body.traces)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
         self._support = SupportVersion(len(self.schema.columns))
         self._staged_support: SupportVersion | None = None
+
+    @property
+    def bodies(self) -> tuple[RuleBody, ...]:
+        """Whose searches this head pays for."""
+        return tuple(body for source in self.sources for body in source.bodies)
+
+    @property
+    def traces(self) -> tuple[BodyTrace, ...]:
+        """All searches that this head pays for."""
+        return tuple(trace for body in self.bodies for trace in body.traces)
+
+    def is_as(
+        self, program: CheckedProgram, strategy: str, record_gap: int, order: Sequence[str] | None
+    ) -> bool:
+        """Whether a program defines this head as it is, and to be kept as it is."""
+        texts = [rule.text for rule, _ in rules_of(program, self.name)]
+        wanted = (texts, program.derived[self.name], strategy, record_gap, order and list(order))
+        here = [rule.text for rule, _ in self.rules]
+        return wanted == (here, self.schema, self.strategy, self.record_gap, self.order and list(self.order))
 
     def joins_by(self, relation: str, column: int) -> bool:
         """Whether the records of this head are about a relation's column, so that it can't hold NaN."""
@@ -176,6 +194,16 @@ class MaintainedHead:
         relations = {name: versions[name].relation() for name in self.reads}
         settings = Settings(threads=threads, advance=advance)
         return Evaluation(self.program, relations, settings).relation(self.name)
+
+    def hand_over(self) -> None:
+        """From now on other heads pay for searches that they share with this one; it goes on as it was."""
+        for source in self.sources:
+            source.hand_over()
+
+    def leave(self) -> None:
+        """The head is uninstalled: what only it needed of shared structures goes."""
+        for source in self.sources:
+            source.leave()
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the structures."""

@@ -111,6 +111,15 @@ class Intermediate:
         self._round = None
         self._rows = {}, np.empty(0, np.int64)
 
+    def put_last(self, sharer: Sharer) -> None:
+        """Let another head, if there is one, be the first: the one that pays for the searches."""
+        self.sharers = (*(other for other in self.sharers if other is not sharer), sharer)
+
+    def leave(self, sharer: Sharer) -> None:
+        """A head is uninstalled: the trees that only it reads go."""
+        self._scans.leave(sharer)
+        self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
+
     @property
     def nbytes(self) -> int:
         """Memory beside the sensitivity records."""

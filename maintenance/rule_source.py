@@ -30,11 +30,19 @@ from maintenance.stats import RuleStats
 
 
 class RuleSource(ABC):
-    """What a head asks of a rule.  ``bodies``: whose searches it pays for; ``notes``: for ``explain``."""
+    """What a head asks of a rule."""
 
     is_distinct: bool
-    bodies: Sequence[RuleBody]
-    notes: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def bodies(self) -> Sequence[RuleBody]:
+        """Whose searches the head pays for."""
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[str, ...]:
+        """How the tuples are made, for ``explain``."""
 
     @property
     @abstractmethod
@@ -64,6 +72,14 @@ class RuleSource(ABC):
         """Give back memory that is no more needed."""
 
     @abstractmethod
+    def hand_over(self) -> None:
+        """Let others pay for what is shared with them."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Give up what is shared with others."""
+
+    @abstractmethod
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the structures."""
 
@@ -82,12 +98,19 @@ class SetSource(RuleSource):
         self._names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
         grouped = head.variables if head.schema.functional else ()
         wanted = wanted_variables(head)
-        self.bodies = [
+        self._bodies = [
             maintained_body(rule, body, wanted, False, relations, record_gap, order, grouped)
             for body in rule.bodies
         ]
-        self.is_distinct = len(self.bodies) == 1 and self.bodies[0].distinct_by <= set(self._names)
-        self.notes = () if self.is_distinct else ("support counts",)
+        self.is_distinct = len(self._bodies) == 1 and self._bodies[0].distinct_by <= set(self._names)
+
+    @property
+    def bodies(self) -> Sequence[RuleBody]:
+        return self._bodies
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return () if self.is_distinct else ("support counts",)
 
     @property
     def nbytes(self) -> int:
@@ -117,6 +140,12 @@ class SetSource(RuleSource):
     def tidy(self) -> None:
         pass  # there is nothing beside the bodies
 
+    def hand_over(self) -> None:
+        pass  # nothing is shared
+
+    def leave(self) -> None:
+        pass
+
     def check_invariants(self) -> None:
         for body in self.bodies:
             body.check_invariants()
@@ -133,11 +162,17 @@ class AggregateSource(RuleSource):
         self._names = (*sharer.groups, *sharer.arguments)
         types = sharer.rule.bodies[0].types
         self._groups = GroupedAggregate(sharer.head, types, intermediate.accumulator(sharer))
-        self.bodies = intermediate.bodies if sharer is intermediate.sharers[0] else ()
+
+    @property
+    def bodies(self) -> Sequence[RuleBody]:
+        return self._intermediate.bodies if self._sharer is self._intermediate.sharers[0] else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        intermediate, sharer = self._intermediate, self._sharer
         others = [s.head.relation for s in intermediate.sharers if s is not sharer]
-        self.notes = (f"aggregate {sharer.call.function}", *intermediate.notes(sharer))
-        if others:
-            self.notes += (f"one intermediate with {', '.join(others)}",)
+        notes = (f"aggregate {sharer.call.function}", *intermediate.notes(sharer))
+        return (*notes, f"one intermediate with {', '.join(others)}") if others else notes
 
     @property
     def nbytes(self) -> int:
@@ -168,6 +203,12 @@ class AggregateSource(RuleSource):
 
     def tidy(self) -> None:
         self._groups.tidy()
+
+    def hand_over(self) -> None:
+        self._intermediate.put_last(self._sharer)
+
+    def leave(self) -> None:
+        self._intermediate.leave(self._sharer)
 
     def check_invariants(self) -> None:
         self._intermediate.check_invariants()

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from lftj.body import Schema
 from lftj.database import Database, relations_table
 from lftj.domains import Domains
-from lftj.errors import ChangeError, UnknownRelationError
+from lftj.errors import ChangeError
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary
 from maintenance.head_table import HeadTable
-
-
-@dataclass(frozen=True)
-class State:
-    """Everything that readers see, at one moment."""
-
-    versions: Mapping[str, RelationVersion] = field(default_factory=dict)
+from maintenance.state import State
 
 
 class VersionedRelations(Mapping[str, Relation]):
@@ -55,27 +47,24 @@ class Snapshot(Database):
     def __init__(self, domains: Domains, state: State) -> None:
         super().__init__()
         self.domains = domains
-        self._state = state
-        self.relations = VersionedRelations(state.versions)  # type: ignore[assignment]
+        self._state = State(state.versions)
+
+    @property
+    def relations(self) -> VersionedRelations:
+        return VersionedRelations(self._state.versions)
 
     def load(self, *arguments: Any, **options: Any) -> None:
         """A snapshot does not change: raises ChangeError."""
         raise ChangeError("a snapshot can't be changed: load into its workspace")
 
     def __getitem__(self, name: str) -> HeadTable:
-        return HeadTable(version_of(self._state, name))
+        return HeadTable(self._state.version(name))
 
-    def _catalog(self) -> dict[str, Schema]:
-        return {name: version.schema for name, version in self._state.versions.items()}
+    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+        return readable(self._state)
 
 
-def version_of(state: State, name: str) -> RelationVersion:
-    """A relation's or head's version in a state.  Raises UnknownRelationError."""
-    version = state.versions.get(name)
-    if version is None:
-        shown = [known for known in state.versions if not is_auxiliary(known)]
-        near = difflib.get_close_matches(name, shown, n=1)
-        known = ", ".join(shown) or "none is loaded"
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}"
-        raise UnknownRelationError(f"unknown relation {name!r}; {hint}")
-    return version
+def readable(state: State) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+    """All relations of a state, each built when it is asked for, and their schemas."""
+    schemas = {name: version.schema for name, version in state.versions.items()}
+    return VersionedRelations(state.versions), schemas

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from lftj.evaluation import Evaluation
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 
+if TYPE_CHECKING:
+    from maintenance.head import MaintainedHead
+
 
 def heads_in_order(program: CheckedProgram) -> list[str]:
     """The heads of a program, each after those that its rules read."""
@@ -20,16 +24,14 @@ def heads_in_order(program: CheckedProgram) -> list[str]:
     return list(dict.fromkeys(reversed(names)))[::-1]  # by the last of a head's rules
 
 
-def verify_heads(programs: Iterable[CheckedProgram], versions: Mapping[str, RelationVersion]) -> None:
-    """Compute every head from the base relations alone and compare.
+def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:
+    """Compute every head, each of which stands behind those that it reads, from the base relations alone.
 
-    Raises VerificationError at the first difference, naming the head and a tuple.
+    Compares it with what is kept.  Raises VerificationError at the first difference, naming head and tuple.
     """
-    ordered = [(program, name) for program in programs for name in heads_in_order(program)]
-    derived = {name for _, name in ordered}
-    relations = {name: version.relation() for name, version in versions.items() if name not in derived}
-    for program, name in ordered:
-        relations[name] = Evaluation(program, dict(relations)).relation(name)
+    relations = {name: version.relation() for name, version in versions.items() if name not in heads}
+    for name, head in heads.items():
+        relations[name] = Evaluation(head.program, dict(relations)).relation(name)
         _compare(name, versions[name], relations[name])
 
 

@@ -2,13 +2,15 @@
 
 Invariants
 
-1. ``_state`` is one immutable object: the versions of all relations and heads.
-   A commit makes the next one and publishes it by one assignment, so a reader
-   sees all of a transaction or nothing of it.
+1. ``_state`` is one immutable object: the versions of all relations and heads, and the rules
+   that are installed.  What is new is built beside it and takes its place by one assignment, so a
+   reader, who takes it once, sees all of a transaction or nothing of it, and so does whoever
+   goes on after an exception or Ctrl-C at any point.
 2. One commit runs at a time; readers never wait.
-3. After any error the state is the one before, and the heads have dropped what
-   they had staged.  Sensitivity records of a round that failed stay: more records
-   than needed are sound (ENGINE.md section 4).
+3. What is published is told: a commit that was interrupted behind the assignment is *settled* (its heads
+   keep what they staged, the transaction and subscribers hear of it) before anything else is done; one
+   that was interrupted before it is settled by dropping what heads had staged.
+4. Tidying up comes last.  If it fails, a warning says so, and it is tried again.
 
 Rules are installed over what is there: base relations and heads installed
 before.  A head's rules stand in one program, so programs form the strata.
@@ -18,45 +20,35 @@ from __future__ import annotations
 
 import threading
 import time
-import warnings
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
-from lftj.body import CheckedProgram, Schema
+from lftj.body import Schema
 from lftj.database import Database
-from lftj.domains import NAN_CODE
-from lftj.errors import (
-    ChangeError,
-    NanError,
-    SubscriberWarning,
-    UnknownRelationError,
-)
+from lftj.diagnostics import warn_caller
+from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning, UnknownRelationError
+from lftj.interrupts import interruptible
+from lftj.parser import parse
 from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
 from lftj.syntax import Program
-from maintenance.body_trace import Round
+from maintenance.body_trace import Advance
 from maintenance.budget import Budget
+from maintenance.commit import Commit, failed_housekeeping
 from maintenance.explanation import draw_strata, explain_head
-from maintenance.functional_check import refuse_relation_conflict
-from maintenance.head import RECORD_GAP, MaintainedHead, plan_orders, plan_strategies, rules_of
+from maintenance.head import RECORD_GAP, MaintainedHead
 from maintenance.head_table import HeadTable
-from maintenance.intermediate import Intermediates
-from maintenance.snapshot import Snapshot, State, VersionedRelations, version_of
-from maintenance.stats import RuleStats, TransactionStats
-from maintenance.surgery import surgeries_between
-from maintenance.transaction import Changes, Transaction
-from maintenance.uninterrupted import uninterrupted
-from maintenance.verification import heads_in_order, verify_heads
-from maintenance.write_buffer import Change, WriteBuffer
-
-Subscriber = Callable[[pa.Table], object]
+from maintenance.installing import Wishes, is_installed, with_rules, without_heads
+from maintenance.snapshot import Snapshot, VersionedRelations, readable
+from maintenance.state import State
+from maintenance.subscribers import Subscriber, Subscribers
+from maintenance.transaction import Transaction
+from maintenance.verification import verify_heads
+from maintenance.write_buffer import WriteBuffer
 
 
 class Workspace(Database):
@@ -80,19 +72,30 @@ class Workspace(Database):
     def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
         super().__init__()
         self._state = State()
-        self._heads: dict[str, MaintainedHead] = {}
-        self._functions: frozenset[str] = frozenset()  # relations that a head reads as functions
-        self._programs: list[CheckedProgram] = []
-        self._subscribers: dict[str, list[Subscriber]] = {}
-        self._waiting: deque[tuple[Transaction, Mapping[str, Change]]] = deque()
+        self._unsettled: Commit | None = None
+        self._subscribers = Subscribers()
         self._budget = None if sensitivity_bytes is None else Budget(sensitivity_bytes)
-        self._budgets: dict[str, Budget] = {}
         self._record_gap = record_gap
         self._committing = threading.RLock()
-        self._publish(self._state)
+
+    @property
+    def relations(self) -> VersionedRelations:
+        """All relations and heads, as they are now."""
+        return VersionedRelations(self._state.versions)
+
+    @property
+    def _heads(self) -> Mapping[str, MaintainedHead]:
+        return self._state.heads
+
+    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+        return readable(self._state)
+
+    def _installed(self) -> Collection[str]:
+        return self._state.heads
 
     # -- relations and rules ---------------------------------------------------------
 
+    @interruptible()
     def load(
         self,
         name: str,
@@ -111,10 +114,11 @@ class Workspace(Database):
         self._refuse_load(name)
         table = read_table(source, columns, progress=progress)
         relation = Relation.from_table(name, table, self.domains, nulls, progress)
+        version = RelationVersion(relation)
         with self._committing:
+            state = self._settled()
             self._refuse_load(name)
-            versions = {**self._state.versions, name: RelationVersion(relation)}
-            self._publish(State(versions))
+            self._state = replace(state, versions={**state.versions, name: version}, commit=None)
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -126,11 +130,13 @@ class Workspace(Database):
                     " change it in a transaction"
                 )
 
+    @interruptible()
     def install(
         self,
         program: str | Program,
         strategy: str | Mapping[str, str] = "trace",
         *,
+        replace: bool = False,
         sensitivity_bytes: Mapping[str, int] | None = None,
         order: Mapping[str, Sequence[str]] | None = None,
         threads: int = 1,
@@ -142,50 +148,59 @@ class Workspace(Database):
         for the records, by head.  ``order``: the key order of a head's rules, by head; existential variables
         behind all others are then kept by witnesses, else by support counts.
 
-        Raises RuleError, StrategyError, DataError and EvaluationError; then nothing is installed.
+        ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
+        stay, and hear of transactions only.  Where the same rules are there already nothing is done.
+
+        Raises RuleError, StrategyError, DataError and EvaluationError, and ChangeError where rules of other
+        programs read a head that would be replaced; then everything is as it was before.
+        """
+        tree = parse(program) if isinstance(program, str) else program
+        wishes = Wishes(strategy, dict(sensitivity_bytes or {}), dict(order or {}), self._record_gap)
+        with self._committing:
+            state = self._settled()
+            written = {head.relation for rule in tree.rules for head in rule.heads}
+            gone = written & set(state.heads) if replace else set()
+            checked = self._check(tree, {n: v.schema for n, v in state.versions.items() if n not in gone})
+            if gone and is_installed(state, checked, wishes):
+                return
+            following = with_rules(
+                without_heads(state, gone), checked, wishes, threads, lambda title: _bar(title, progress)
+            )
+            self._change_heads(following, gone)
+
+    @interruptible()
+    def uninstall(self, *heads: str) -> None:
+        """Take heads away, with their rules and subscribers, all or none.
+
+        Raises UnknownRelationError, and ChangeError where rules of heads that stay read one of them.
         """
         with self._committing:
-            checked = self.check(program)
-            heads = heads_in_order(checked)
-            strategies = plan_strategies(strategy, heads)
-            shown = [name for name in heads if not is_auxiliary(name)]
-            for name in {*(sensitivity_bytes or {}), *(order or {})} - set(shown):
-                raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
-            orders = plan_orders(order or {}, heads)
-            versions = dict(self._state.versions)
-            traced = [
-                rule for name in heads if strategies[name] == "trace" for rule in rules_of(checked, name)
-            ]
-            intermediates = Intermediates(traced, self._record_gap, orders)
-            installed = {}
-            for name in heads:
-                head = MaintainedHead(
-                    name,
-                    checked,
-                    strategies[name],
-                    versions,
-                    intermediates,
-                    self._record_gap,
-                    orders.get(name),
-                )
-                with bar(f"installing {name}", progress) as advance:
-                    versions[name] = head.build(versions, threads, advance if progress else None)
-                installed[name] = head
-            for head in installed.values():
-                head.keep()
-            self._heads.update(installed)
-            self._functions = self._functions.union(*(head.reads_as_functions for head in installed.values()))
-            self._programs.append(checked)
-            self._budgets.update({name: Budget(limit) for name, limit in (sensitivity_bytes or {}).items()})
+            state = self._settled()
+            self._change_heads(without_heads(state, set(heads)), set(heads))
+            self._subscribers.drop(heads)
+
+    def _change_heads(self, following: State, gone: Collection[str]) -> None:
+        """Publish a state without some heads, as the user calls them, or with others in their place."""
+        leaving = [head for name, head in self._state.heads.items() if shown_name(name) in gone]
+        for head in leaving:
+            head.hand_over()
+        self._state = following
+        problems = []
+        try:
+            for head in leaving:
+                head.leave()
             self._keep_within_budget()
-            self._publish(State(versions))
+        except Exception as error:
+            problems.append(failed_housekeeping("giving back memory", error))
+        for problem in problems:
+            warn_caller(problem, HousekeepingWarning)
 
     def __getitem__(self, name: str) -> HeadTable:
         """A head or base relation as it is now; a ``pyarrow.Table`` in all but ``count``.
 
         Raises UnknownRelationError.
         """
-        return HeadTable(version_of(self._state, name))
+        return HeadTable(self._state.version(name))
 
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
@@ -211,7 +226,7 @@ class Workspace(Database):
         Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
         """
         if head is None:
-            return draw_strata(self._programs, self._heads, self._state.versions)
+            return draw_strata(self._state.heads, self._state.versions)
         return explain_head(self._head(head))
 
     # -- transactions --------------------------------------------------------------------
@@ -223,155 +238,93 @@ class Workspace(Database):
     def subscribe(self, head: str, callback: Subscriber) -> Callable[[], None]:
         """Call ``callback`` with each non-empty change table of a head, after the commit, in commit order.
 
+        It runs in the thread of a commit, which returns behind it; others may commit and read meanwhile, and
+        so may the callback, but it must not wait for a commit of another thread to return.  What it raises
+        becomes a SubscriberWarning and stands in ``tx.subscriber_errors``.
+
         Returns a function that ends the subscription.  Raises UnknownRelationError.
         """
         self._head(head)
-        callbacks = self._subscribers.setdefault(head, [])
-        callbacks.append(callback)
-        return lambda: callbacks.remove(callback) if callback in callbacks else None
+        return self._subscribers.add(head, callback)
 
     def base_version(self, name: str) -> RelationVersion:
         """The newest version of a base relation.  Raises UnknownRelationError, and ChangeError for a head."""
-        if name in self._heads:
-            raise ChangeError(f"{name!r} is derived by a rule: change what the rule reads")
-        return version_of(self._state, name)
+        return self._state.base_version(name)
 
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None:
         """Commit staged changes; called by the transaction.
 
-        Raises DataError and EvaluationError; then the workspace is as it was before.
+        Raises DataError and EvaluationError; then the workspace is as it was before.  Warnings, and what an
+        interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
+        has the changes then.
         """
+        problems: list[str] = []
+        unheard: list[str] = []
+        try:
+            try:
+                self._commit(transaction, buffers, problems)
+            finally:
+                self._finish(unheard)
+        finally:  # again, if an interruption came amid the first time
+            self._finish(unheard)
+        for problem in problems:
+            warn_caller(problem, HousekeepingWarning)
+        for problem in unheard:
+            warn_caller(problem, SubscriberWarning)
+
+    @interruptible()
+    def _commit(
+        self, transaction: Transaction, buffers: Mapping[str, WriteBuffer], problems: list[str]
+    ) -> None:
         started = time.perf_counter()
         with self._committing:
-            state = self._state
-            changes: dict[str, Change] = {}
-            stats = TransactionStats({}, {}, {}, {})
-            for name, buffer in buffers.items():
-                change = buffer.net(version_of(state, name))
-                inserted = int(np.count_nonzero(change.weights > 0))
-                stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
-                stats.no_changes[name] = change.no_changes
-                if len(change):
-                    self._refuse_nan(name, state.versions[name].schema, change)
-                    changes[name] = change
-            stepped: list[MaintainedHead] = []
+            state = self._settled()
+            commit = self._unsettled = Commit(transaction, state, buffers)
             try:
-                following = self._next_state(state, changes, stats, stepped)
-                with uninterrupted():
-                    self._publish(following)
-                    for head in stepped:
-                        head.keep()
-            except BaseException:
-                if self._state is state:
-                    with uninterrupted():
-                        for head in stepped:
-                            head.drop()
-                raise
-            for name, rule_stats in stats.rules.items():
-                rule_stats.rebuilt = self._heads[name].tidy(following.versions)
-            self._keep_within_budget()
-            for head, rule_stats in zip(stepped, stats.rules.values(), strict=True):
-                rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
-            transaction.stats = stats
-            transaction.changes = Changes(
-                self.heads, lambda name: self._heads[name].change_table(changes.get(name))
-            )
-            stats.seconds = time.perf_counter() - started
-            self._notify(transaction, changes)
+                self._state = state if commit.is_empty else commit.stepped_from(state)
+            finally:
+                self._settle()
+            problems += commit.tidy(self._state)
+            try:
+                self._keep_within_budget()
+            except Exception as error:
+                problems.append(failed_housekeeping("keeping the memory budget", error))
+            commit.measure()
+            commit.stats.seconds = time.perf_counter() - started
 
-    def _next_state(
-        self,
-        state: State,
-        changes: dict[str, Change],
-        stats: TransactionStats,
-        stepped: list[MaintainedHead],
-    ) -> State:
-        """The state after ``changes``, to which the changes of the heads are added.
-
-        ``stepped`` gets every head that may have staged something.
-        """
-        if not changes:
-            return state
-        versions = dict(state.versions)
-        for name, change in changes.items():
-            versions[name] = versions[name].advance(change.columns, change.weights)
-            if name in self._functions:
-                refuse_relation_conflict(versions[name], change.columns, change.weights)
-        round_ = Round(state.versions, versions, surgeries_between(versions, changes))
-        for name, head in self._heads.items():
-            if head.reads.isdisjoint(changes):
-                continue
-            started = time.perf_counter()
-            rule_stats = stats.rules[name] = RuleStats()
-            stepped.append(head)
-            columns, weights = head.step(round_, rule_stats)
-            if len(weights):
-                changes[name] = Change(columns, weights)
-                versions[name] = versions[name].advance(columns, weights)
-                head.check_values(versions[name], columns, weights)
-                if name in self._functions and not head.schema.functional:
-                    refuse_relation_conflict(versions[name], columns, weights)
-            rule_stats.head_changes = len(weights)
-            rule_stats.seconds = time.perf_counter() - started
-        return State(versions)
-
-    def _refuse_nan(self, name: str, schema: Schema, change: Change) -> None:
-        """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
-        for position, column in enumerate(schema.columns):
-            if column.type.domain.name != "float":
-                continue
-            came = change.columns[position][change.weights > 0] == NAN_CODE
-            joining = (head.name for head in self._heads.values() if head.joins_by(name, position))
-            if came.any() and (first := next(joining, None)):
-                raise NanError(
-                    f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
-                    f" in a column that the rules of {shown_name(first)!r} join by"
-                )
-
-    def _notify(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
-        """Call the subscribers; those of a commit that one of them makes wait until these are through."""
-        self._waiting.append((transaction, changes))
-        if len(self._waiting) > 1:
-            return
-        try:
-            while self._waiting:
-                self._call_subscribers(*self._waiting[0])
-                self._waiting.popleft()
-        finally:
-            self._waiting.clear()
-
-    def _call_subscribers(self, transaction: Transaction, changes: Mapping[str, Change]) -> None:
-        for name, callbacks in self._subscribers.items():
-            if name not in changes:
-                continue
-            for callback in list(callbacks):
-                try:
-                    callback(transaction.changes[name])
-                except Exception as error:
-                    label = getattr(callback, "__qualname__", repr(callback))
-                    transaction.subscriber_errors.append((label, error))
-                    warnings.warn(
-                        f"the commit stands, but subscriber {label} of {name!r} raised"
-                        f" {type(error).__name__}: {error}",
-                        SubscriberWarning,
-                        stacklevel=2,
-                    )
+    def _finish(self, unheard: list[str]) -> None:
+        """Settle the last commit, and tell what is to be told; ``unheard`` gets what callbacks raised."""
+        with self._committing:
+            self._settle()
+        unheard += self._subscribers.tell()
 
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
+        with self._committing:
+            self._settle()
         return self._committing
+
+    def _settled(self) -> State:
+        """The state, no commit left half way; while no other thread commits."""
+        self._settle()
+        return self._state
+
+    def _settle(self) -> None:
+        """End the last commit, which an exception may have left anywhere; may be done any number of times."""
+        commit = self._unsettled
+        if commit is None:
+            return
+        if commit.is_empty or self._state.commit is commit.mark:
+            commit.keep(self._subscribers)
+        else:
+            commit.drop()
+        self._unsettled = None
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        own = {"_subscribers": {}, "_waiting": deque(), "_prepared": type(self._prepared)()}
+        self._settle()
+        own = {"_subscribers": Subscribers(), "_prepared": type(self._prepared)()}
         return {**self.__dict__, **own}
-
-    def _publish(self, state: State) -> None:
-        self._state = state
-        self.relations = VersionedRelations(state.versions)  # type: ignore[assignment]
-
-    def _catalog(self) -> dict[str, Schema]:
-        return {name: version.schema for name, version in self._state.versions.items()}
 
     # -- memory and checks ----------------------------------------------------------------
 
@@ -381,7 +334,7 @@ class Workspace(Database):
         return sum(head.index_bytes for head in self._heads.values())
 
     def _keep_within_budget(self) -> None:
-        for name, budget in self._budgets.items():
+        for name, budget in self._state.budgets.items():
             budget.enforce(self._sensitivity(h for h in self._heads.values() if shown_name(h.name) == name))
         if self._budget is not None:
             self._budget.enforce(self._sensitivity(self._heads.values()))
@@ -396,12 +349,21 @@ class Workspace(Database):
         Raises VerificationError at the first difference, naming the head and a tuple.
         """
         with self._committing:
-            verify_heads(self._programs, self._state.versions)
+            state = self._settled()
+            verify_heads(state.heads, state.versions)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of any structure."""
         with self._committing:
-            for version in self._state.versions.values():
+            state = self._settled()
+            for version in state.versions.values():
                 version.check_invariants()
-            for head in self._heads.values():
+            for head in state.heads.values():
                 head.check_invariants()
+
+
+@contextmanager
+def _bar(title: str, progress: bool) -> Iterator[Advance | None]:
+    """A progress bar, and how to move it on; None where none is wanted."""
+    with bar(title, progress) as advance:
+        yield advance if progress else None

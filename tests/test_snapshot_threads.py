@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from lftj.relation_version import RelationVersion
 from maintenance import Snapshot, Workspace
 
 pytestmark = pytest.mark.compiled
@@ -120,3 +121,34 @@ def test_readers_see_committed_states_only() -> None:
     assert contents(workspace) == states[-1]
     workspace.verify()
     workspace.check_invariants()
+
+
+@pytest.mark.parametrize("call", ["query", "count", "stream", "explain"])
+def test_a_query_takes_the_state_once(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit between its looks at two relations changes nothing: tri(a, b, c) implies e(a, b)."""
+    ws = Workspace()
+    ws.load("e", [(1, 2), (2, 3), (1, 3)], columns=["a", "b"])
+    ws.install("tri(a, b, c) <- e(a, b), e(b, c), e(a, c).")
+    relation = RelationVersion.relation
+    commits = [0]
+
+    def relation_and_commit(version: RelationVersion) -> Any:
+        found = relation(version)
+        commits[0] += 1
+        if commits[0] == 1:
+            with ws.transaction() as tx:
+                tx.erase("e", [(1, 2), (2, 3), (1, 3)])
+                tx.insert("e", [(4, 5), (5, 6), (4, 6)])
+        return found
+
+    rule = "z(a) <- tri(a, b, c), !e(a, b)."
+    monkeypatch.setattr(RelationVersion, "relation", relation_and_commit)
+    if call == "explain":
+        ws.explain(rule)
+    elif call == "count":
+        assert ws.count(rule, threads=1) == 0
+    elif call == "query":
+        assert ws.query(rule, threads=1).num_rows == 0
+    else:
+        assert sum(batch.num_rows for batch in ws.stream(rule)) == 0
+    assert commits[0] > 1

@@ -1,0 +1,81 @@
+"""Ctrl-C comes out of a call as what it is.
+
+A signal's handler runs between any two steps of Python.  Where that is amid a call of
+compiled code, what the handler raised can reach the caller as another exception: numba
+tells of a SystemError or a TypeError.  Within an :class:`interruptible` block or function
+the handler's own exception comes out again, with the other one as its cause.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+_END = object()
+
+
+class interruptible:
+    """A block, or as a decorator a function, out of which Ctrl-C comes as what its handler raises.
+
+    Signals reach the main thread only, so in others it does nothing; nor does it where SIGINT has no
+    handler of Python.
+
+    >>> with interruptible():
+    ...     sum([1, 2])
+    3
+    """
+
+    def __init__(self) -> None:
+        self._raised: BaseException | None = None
+        self._handler: Any = None
+
+    def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        @functools.wraps(function)
+        def within(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+            with interruptible():
+                return function(*arguments, **options)
+
+        return within
+
+    def __enter__(self) -> interruptible:
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        if self._raised is not None and isinstance(error, Exception) and error is not self._raised:
+            raise self._raised from error
+
+    def _interrupt(self, *call: Any) -> None:
+        try:
+            self._handler(*call)
+        except BaseException as error:
+            self._raised = error
+            raise
+
+
+def each(items: Generator[Item, None, None]) -> Iterator[Item]:
+    """The items of a generator, each of its steps :class:`interruptible`."""
+    try:
+        while True:
+            with interruptible():
+                item: Any = next(items, _END)
+            if item is _END:
+                return
+            yield item
+    finally:
+        items.close()

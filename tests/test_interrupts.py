@@ -1,0 +1,87 @@
+"""Ctrl-C comes out of calls as what the handler raises, whatever compiled code makes of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lftj.interrupts import each, interruptible
+
+
+@pytest.fixture(autouse=True)
+def _python_takes_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def garbled(error: type[Exception]) -> None:
+    """What a compiled function makes of an interruption."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise error("returned a result with an exception set") from None
+
+
+@pytest.mark.parametrize("error", [SystemError, TypeError])
+def test_what_an_interruption_became(error: type[Exception]) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, interruptible():
+        garbled(error)
+    assert isinstance(caught.value.__cause__, error)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible()(garbled)(error)
+
+
+def test_other_errors_come_as_they_are() -> None:
+    with pytest.raises(ValueError, match="mine"), interruptible():
+        raise ValueError("mine")
+    with pytest.raises(KeyboardInterrupt) as caught, interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert caught.value.__cause__ is None
+
+
+def test_a_handler_that_only_takes_note() -> None:
+    noted = []
+    before = signal.signal(signal.SIGINT, lambda *call: noted.append(call))
+    try:
+        with pytest.raises(ValueError, match="mine"), interruptible():
+            signal.raise_signal(signal.SIGINT)
+            raise ValueError("mine")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(noted) == 1
+
+
+def test_in_other_threads_nothing_happens() -> None:
+    handlers = []
+
+    def look() -> None:
+        with interruptible():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.default_int_handler]
+
+
+def test_generators_are_interruptible_within_their_steps_only() -> None:
+    closed = []
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield 1
+            garbled(SystemError)
+        finally:
+            closed.append(True)
+
+    steps = each(numbers())  # type: ignore[arg-type]
+    assert next(steps) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        next(steps)
+    assert closed == [True]
