@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.diagnostics import unknown_name
 from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
 from lftj.relation import Relation
+from lftj.relation_table import RelationTable
 from lftj.several_aggregates import is_auxiliary, shown_name
 
 if TYPE_CHECKING:
@@ -44,30 +46,33 @@ class _Prepared:
     reads: dict[str, Relation]
     plans: Plans
 
-    def holds_for(self, relations: Mapping[str, Relation]) -> bool:
+    def holds_for(self, relations: Mapping[str, RelationTable]) -> bool:
         """Whether the program reads these relations and derives none of them."""
-        read = all(name in relations and relations[name] is was for name, was in self.reads.items())
+        read = all(name in relations and relations[name].relation is was for name, was in self.reads.items())
         return read and not any(name in relations for name in self.program.derived)
 
 
-class Relations(dict[str, Relation]):
+class Relations(dict[str, RelationTable]):
     """The loaded relations by name; shows as a table of names, columns, types and row counts."""
+
+    def __missing__(self, name: object) -> RelationTable:
+        raise unknown_name("relation", name, self)
 
     def __repr__(self) -> str:
         entries = []
-        for name, relation in self.items():
-            dropped = f"  ({relation.dropped_rows:,} with NULL dropped)" if relation.dropped_rows else ""
-            entries.append((name, relation.n_rows, relation.schema, dropped))
+        for name, table in self.items():
+            dropped = f"  ({table.dropped_rows:,} with NULL dropped)" if table.dropped_rows else ""
+            entries.append((name, table.count, table.schema, dropped))
         return relations_table(entries)
 
 
-def relations_table(entries: Sequence[tuple[str, int, Schema, str]]) -> str:
+def relations_table(entries: Sequence[tuple[str, int, pa.Schema, str]]) -> str:
     """Names, row counts and columns of relations, aligned; the last item of an entry is a remark."""
     if not entries:
         return "no relations"
     lines = [("relation", "rows", "columns")]
     for name, n_rows, schema, remark in entries:
-        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in schema.columns)
+        columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
         lines.append((name, f"{n_rows:,}", columns + remark))
     widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
     return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
@@ -75,6 +80,9 @@ def relations_table(entries: Sequence[tuple[str, int, Schema, str]]) -> str:
 
 class Database:
     """Relations in memory, and multiway joins over them.
+
+    ``db["edge"]`` is a relation as it is now (:class:`~lftj.relation_table.RelationTable`), ``"edge" in db``
+    says whether there is one, and iteration gives their names.
 
     >>> db = Database()
     >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
@@ -89,6 +97,26 @@ class Database:
         self.relations = Relations()
         self.domains = Domains()
         self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
+
+    def __getitem__(self, name: str) -> RelationTable:
+        """A relation (in a workspace also a head) as it is now.  O(1).  Raises UnknownRelationError."""
+        return self.relations[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a relation has this name."""
+        return isinstance(name, str) and name in self.relations
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the relations."""
+        return iter(self.relations)
+
+    def __len__(self) -> int:
+        """Number of relations."""
+        return len(self.relations)
+
+    def __bool__(self) -> bool:
+        """True, also where nothing is loaded: ``database or Database()`` must not lose one."""
+        return True
 
     def load(
         self,
@@ -111,7 +139,7 @@ class Database:
         from lftj.sources import read_table
 
         table = read_table(source, columns, progress=progress)
-        self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
+        self.relations[name] = RelationTable(Relation.from_table(name, table, self.domains, nulls, progress))
         for rule in [rule for rule, known in self._prepared.items() if name in known.reads]:
             del self._prepared[rule]
 
@@ -253,7 +281,7 @@ class Database:
         return check(parse(rule) if isinstance(rule, str) else rule, self._catalog(), self.domains)
 
     def _catalog(self) -> dict[str, Schema]:
-        return {name: relation.schema for name, relation in self.relations.items()}
+        return {name: table.relation.schema for name, table in self.relations.items()}
 
     def _evaluation(
         self,
@@ -292,7 +320,7 @@ class Database:
                 for atom in (*body.atoms, *body.negations)
             }
             known = _Prepared(
-                program, {name: self.relations[name] for name in read - set(program.derived)}, {}
+                program, {name: self.relations[name].relation for name in read - set(program.derived)}, {}
             )
         self._prepared[rule] = known
         while len(self._prepared) > PREPARED:

@@ -133,6 +133,10 @@ class RelationVersion:
         present(self.primary.memory, rows, held)
         return held
 
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there; O(log n) per column and run."""
+        return bool(self.weights([np.array([code], np.int64) for code in row])[0])
+
     def advance(self, columns: Columns, weights: np.ndarray) -> RelationVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lftj.body import Schema
 from lftj.database import Database, relations_table
+from lftj.diagnostics import unknown_name
 from lftj.domains import Domains
-from lftj.errors import ChangeError, UnknownRelationError
-from lftj.relation import Relation
+from lftj.errors import ChangeError
+from lftj.relation_table import RelationTable
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary
-from maintenance.head_table import HeadTable
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,16 @@ class State:
     versions: Mapping[str, RelationVersion] = field(default_factory=dict)
 
 
-class VersionedRelations(Mapping[str, Relation]):
-    """The relations of a state that have a user's name, each built when it is asked for."""
+class VersionedRelations(Mapping[str, RelationTable]):
+    """The relations and heads of a state that have a user's name."""
 
     def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
         self._versions = {name: versions[name] for name in versions if not is_auxiliary(name)}
 
-    def __getitem__(self, name: str) -> Relation:
-        return self._versions[name].relation()
+    def __getitem__(self, name: str) -> RelationTable:
+        if name not in self:
+            raise unknown_name("relation", name, self)
+        return RelationTable(self._versions[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions)
@@ -40,10 +41,10 @@ class VersionedRelations(Mapping[str, Relation]):
         return len(self._versions)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._versions
+        return isinstance(name, str) and name in self._versions
 
     def __repr__(self) -> str:
-        return relations_table([(name, v.n_rows, v.schema, "") for name, v in self._versions.items()])
+        return relations_table([(name, table.count, table.schema, "") for name, table in self.items()])
 
 
 class Snapshot(Database):
@@ -62,9 +63,6 @@ class Snapshot(Database):
         """A snapshot does not change: raises ChangeError."""
         raise ChangeError("a snapshot can't be changed: load into its workspace")
 
-    def __getitem__(self, name: str) -> HeadTable:
-        return HeadTable(version_of(self._state, name))
-
     def _catalog(self) -> dict[str, Schema]:
         return {name: version.schema for name, version in self._state.versions.items()}
 
@@ -73,9 +71,5 @@ def version_of(state: State, name: str) -> RelationVersion:
     """A relation's or head's version in a state.  Raises UnknownRelationError."""
     version = state.versions.get(name)
     if version is None:
-        shown = [known for known in state.versions if not is_auxiliary(known)]
-        near = difflib.get_close_matches(name, shown, n=1)
-        known = ", ".join(shown) or "none is loaded"
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}"
-        raise UnknownRelationError(f"unknown relation {name!r}; {hint}")
+        raise unknown_name("relation", name, [known for known in state.versions if not is_auxiliary(known)])
     return version

@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
 from lftj.database import Database
+from lftj.diagnostics import unknown_name
 from lftj.domains import NAN_CODE
 from lftj.errors import (
     ChangeError,
@@ -40,18 +41,19 @@ from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
+from lftj.shown_text import ShownText
 from lftj.syntax import Program
 from maintenance.body_trace import Round
 from maintenance.budget import Budget
 from maintenance.explanation import draw_strata, explain_head
 from maintenance.functional_check import refuse_relation_conflict
 from maintenance.head import RECORD_GAP, MaintainedHead, plan_orders, plan_strategies, rules_of
-from maintenance.head_table import HeadTable
+from maintenance.head_changes import Changes
 from maintenance.intermediate import Intermediates
 from maintenance.snapshot import Snapshot, State, VersionedRelations, version_of
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.surgery import surgeries_between
-from maintenance.transaction import Changes, Transaction
+from maintenance.transaction import Transaction
 from maintenance.uninterrupted import uninterrupted
 from maintenance.verification import heads_in_order, verify_heads
 from maintenance.write_buffer import Change, WriteBuffer
@@ -180,13 +182,6 @@ class Workspace(Database):
             self._keep_within_budget()
             self._publish(State(versions))
 
-    def __getitem__(self, name: str) -> HeadTable:
-        """A head or base relation as it is now; a ``pyarrow.Table`` in all but ``count``.
-
-        Raises UnknownRelationError.
-        """
-        return HeadTable(version_of(self._state, name))
-
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
         return Snapshot(self.domains, self._state)
@@ -198,21 +193,21 @@ class Workspace(Database):
 
     def _head(self, name: str) -> MaintainedHead:
         if name not in self._heads:
-            raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self.heads)}")
+            raise unknown_name("head", name, self.heads)
         return self._heads[name]
 
     def strategy_of(self, head: str) -> str:
         """How a head is kept.  Raises UnknownRelationError."""
         return self._head(head).strategy
 
-    def explain_maintenance(self, head: str | None = None) -> str:
+    def explain_maintenance(self, head: str | None = None) -> ShownText:
         """How a head is kept: strategy and why, searches, key orders, records by participant.
 
         Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
         """
         if head is None:
-            return draw_strata(self._programs, self._heads, self._state.versions)
-        return explain_head(self._head(head))
+            return ShownText(draw_strata(self._programs, self._heads, self._state.versions))
+        return ShownText(explain_head(self._head(head)))
 
     # -- transactions --------------------------------------------------------------------
 
@@ -245,7 +240,7 @@ class Workspace(Database):
         with self._committing:
             state = self._state
             changes: dict[str, Change] = {}
-            stats = TransactionStats({}, {}, {}, {})
+            stats = TransactionStats(strategies={name: self._heads[name].strategy for name in self.heads})
             for name, buffer in buffers.items():
                 change = buffer.net(version_of(state, name))
                 inserted = int(np.count_nonzero(change.weights > 0))

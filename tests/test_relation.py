@@ -20,6 +20,7 @@ from lftj import trie as trie_module
 from lftj.domains import Domains
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
 from lftj.relation import Relation
+from lftj.relation_table import RelationTable
 from lftj.trie import Trie
 
 Row = tuple[Any, ...]
@@ -263,7 +264,7 @@ def test_a_conflict_names_values_of_every_type(
         relation.check_functional()
     assert f"for k={first} there are two values, v={first} and v={second}" in str(raised.value)
     db = lftj.Database()
-    db.relations["r"] = relation
+    db.relations["r"] = RelationTable(relation)
     with pytest.raises(FunctionalConflictError) as raised:
         db.query("h[k] = v <- r(k, v).")
     assert str(raised.value).startswith(f"h[{first}] has two values, {first} and {second}; ")
