@@ -150,6 +150,10 @@ class Relation:
         """``codes``, as a version has them."""
         return self.codes
 
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` rows."""
+        return [column[:n] for column in self.codes]
+
     def holds(self, row: Sequence[int]) -> bool:
         """Whether a row of codes is there; O(log n) per column.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -51,6 +50,9 @@ class Tuples(Protocol):
 
     def columns(self) -> Sequence[np.ndarray]:
         """The codes, one array per column."""
+
+    def first(self, n: int) -> Sequence[np.ndarray]:
+        """The same of the first ``n`` rows."""
 
     def holds(self, row: Sequence[int]) -> bool:
         """Whether a row of codes is there."""
@@ -117,14 +119,11 @@ class RelationTable:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The tuples in no particular order, decoded some thousand at a time."""
         types = [column.type for column in self._tuples.schema.columns]
+        columns = self._tuples.columns()
         for start in range(0, self.count, DECODED_ROWS):
-            pieces = [codes[start : start + DECODED_ROWS] for codes in self._codes]
+            pieces = [codes[start : start + DECODED_ROWS] for codes in columns]
             arrays = [t.domain.decode(piece, t.arrow) for t, piece in zip(types, pieces, strict=True)]
             yield from zip(*(array.to_pylist() for array in arrays), strict=True)
-
-    @cached_property
-    def _codes(self) -> Sequence[np.ndarray]:
-        return self._tuples.columns()
 
     # -- as a table -----------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ class RelationTable:
         if self._table is None:
             arrays = [
                 column.type.domain.decode_chunked(codes, column.type.arrow)
-                for column, codes in zip(self._tuples.schema.columns, self._codes, strict=True)
+                for column, codes in zip(self._tuples.schema.columns, self._tuples.columns(), strict=True)
             ]
             self._table = pa.Table.from_arrays(arrays, schema=self.schema)
         return self._table
@@ -236,8 +235,8 @@ class RelationTable:
     def _first_rows(self) -> list[list[str]]:
         """Values of the first rows as text, by column."""
         return [
-            [_cut(column.type.spelled(code)) for code in codes[:SHOWN_ROWS].tolist()]
-            for column, codes in zip(self._tuples.schema.columns, self._codes, strict=True)
+            [_cut(column.type.spelled(code)) for code in codes.tolist()]
+            for column, codes in zip(self._tuples.schema.columns, self._tuples.first(SHOWN_ROWS), strict=True)
         ]
 
     @property

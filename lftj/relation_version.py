@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lftj.body import Schema
+from lftj.first_tuples import first_tuples
 from lftj.index_version import IndexVersion, present
 from lftj.relation import Relation
 from lftj.signed_rows import Columns, net_rows
@@ -108,6 +109,11 @@ class RelationVersion:
     def columns(self) -> list[np.ndarray]:
         """The tuples, one column per declared column, in the order of the primary index."""
         sorted_columns = self.primary.columns()
+        return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
+
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` tuples in the order of the primary index, without adding its runs up."""
+        sorted_columns = first_tuples(self.primary, n)
         return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
 
     def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
