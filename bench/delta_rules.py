@@ -82,9 +82,9 @@ class DeltaRules:
         database.load("e", {"src": source, "dst": destination})
         counts = database.query(COUNTED)
         self.support = dict(zip(*(column.to_pylist() for column in counts.columns), strict=True))
-        self.version = RelationVersion(database.relations["e"])
+        self.version = RelationVersion(database["e"].relation)
         self.operations = Operations()
-        self._terms = [_Term(changed, database.relations["e"]) for changed in range(3)]
+        self._terms = [_Term(changed, database["e"].relation) for changed in range(3)]
 
     def change(self, edge: tuple[int, int], sign: int) -> list[tuple[int, int]]:
         """Insert or erase an edge; returns the head tuples that came (+1) and went (-1), sorted.

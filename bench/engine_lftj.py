@@ -38,6 +38,6 @@ class Lftj(Engine):
         return pa.table({})
 
     def index(self, relation: str) -> int:
-        loaded = self._database.relations[relation]
+        loaded = self._database[relation].relation
         loaded.index(tuple(range(len(loaded.codes))))
         return loaded.n_rows

@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.diagnostics import unknown_name
 from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.interrupts import each, interruptible
 from lftj.progress import bar
 from lftj.relation import Relation
+from lftj.relation_table import RelationTable
 from lftj.several_aggregates import is_auxiliary, shown_name
 
 if TYPE_CHECKING:
@@ -45,30 +47,33 @@ class _Prepared:
     reads: dict[str, Relation]
     plans: Plans
 
-    def holds_for(self, relations: Mapping[str, Relation]) -> bool:
+    def holds_for(self, relations: Mapping[str, RelationTable]) -> bool:
         """Whether the program reads these relations and derives none of them."""
-        read = all(name in relations and relations[name] is was for name, was in self.reads.items())
+        read = all(name in relations and relations[name].relation is was for name, was in self.reads.items())
         return read and not any(name in relations for name in self.program.derived)
 
 
-class Relations(dict[str, Relation]):
+class Relations(dict[str, RelationTable]):
     """The loaded relations by name; shows as a table of names, columns, types and row counts."""
+
+    def __missing__(self, name: object) -> RelationTable:
+        raise unknown_name("relation", name, self)
 
     def __repr__(self) -> str:
         entries = []
-        for name, relation in self.items():
-            dropped = f"  ({relation.dropped_rows:,} with NULL dropped)" if relation.dropped_rows else ""
-            entries.append((name, relation.n_rows, relation.schema, dropped))
+        for name, table in self.items():
+            dropped = f"  ({table.dropped_rows:,} with NULL dropped)" if table.dropped_rows else ""
+            entries.append((name, table.count, table.schema, dropped))
         return relations_table(entries)
 
 
-def relations_table(entries: Sequence[tuple[str, int, Schema, str]]) -> str:
+def relations_table(entries: Sequence[tuple[str, int, pa.Schema, str]]) -> str:
     """Names, row counts and columns of relations, aligned; the last item of an entry is a remark."""
     if not entries:
         return "no relations"
     lines = [("relation", "rows", "columns")]
     for name, n_rows, schema, remark in entries:
-        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in schema.columns)
+        columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
         lines.append((name, f"{n_rows:,}", columns + remark))
     widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
     return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
@@ -76,6 +81,9 @@ def relations_table(entries: Sequence[tuple[str, int, Schema, str]]) -> str:
 
 class Database:
     """Relations in memory, and multiway joins over them.
+
+    ``db["edge"]`` is a relation as it is now (:class:`~lftj.relation_table.RelationTable`), ``"edge" in db``
+    says whether there is one, and iteration gives their names.
 
     >>> db = Database()
     >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
@@ -92,9 +100,29 @@ class Database:
         self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
 
     @property
-    def relations(self) -> Mapping[str, Relation]:
+    def relations(self) -> Mapping[str, RelationTable]:
         """The relations by name; shows as a table of names, columns, types and row counts."""
         return self._relations
+
+    def __getitem__(self, name: str) -> RelationTable:
+        """A relation (in a workspace also a head) as it is now.  O(1).  Raises UnknownRelationError."""
+        return self.relations[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a relation has this name."""
+        return isinstance(name, str) and name in self.relations
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the relations."""
+        return iter(self.relations)
+
+    def __len__(self) -> int:
+        """Number of relations."""
+        return len(self.relations)
+
+    def __bool__(self) -> bool:
+        """True, also where nothing is loaded: ``database or Database()`` must not lose one."""
+        return True
 
     @interruptible()
     def load(
@@ -118,8 +146,12 @@ class Database:
         from lftj.sources import read_table
 
         table = read_table(source, columns, progress=progress)
-        self._relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
-        for rule in [rule for rule, known in list(self._prepared.items()) if name in known.reads]:
+        self.hold(Relation.from_table(name, table, self.domains, nulls, progress))
+
+    def hold(self, relation: Relation) -> None:
+        """Take a relation whose values this database's domains have encoded, replacing one of its name."""
+        self._relations[relation.name] = RelationTable(relation)
+        for rule in [rule for rule, known in list(self._prepared.items()) if relation.name in known.reads]:
             self._prepared.pop(rule, None)
 
     @interruptible()
@@ -271,10 +303,10 @@ class Database:
         """Which relations are heads of installed rules."""
         return ()
 
-    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
         """All relations at one moment, and their schemas: whatever other threads do meanwhile."""
         relations = dict(self._relations)
-        return relations, {name: relation.schema for name, relation in relations.items()}
+        return relations, {name: table.relation.schema for name, table in relations.items()}
 
     def _evaluation(
         self,
@@ -313,7 +345,8 @@ class Database:
                 for body in checked.bodies
                 for atom in (*body.atoms, *body.negations)
             }
-            known = _Prepared(program, {name: relations[name] for name in read - set(program.derived)}, {})
+            reads = {name: relations[name].relation for name in read - set(program.derived)}
+            known = _Prepared(program, reads, {})
         self._prepared[rule] = known
         while len(self._prepared) > PREPARED:
             self._prepared.popitem(last=False)

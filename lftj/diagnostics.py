@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable
 from typing import TypeVar
 
-from lftj.errors import RuleError
+from lftj.errors import RuleError, UnknownRelationError
 from lftj.syntax import Span
 
 _MAX_LINE = 100  # characters of a line that are shown
@@ -117,6 +117,21 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return f"; there are {quoted_list(names, 'and')}"
     shown = ", ".join(f"'{candidate}'" for candidate in names[:_MAX_NAMES])
     return f"; there are {shown} and {len(names) - _MAX_NAMES} more"
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownRelationError:
+    """The error of a call that names something which is not there.
+
+    ``kind``: what it should be the name of.
+
+    >>> unknown_name("head", "tir", ["tri", "pale"])
+    UnknownRelationError("unknown head 'tir'; did you mean 'tri'?")
+    >>> unknown_name("relation", 3, ["edge"])
+    UnknownRelationError("unknown relation 3: names are text; there is 'edge'")
+    """
+    if isinstance(name, str):
+        return UnknownRelationError(f"unknown {kind} {name!r}{suggestion(name, known)}")
+    return UnknownRelationError(f"unknown {kind} {name!r}: names are text{suggestion('', known)}")
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -54,12 +54,17 @@ class RuleSyntaxError(RuleError):
     """The text is not a program of the rule language."""
 
 
-class UnknownRelationError(RuleError):
-    """A rule or call names a relation that is neither loaded nor derived."""
+class UnknownRelationError(RuleError, KeyError):
+    """A rule or call names a relation that is neither loaded nor derived.
+
+    It is a KeyError too, as mappings of relations by name promise.
+    """
+
+    __str__ = LftjError.__str__  # a KeyError would show the message in quotes
 
 
 class ArityError(RuleError):
-    """An atom or head has the wrong number of terms."""
+    """An atom, a head or a tuple that is looked for has the wrong number of terms."""
 
 
 class UnboundVariableError(RuleError):

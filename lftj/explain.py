@@ -19,6 +19,7 @@ from lftj.evaluation import BodyRun, Evaluation, wanted_variables
 from lftj.expressions import text_of
 from lftj.problem import JoinAtom, connected
 from lftj.several_aggregates import joins_auxiliary
+from lftj.shown_text import preformatted
 from lftj.syntax import Aggregate
 
 EXISTS = "exists: stops at the first success"
@@ -76,6 +77,9 @@ class Explanation:
         return "\n\n".join(parts)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
 
 def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:

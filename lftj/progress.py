@@ -1,9 +1,9 @@
-"""A progress bar on stderr for long calls, when someone is there to see it.
+"""A progress bar for long calls, when someone is there to see it: on stderr, or below a notebook's cell.
 
 Invariants
 
 1. Nothing is drawn, and rich is not imported, unless the caller asked for it
-   and stderr is a terminal.
+   and stderr is a terminal or a Jupyter kernel runs.
 2. At most one bar is drawn at a time: a call made while another's bar stands
    (a load inside a query, or two streams read in turns) runs without one.
 3. The bar is gone when its block ends, however it ends.
@@ -16,8 +16,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+REDRAWN_SECONDS = 0.1
+"""A notebook's bar is drawn anew at most so often."""
 
 _drawing = threading.Lock()
 
@@ -41,24 +49,62 @@ def bar(label: str, enabled: bool = True) -> Iterator[Callable[[float], None]]:
     ...     for step in range(4):
     ...         advance((step + 1) / 4)
     """
-    stderr = sys.stderr
-    if not enabled or stderr is None or not stderr.isatty() or not _drawing.acquire(blocking=False):
+    notebook = enabled and _in_notebook()
+    terminal = enabled and not notebook and sys.stderr is not None and sys.stderr.isatty()
+    if not (notebook or terminal) or not _drawing.acquire(blocking=False):
         yield _ignore
         return
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-        display = Progress(
+        progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            console=Console(file=stderr),
+            console=Console(file=sys.stderr),
             transient=True,
         )
-        with display:
-            task = display.add_task(label, total=1.0)
-            yield lambda fraction: display.update(task, completed=fraction)
+        task = progress.add_task(label, total=1.0)
+        if notebook:
+            with _below_cell(progress, task) as advance:
+                yield advance
+        else:
+            with progress:
+                yield lambda fraction: progress.update(task, completed=fraction)
     finally:
         _drawing.release()
+
+
+def _in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this: its stderr is no terminal, yet someone looks."""
+    if "IPython" not in sys.modules:
+        return False
+    from rich.console import Console
+
+    return Console().is_jupyter
+
+
+@contextmanager
+def _below_cell(progress: Progress, task: TaskID) -> Iterator[Callable[[float], None]]:
+    """Show a bar below the running cell for the length of the block.
+
+    rich draws it and IPython shows it; rich by itself would need the package ipywidgets and warn without.
+    """
+    from IPython.display import display
+
+    shown = display(progress, display_id=True)
+    drawn = time.monotonic()
+
+    def advance(fraction: float) -> None:
+        nonlocal drawn
+        progress.update(task, completed=fraction)
+        if time.monotonic() - drawn > REDRAWN_SECONDS:
+            drawn = time.monotonic()
+            shown.update(progress)
+
+    try:
+        yield advance
+    finally:
+        shown.update({"text/plain": ""}, raw=True)

@@ -142,6 +142,32 @@ class Relation:
         """A derived relation.  ``codes``: int64 columns of sorted distinct rows, read-only from now on."""
         return cls(name, schema, codes)
 
+    def relation(self) -> Relation:
+        """Itself: a relation is the one version of its own."""
+        return self
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """``codes``, as a version has them."""
+        return self.codes
+
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` rows."""
+        return [column[:n] for column in self.codes]
+
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there; O(log n) per column.
+
+        >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
+        >>> edge.holds([1, 6]), edge.holds([2, 6])
+        (True, False)
+        """
+        start, end = 0, self.n_rows
+        for codes, code in zip(self.codes, row, strict=True):
+            among, wanted = codes[start:end], np.int64(code)
+            end = start + int(np.searchsorted(among, wanted, side="right"))
+            start += int(np.searchsorted(among, wanted))
+        return start < end
+
     def to_table(self) -> pa.Table:
         """The rows in the types that they were loaded in, sorted by codes.
 

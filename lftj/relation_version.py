@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lftj.body import Schema
+from lftj.first_tuples import first_tuples
 from lftj.index_version import IndexVersion, present
 from lftj.relation import Relation
 from lftj.signed_rows import Columns, net_rows
@@ -110,6 +111,11 @@ class RelationVersion:
         sorted_columns = self.primary.columns()
         return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
 
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` tuples in the order of the primary index, without adding its runs up."""
+        sorted_columns = first_tuples(self.primary, n)
+        return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
+
     def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
         """The index whose first levels are ``columns``; all other columns follow in the declared order.
 
@@ -132,6 +138,10 @@ class RelationVersion:
         held = np.empty(rows.shape[1], dtype=np.int64)
         present(self.primary.memory, rows, held)
         return held
+
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there; O(log n) per column and run."""
+        return bool(self.weights([np.array([code], np.int64) for code in row])[0])
 
     def advance(self, columns: Columns, weights: np.ndarray) -> RelationVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""

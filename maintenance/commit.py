@@ -18,19 +18,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from lftj.body import Schema
 from lftj.domains import NAN_CODE
 from lftj.errors import ChangeError, NanError
 from lftj.several_aggregates import is_auxiliary, shown_name
 from maintenance.body_trace import Round
+from maintenance.changes import change_table
 from maintenance.functional_check import refuse_relation_conflict
 from maintenance.head import MaintainedHead
+from maintenance.head_changes import Changes
 from maintenance.state import State
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.subscribers import Announcement, Subscribers
 from maintenance.surgery import surgeries_between
-from maintenance.transaction import Changes, Transaction
+from maintenance.transaction import Transaction
 from maintenance.write_buffer import Change, WriteBuffer
 
 
@@ -40,13 +43,14 @@ class Commit:
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
         """Net what was staged against the state.  Raises DataError; nothing is staged by any head then."""
         self.mark = object()
-        self.stats = TransactionStats({}, {}, {}, {})
+        shown = [name for name in state.heads if not is_auxiliary(name)]
+        self.stats = TransactionStats(strategies={name: state.heads[name].strategy for name in shown})
         self.stepped: list[MaintainedHead] = []
         """Every head that may have staged something."""
         self.announcement: Announcement | None = None
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
-        self._heads = state.heads
+        self._schemas = {name: state.heads[name].schema for name in shown}
         for name, buffer in buffers.items():
             version = state.base_version(name)
             if version.schema != buffer.schema:
@@ -96,10 +100,11 @@ class Commit:
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
-        heads, changes = self._heads, self._changes
-        shown = tuple(name for name in heads if not is_auxiliary(name))
+        schemas, changes = self._schemas, self._changes
         self._transaction.stats = self.stats
-        self._transaction.changes = Changes(shown, lambda name: heads[name].change_table(changes.get(name)))
+        self._transaction.changes = Changes(
+            tuple(schemas), lambda name: _table_of(schemas[name], changes.get(name))
+        )
         for head in self.stepped:
             head.keep()
         if self.announcement is None:
@@ -125,6 +130,13 @@ class Commit:
         """Note what the sensitivity records take after the commit."""
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
             rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
+
+
+def _table_of(schema: Schema, change: Change | None) -> pa.Table:
+    """A change as a table for the user; None for one that changes nothing."""
+    if change is None:
+        change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
+    return change_table(schema, change.columns, change.weights)
 
 
 def failed_housekeeping(what: str, error: Exception) -> str:

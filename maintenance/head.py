@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from lftj.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.errors import StrategyError
@@ -29,14 +28,12 @@ from lftj.signed_rows import Columns, gathered, net_rows
 from lftj.sorting import sort_distinct
 from lftj.syntax import Aggregate
 from maintenance.body_trace import Advance, BodyTrace, Round, Versions
-from maintenance.changes import change_table
 from maintenance.functional_check import refuse_head_conflict
 from maintenance.intermediate import Intermediates
 from maintenance.rule_body import RuleBody
 from maintenance.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.stats import RuleStats
 from maintenance.support import SupportVersion
-from maintenance.write_buffer import Change
 
 STRATEGIES = ("trace", "recompute")
 
@@ -163,12 +160,6 @@ class MaintainedHead:
         """Raise FunctionalConflictError where a change, after which this is the version, breaks the head."""
         if self._checks_values:
             refuse_head_conflict(version, columns, weights, self.text)
-
-    def change_table(self, change: Change | None) -> pa.Table:
-        """A change as a table for the user; None for one that changes nothing."""
-        if change is None:
-            change = Change([np.empty(0, np.int64) for _ in self.schema.columns], np.empty(0, np.int64))
-        return change_table(self.schema, change.columns, change.weights)
 
     def keep(self) -> None:
         """Publish what was staged."""

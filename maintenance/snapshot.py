@@ -7,23 +7,25 @@ from typing import Any
 
 from lftj.body import Schema
 from lftj.database import Database, relations_table
+from lftj.diagnostics import unknown_name
 from lftj.domains import Domains
 from lftj.errors import ChangeError
-from lftj.relation import Relation
+from lftj.relation_table import RelationTable
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary
-from maintenance.head_table import HeadTable
 from maintenance.state import State
 
 
-class VersionedRelations(Mapping[str, Relation]):
-    """The relations of a state that have a user's name, each built when it is asked for."""
+class VersionedRelations(Mapping[str, RelationTable]):
+    """The relations and heads of a state that have a user's name."""
 
     def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
         self._versions = {name: versions[name] for name in versions if not is_auxiliary(name)}
 
-    def __getitem__(self, name: str) -> Relation:
-        return self._versions[name].relation()
+    def __getitem__(self, name: str) -> RelationTable:
+        if name not in self:
+            raise unknown_name("relation", name, self)
+        return RelationTable(self._versions[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions)
@@ -32,10 +34,10 @@ class VersionedRelations(Mapping[str, Relation]):
         return len(self._versions)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._versions
+        return isinstance(name, str) and name in self._versions
 
     def __repr__(self) -> str:
-        return relations_table([(name, v.n_rows, v.schema, "") for name, v in self._versions.items()])
+        return relations_table([(name, table.count, table.schema, "") for name, table in self.items()])
 
 
 class Snapshot(Database):
@@ -57,14 +59,11 @@ class Snapshot(Database):
         """A snapshot does not change: raises ChangeError."""
         raise ChangeError("a snapshot can't be changed: load into its workspace")
 
-    def __getitem__(self, name: str) -> HeadTable:
-        return HeadTable(self._state.version(name))
-
-    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
         return readable(self._state)
 
 
-def readable(state: State) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+def readable(state: State) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
     """All relations of a state, each built when it is asked for, and their schemas."""
     schemas = {name: version.schema for name, version in state.versions.items()}
     return VersionedRelations(state.versions), schemas

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lftj.errors import ChangeError, UnknownRelationError
+from lftj.diagnostics import unknown_name
+from lftj.errors import ChangeError
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary
 
@@ -40,11 +40,9 @@ class State:
         """A relation's or head's version.  Raises UnknownRelationError."""
         version = self.versions.get(name)
         if version is None:
-            shown = [known for known in self.versions if not is_auxiliary(known)]
-            near = difflib.get_close_matches(name, shown, n=1)
-            known = ", ".join(shown) or "none is loaded"
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {known}"
-            raise UnknownRelationError(f"unknown relation {name!r}; {hint}")
+            raise unknown_name(
+                "relation", name, [known for known in self.versions if not is_auxiliary(known)]
+            )
         return version
 
     def base_version(self, name: str) -> RelationVersion:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from lftj.diagnostics import unknown_name
 
 
 @dataclass
@@ -41,20 +44,35 @@ class RuleStats:
 
 
 @dataclass
-class TransactionStats:
-    """All of one commit: staged and netted changes of the inputs, and each head's figures."""
+class TransactionStats(Mapping[str, RuleStats]):
+    """All of one commit: staged and netted changes of the inputs, and each head's figures.
 
-    inserted: dict[str, int]
-    erased: dict[str, int]
-    no_changes: dict[str, int]
-    rules: dict[str, RuleStats]
+    A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
+    those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
+    the installed heads.
+
+    >>> stats = TransactionStats(strategies={"tri": "trace"})
+    >>> stats["tri"].operations, stats.get("tir")
+    (0, None)
+    """
+
+    inserted: dict[str, int] = field(default_factory=dict)
+    erased: dict[str, int] = field(default_factory=dict)
+    no_changes: dict[str, int] = field(default_factory=dict)
+    rules: dict[str, RuleStats] = field(default_factory=dict)
+    strategies: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     def __getitem__(self, head: str) -> RuleStats:
-        return self.rules[head]
+        """The figures of a head.  Raises UnknownRelationError, which is a KeyError too."""
+        if head in self.rules:
+            return self.rules[head]
+        if head in self.strategies:
+            return RuleStats(self.strategies[head])
+        raise unknown_name("head", head, self.strategies)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(self.rules)
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.strategies, *self.rules)))
 
     def __len__(self) -> int:
-        return len(self.rules)
+        return len(self.strategies.keys() | self.rules.keys())

@@ -4,19 +4,20 @@ Invariants
 
 1. Nothing of the workspace changes before the commit, and the commit publishes
    the new versions by one assignment.
-2. A refused change stages nothing; the transaction can go on.
+2. A refused change stages nothing; the transaction can go on.  One that is interrupted while it is staged
+   rolls the transaction back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pyarrow as pa
 
-from lftj.errors import TransactionError, UnknownRelationError
+from lftj.errors import TransactionError
+from lftj.signed_rows import Columns
 from maintenance.changes import encode_rows, encode_zset
+from maintenance.head_changes import Changes, Outstanding
 from maintenance.stats import TransactionStats
 from maintenance.write_buffer import WriteBuffer
 
@@ -24,49 +25,13 @@ if TYPE_CHECKING:
     from maintenance.workspace import Workspace
 
 
-class Changes(dict[str, pa.Table]):
-    """Changes of heads by name, built when first asked for; a head that did not change has an empty one."""
-
-    def __init__(
-        self, names: tuple[str, ...] = (), table_of: Callable[[str], pa.Table] | None = None
-    ) -> None:
-        """``table_of``: builds the change of one of the heads ``names``."""
-        super().__init__()
-        self._names = names
-        self._table_of = table_of
-
-    def __missing__(self, name: str) -> pa.Table:
-        if name not in self._names or self._table_of is None:
-            known = ", ".join(self._names) or "none is installed"
-            raise UnknownRelationError(f"no head is called {name!r}; heads are {known}")
-        table = self[name] = self._table_of(name)
-        return table
-
-    def keys(self):  # type: ignore[no-untyped-def]
-        return dict.fromkeys(self._names).keys()
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def items(self):  # type: ignore[no-untyped-def]
-        return [(name, self[name]) for name in self._names]
-
-    def values(self):  # type: ignore[no-untyped-def]
-        return [self[name] for name in self._names]
-
-
 class Transaction:
     """Made by :meth:`~maintenance.workspace.Workspace.transaction`; a context manager.
 
     Attributes:
         changes: After the commit: per head a table of its columns and ``weight``, +1 or -1.
-        stats: After the commit: what it took, per head.
+        stats: After the commit: what it took, per head.  Before it, and where there was none, whatever is
+            asked of either raises TransactionError.
         subscriber_errors: Exceptions that subscribers raised, with the subscriber's name.
     """
 
@@ -74,8 +39,10 @@ class Transaction:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
         self._open = True
-        self.changes = Changes()
-        self.stats = TransactionStats({}, {}, {}, {})
+        self._outcome = "the transaction is not committed yet: leave its with block, or call commit()"
+        self._nothing: object = Outstanding("changes and figures", lambda: self._outcome)
+        self.changes = cast(Changes, self._nothing)  # whoever commits sets both
+        self.stats = cast(TransactionStats, self._nothing)
         self.subscriber_errors: list[tuple[str, Exception]] = []
 
     def insert(self, relation: str, source: Any) -> None:
@@ -89,12 +56,20 @@ class Transaction:
     def apply(self, relation: str, zset: Any) -> None:
         """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
         buffer, schema = self._buffer(relation)
-        buffer.stage(*encode_zset(relation, schema, zset, self._workspace.domains))
+        self._add(buffer, *encode_zset(relation, schema, zset, self._workspace.domains))
 
     def _stage(self, relation: str, source: Any, weight: int) -> None:
         buffer, schema = self._buffer(relation)
         columns = encode_rows(relation, schema, source, self._workspace.domains)
-        buffer.stage(columns, np.full(len(columns[0]), weight, dtype=np.int64))
+        self._add(buffer, columns, np.full(len(columns[0]), weight, dtype=np.int64))
+
+    def _add(self, buffer: WriteBuffer, columns: Columns, weights: np.ndarray) -> None:
+        """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""
+        try:
+            buffer.stage(columns, weights)
+        except BaseException:
+            self.roll_back()
+            raise
 
     def _buffer(self, relation: str):  # type: ignore[no-untyped-def]
         if not self._open:
@@ -113,9 +88,18 @@ class Transaction:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if not self._open:
             return
+        if kind is not None:
+            self.roll_back()
+            return
         self._open = False
-        if kind is None:
+        self._outcome = "the transaction is being committed: wait for that"
+        try:
             self._workspace.commit(self, self._buffers)
+        finally:
+            if self.changes is self._nothing:
+                self._outcome = "the commit failed, nothing changed: stage the changes in another transaction"
+            else:
+                self._outcome = "this was taken before the commit: take it from the transaction again"
 
     def commit(self) -> None:
         """Commit outside of a ``with`` block."""
@@ -123,4 +107,6 @@ class Transaction:
 
     def roll_back(self) -> None:
         """Drop what was staged."""
-        self._open = False
+        if self._open:
+            self._open = False
+            self._outcome = "the transaction was rolled back: stage the changes in another one"

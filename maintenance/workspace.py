@@ -27,21 +27,21 @@ from typing import Any, Literal
 
 from lftj.body import Schema
 from lftj.database import Database
-from lftj.diagnostics import warn_caller
-from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning, UnknownRelationError
+from lftj.diagnostics import unknown_name, warn_caller
+from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning
 from lftj.interrupts import interruptible
 from lftj.parser import parse
 from lftj.progress import bar
 from lftj.relation import Relation
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
+from lftj.shown_text import ShownText
 from lftj.syntax import Program
 from maintenance.body_trace import Advance
 from maintenance.budget import Budget
 from maintenance.commit import Commit, failed_housekeeping
 from maintenance.explanation import draw_strata, explain_head
 from maintenance.head import RECORD_GAP, MaintainedHead
-from maintenance.head_table import HeadTable
 from maintenance.installing import Wishes, is_installed, with_rules, without_heads
 from maintenance.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.state import State
@@ -195,13 +195,6 @@ class Workspace(Database):
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
 
-    def __getitem__(self, name: str) -> HeadTable:
-        """A head or base relation as it is now; a ``pyarrow.Table`` in all but ``count``.
-
-        Raises UnknownRelationError.
-        """
-        return HeadTable(self._state.version(name))
-
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
         return Snapshot(self.domains, self._state)
@@ -213,21 +206,21 @@ class Workspace(Database):
 
     def _head(self, name: str) -> MaintainedHead:
         if name not in self._heads:
-            raise UnknownRelationError(f"no head is called {name!r}; heads are {', '.join(self.heads)}")
+            raise unknown_name("head", name, self.heads)
         return self._heads[name]
 
     def strategy_of(self, head: str) -> str:
         """How a head is kept.  Raises UnknownRelationError."""
         return self._head(head).strategy
 
-    def explain_maintenance(self, head: str | None = None) -> str:
+    def explain_maintenance(self, head: str | None = None) -> ShownText:
         """How a head is kept: strategy and why, searches, key orders, records by participant.
 
         Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
         """
         if head is None:
-            return draw_strata(self._state.heads, self._state.versions)
-        return explain_head(self._head(head))
+            return ShownText(draw_strata(self._state.heads, self._state.versions))
+        return ShownText(explain_head(self._head(head)))
 
     # -- transactions --------------------------------------------------------------------
 

@@ -77,9 +77,8 @@ class CellSearch:
                     yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
             return
         checked = database.check(program)
-        evaluation = _Weighing(
-            checked, dict(database.relations), Settings(batch_rows=BATCH_ROWS), keys=rule.keys
-        )
+        relations = {name: table.relation for name, table in database.relations.items()}
+        evaluation = _Weighing(checked, relations, Settings(batch_rows=BATCH_ROWS), keys=rule.keys)
         types = {
             name: column.type
             for name, column in zip(rule.weighed, checked.derived[plan.name].columns, strict=False)

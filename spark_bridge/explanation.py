@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from lftj.shown_text import ShownText
 from spark_bridge.grids import Grid, HeadGrids
 from spark_bridge.head_plan import HeadPlan, ProgramText
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
@@ -33,7 +34,7 @@ def explain(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: Nulls = "refuse",
-) -> str:
+) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 
     Runs the query that samples the inputs, and of heads that other heads read the joins; nothing else.
@@ -50,11 +51,10 @@ def explain(
     return explained(plans, grids)
 
 
-def explained(plans: Sequence[HeadPlan], grids: Sequence[HeadGrids]) -> str:
+def explained(plans: Sequence[HeadPlan], grids: Sequence[HeadGrids]) -> ShownText:
     """The text of :func:`explain` for heads with their grids."""
-    return "\n".join(
-        line for plan, of_head in zip(plans, grids, strict=True) for line in _head(plan, of_head)
-    )
+    lines = [line for plan, of_head in zip(plans, grids, strict=True) for line in _head(plan, of_head)]
+    return ShownText("\n".join(lines))
 
 
 def _head(plan: HeadPlan, grids: HeadGrids) -> list[str]:

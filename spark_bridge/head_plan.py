@@ -32,6 +32,7 @@ from lftj.database import Database, chosen_head
 from lftj.evaluation import product_warning, wanted_variables
 from lftj.kinds import common_type
 from lftj.parser import parse
+from lftj.relation import Relation
 from lftj.several_aggregates import joins_auxiliary
 from lftj.strata import atoms_of
 from lftj.syntax import Aggregate, Atom, Disjunction, Head, Literal, Program, Rule, Variable
@@ -235,7 +236,7 @@ def _shared_plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     database = Database()
     for name, schema in program.relations:
-        database.load(name, schema.empty_table())
+        database.hold(Relation.from_table(name, schema.empty_table(), database.domains))
     tree = parse(program.text)
     checked = database.check(tree)
     target = chosen_head(checked, program.head)

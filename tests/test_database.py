@@ -243,7 +243,7 @@ def test_duplicates_collapse(db: Database) -> None:
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_programs_over_nothing(db: Database, kind: str, threads: int) -> None:
     for name, relation in list(db.relations.items()):
-        db.load(name, relation.to_table().slice(0, 0))
+        db.load(name, relation.slice(0, 0))
     rule = PROGRAMS[kind]
     table = db.query(rule, threads=threads)
     assert table.num_rows == 0 and table.num_columns > 0

@@ -35,7 +35,7 @@ def problem_of(shape: Shape, kind: Kind) -> JoinProblem:
     database = shape.database(kind)
     rule = database.check(shape.rule).strata[-1][-1]
     counted = isinstance(rule.heads[0].value, Aggregate)
-    relations = dict(database.relations)
+    relations = {name: table.relation for name, table in database.relations.items()}
     return lower(rule.bodies[0], relations, wanted_variables(rule.heads[0]), counted).problem
 
 
@@ -107,7 +107,8 @@ def test_wide_tables_are_planned_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     database.load("key", {"k": np.arange(9)})
     rule = f"n[c3] = count() <- wide({', '.join(names)}), key(c7), c5 < c6."
     body = database.check(rule).strata[0][0].bodies[0]
-    problem = lower(body, dict(database.relations), ["c3"], counted=False, every=True).problem
+    relations = {name: table.relation for name, table in database.relations.items()}
+    problem = lower(body, relations, ["c3"], counted=False, every=True).problem
     monkeypatch.setattr(CostModel, "extend", counting)
     order = choose_order(problem).order
     assert steps[0] < 1_000

@@ -212,7 +212,9 @@ def test_names_that_are_not_there(ws: Workspace) -> None:
         with pytest.raises(errors.UnknownRelationError, match="tri"):
             call()
     tx = committed(ws, lambda tx: tx.insert("edge", [(2, 4)]))
-    with pytest.raises(errors.UnknownRelationError, match="heads are tri, lonely, long"):
+    with pytest.raises(
+        errors.UnknownRelationError, match="unknown head 'edge'; there are 'lonely', 'long' and 'tri'"
+    ):
         _ = tx.changes["edge"]
 
 
