@@ -15,7 +15,6 @@ Invariants
 
 from __future__ import annotations
 
-import difflib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ import pyarrow as pa
 from lftj.body import Schema
 from lftj.errors import ChangeError
 from lftj.file_stream import FileStream
-from maintenance.changes import label_beside, weight_label
+from maintenance.changes import check_columns, label_beside, weight_label
 
 TXN = "txn"
 
@@ -97,20 +96,13 @@ class ChangeFile:
 
     def _check_columns(self) -> None:
         names = self._stream.schema.names
-        known = [*self._columns, self._weight, self._txn]
         for name in names:
-            if name not in known:
-                near = difflib.get_close_matches(name, [k for k in known if k not in names], n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there may be {', '.join(known)}"
-                raise ChangeError(f"{self.path}: changes of {self.relation!r} have no column {name!r}{hint}")
             if names.count(name) > 1:
                 raise ChangeError(f"{self.path}: two columns are named {name!r}")
-        for name in known[:-1]:
-            if name not in names:
-                raise ChangeError(
-                    f"{self.path}: there is no column {name!r}; changes of {self.relation!r} have"
-                    f" {', '.join(known[:-1])} and, if they like, {self._txn}"
-                )
+        try:
+            check_columns(self.relation, names, [*self._columns, self._weight], [self._txn])
+        except ChangeError as error:
+            raise ChangeError(f"{self.path}: {error}") from None
         weight = self._stream.schema.field(self._weight).type
         if not pa.types.is_integer(weight):
             raise ChangeError(f"{self.path}: the weight is of type {weight}, not an integer")
