@@ -111,7 +111,7 @@ def _types(schema: Schema) -> dict[str, pa.DataType]:
 
 
 def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
-    """A source with exactly these columns, in this order; one without names has them in this order already."""
+    """A source with exactly these columns, in this order; one without names has them so already."""
     wanted = list(types)
     if isinstance(source, list | tuple) and not len(source):
         return pa.schema(types).empty_table()

@@ -1,4 +1,4 @@
-"""What the engine takes on trust is looked at with LFTJ_DEBUG: wrong rows and weights fail where they come in."""
+"""With LFTJ_DEBUG wrong rows and weights, which the engine else takes on trust, fail where they come in."""
 
 from __future__ import annotations
 
