@@ -94,7 +94,7 @@ class Database:
         self,
         name: str,
         source: Any,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
@@ -106,13 +106,23 @@ class Database:
         tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
         rows with a NULL in any column; ``relations`` says how many.
 
-        Raises DataError (SourceError, NullError, UnsupportedTypeError, RangeError) and then changes nothing.
-        """
-        from lftj.sources import read_table
+        ``columns``: a list names columns that have no names, and of a source with names says which to take;
+        a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
 
-        table = read_table(source, columns, progress=progress)
-        self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
-        for rule in [rule for rule, known in self._prepared.items() if name in known.reads]:
+        Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError) and
+        then changes nothing.
+        """
+        from lftj.loading import load_relation
+
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress))
+
+    def add(self, relation: Relation) -> None:
+        """Take a relation that was made with the database's ``domains``, replacing one of the same name.
+
+        Its name and its columns' may be such as no rule's text can hold, only a syntax tree.
+        """
+        self.relations[relation.name] = relation
+        for rule in [rule for rule, known in self._prepared.items() if relation.name in known.reads]:
             del self._prepared[rule]
 
     def query(

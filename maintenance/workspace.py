@@ -97,7 +97,7 @@ class Workspace(Database):
         self,
         name: str,
         source: Any,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
@@ -106,14 +106,19 @@ class Workspace(Database):
 
         Raises ChangeError for a relation that an installed rule reads, and for a head.
         """
-        from lftj.sources import read_table
+        from lftj.loading import load_relation
 
         self._refuse_load(name)
-        table = read_table(source, columns, progress=progress)
-        relation = Relation.from_table(name, table, self.domains, nulls, progress)
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress))
+
+    def add(self, relation: Relation) -> None:
+        """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.
+
+        Raises ChangeError as :meth:`load`.
+        """
         with self._committing:
-            self._refuse_load(name)
-            versions = {**self._state.versions, name: RelationVersion(relation)}
+            self._refuse_load(relation.name)
+            versions = {**self._state.versions, relation.name: RelationVersion(relation)}
             self._publish(State(versions))
 
     def _refuse_load(self, name: str) -> None:
