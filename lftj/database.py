@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
@@ -98,19 +99,22 @@ class Database:
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a relation, replacing one of the same name.
 
-        ``source``: a path (Parquet, CSV, Arrow IPC), a pyarrow Table or batch reader, any object with
-        ``__arrow_c_stream__`` (polars, pandas, DuckDB), numpy arrays by column name, or an iterable of
-        tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
-        rows with a NULL in any column; ``relations`` says how many.
+        ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
+        of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
+        object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
+        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
+        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
+        a CSV file is written, where that can't be read off the file.
 
         Raises DataError (SourceError, NullError, UnsupportedTypeError, RangeError) and then changes nothing.
         """
         from lftj.sources import read_table
 
-        table = read_table(source, columns, progress=progress)
+        table = read_table(source, columns, progress, csv)
         self.relations[name] = Relation.from_table(name, table, self.domains, nulls, progress)
         for rule in [rule for rule, known in self._prepared.items() if name in known.reads]:
             del self._prepared[rule]

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.csv_options import CsvOptions
 from lftj.database import Database
 from lftj.domains import NAN_CODE
 from lftj.errors import (
@@ -101,6 +102,7 @@ class Workspace(Database):
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
 
@@ -109,7 +111,7 @@ class Workspace(Database):
         from lftj.sources import read_table
 
         self._refuse_load(name)
-        table = read_table(source, columns, progress=progress)
+        table = read_table(source, columns, progress, csv)
         relation = Relation.from_table(name, table, self.domains, nulls, progress)
         with self._committing:
             self._refuse_load(name)
