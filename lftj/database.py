@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
@@ -98,13 +99,16 @@ class Database:
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a relation, replacing one of the same name.
 
-        ``source``: a path (Parquet, CSV, Arrow IPC), a pyarrow Table or batch reader, any object with
-        ``__arrow_c_stream__`` (polars, pandas, DuckDB), numpy arrays by column name, or an iterable of
-        tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
-        rows with a NULL in any column; ``relations`` says how many.
+        ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
+        of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
+        object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
+        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
+        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
+        a CSV file is written, where that can't be read off the file.
 
         ``columns``: a list names columns that have no names, and of a source with names says which to take;
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
@@ -114,7 +118,7 @@ class Database:
         """
         from lftj.loading import load_relation
 
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
 
     def add(self, relation: Relation) -> None:
         """Take a relation that was made with the database's ``domains``, replacing one of the same name.

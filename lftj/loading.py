@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
 from lftj.errors import SourceError, UnusableNameError
 from lftj.relation import Nulls, Relation
@@ -32,10 +33,12 @@ def load_relation(
     domains: Domains,
     nulls: Nulls = "refuse",
     progress: bool = False,
+    csv: CsvOptions | None = None,
 ) -> Relation:
     """Load a source as relation ``name``.
 
-    ``columns``: names, as :func:`lftj.sources.read_table` takes them, or new names by old ones.
+    ``columns``: names, as :func:`lftj.sources.read_table` takes them, or new names by old ones.  ``csv``: as
+    there.
 
     Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
     """
@@ -43,9 +46,9 @@ def load_relation(
 
     check_relation_name(name)
     if isinstance(columns, Mapping):
-        table = _renamed(read_table(source, progress=progress), columns)
+        table = _renamed(read_table(source, None, progress, csv), columns)
     else:
-        table = read_table(source, columns, progress=progress)
+        table = read_table(source, columns, progress, csv)
     _check_column_names(name, table.column_names)
     return Relation.from_table(name, table, domains, nulls, progress)
 

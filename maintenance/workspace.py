@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.csv_options import CsvOptions
 from lftj.database import Database
 from lftj.domains import NAN_CODE
 from lftj.errors import (
@@ -101,6 +102,7 @@ class Workspace(Database):
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
 
@@ -109,7 +111,7 @@ class Workspace(Database):
         from lftj.loading import load_relation
 
         self._refuse_load(name)
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
 
     def add(self, relation: Relation) -> None:
         """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.

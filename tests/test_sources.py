@@ -164,7 +164,7 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     assert _message(empty) == f"{empty}: the file is empty"
     csv = tmp_path / "empty.csv"
     csv.touch()
-    assert _message(csv) == f"{csv}: can't be read as CSV: Empty CSV file"
+    assert _message(csv) == f"{csv}: can't be read as CSV: the file is empty"
 
     unknown = tmp_path / "letter.docx"
     unknown.write_bytes(b"PK\x03\x04 and so on")
