@@ -51,7 +51,7 @@ class FileStream:
     A context manager.
 
     Args:
-        path: The file.  The suffix tells its kind, where it is unknown the first bytes.
+        path: The file, also as stored.  The suffix tells its kind, where it is unknown the first bytes.
         types: For CSV, types by column; columns that are not among them get the type of their first values.
             The other kinds of files have types of their own.
         csv: How a CSV file is written.
@@ -59,16 +59,11 @@ class FileStream:
     Raises SourceError, here and while the rows are taken.
     """
 
-    def __init__(self, path: str | os.PathLike[str], types: Types, csv: CsvOptions | None = None) -> None:
-        self.path = Path(path)
-        if not self.path.exists():
-            raise SourceError(f"{self.path}: there is no such file")
-        if not self.path.is_file():
-            raise SourceError(f"{self.path}: this is not a regular file")
-        try:
-            file = StoredFile.at(self.path)
-        except OSError as error:
-            raise SourceError(f"{self.path}: can't be opened: {error.strerror}") from None
+    def __init__(
+        self, path: str | os.PathLike[str] | StoredFile, types: Types, csv: CsvOptions | None = None
+    ) -> None:
+        file = path if isinstance(path, StoredFile) else _stored(Path(path))
+        self.path = file.label
         self._kind = kind_of(file, csv is not None)
         if self._kind not in _OPENERS:
             raise SourceError(
@@ -110,6 +105,17 @@ class FileStream:
             yield
         except READ_ERRORS as error:
             raise SourceError(f"{self.path}: can't be read as {self._kind}: {reason(error)}") from None
+
+
+def _stored(path: Path) -> StoredFile:
+    if not path.exists():
+        raise SourceError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise SourceError(f"{path}: this is not a regular file")
+    try:
+        return StoredFile.at(path)
+    except OSError as error:
+        raise SourceError(f"{path}: can't be opened: {error.strerror}") from None
 
 
 def _open_parquet(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:

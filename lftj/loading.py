@@ -1,15 +1,9 @@
-"""What ``load`` does: a source as a relation, under names that rules can use.
-
-A rule writes names as ``[A-Za-z_][A-Za-z0-9_]*``; ``_``, ``true`` and ``false`` mean something else.  A
-relation of another name could be loaded and never be asked for, and a column's name is that of its variable.
-"""
+"""What ``load`` does: a source as a relation, under names that rules can use (:mod:`lftj.naming`)."""
 
 from __future__ import annotations
 
 import difflib
-import re
-import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +11,8 @@ import pyarrow as pa
 from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
 from lftj.errors import SourceError, UnusableNameError
+from lftj.naming import check_relation_name, is_usable, nearest_usable
 from lftj.relation import Nulls, Relation
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TAKEN = ("_", "true", "false")
-"""What the rule language reads as something else than a name."""
 
 Columns = Sequence[str] | Mapping[str, str]
 
@@ -51,48 +42,6 @@ def load_relation(
         table = read_table(source, columns, progress, csv)
     _check_column_names(name, table.column_names)
     return Relation.from_table(name, table, domains, nulls, progress)
-
-
-def is_usable(name: object) -> bool:
-    """Whether a rule can name a relation or a variable so.
-
-    >>> [is_usable(name) for name in ("edge", "_2", "my edge", "3", "true", "_")]
-    [True, True, False, False, False, False]
-    """
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None and name not in _TAKEN
-
-
-def nearest_usable(name: str, others: Collection[str] = ()) -> str:
-    """The usable name that is most like ``name`` and none of ``others``.
-
-    >>> [nearest_usable(name) for name in ("my edge", "3", "true", "Größe", "count(*)", "é", "日本", "")]
-    ['my_edge', '_3', 'true_', 'Grosse', 'count', 'e', 'x', 'x']
-    >>> nearest_usable("a b", ["a_b", "a_b_2"])
-    'a_b_3'
-    """
-    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ẞ", "SS"))
-    plain = "".join(character for character in plain if not unicodedata.combining(character))
-    near = re.sub(r"[^A-Za-z0-9_]+", "_", plain)
-    if near != plain:
-        near = near.strip("_")
-    if near in ("", "_"):
-        near = "x"
-    if near in _TAKEN:
-        near += "_"
-    if near[0].isdigit():
-        near = f"_{near}"
-    found, number = near, 1
-    while found in others:
-        number += 1
-        found = f"{near}_{number}"
-    return found
-
-
-def check_relation_name(name: str) -> None:
-    """Raise UnusableNameError unless rules can use the name for a relation."""
-    if not is_usable(name):
-        hint = f": call it {nearest_usable(name)!r}" if isinstance(name, str) else ""
-        raise UnusableNameError(f"{name!r} cannot be the name of a relation in a rule{hint}")
 
 
 def _check_column_names(relation: str, names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 
 import lftj
 from lftj import errors
-from lftj.loading import is_usable, nearest_usable
+from lftj.naming import is_usable, nearest_usable
 from lftj.parser import parse
 from maintenance import Workspace
 
