@@ -19,6 +19,7 @@ import pyarrow as pa
 from lftj.body import CheckedProgram, Schema
 from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
+from lftj.enough_memory import enough_memory
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.progress import bar
 from lftj.relation import Relation
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
 
+
+NEEDED = (
+    "what has to be held for the result does not fit into memory: explain() says what that is;"
+    " fewer variables in the head, or another order=, may take less"
+)
 
 PREPARED = 64
 """Programs whose plans a database remembers; a plan is forgotten when a relation it reads is replaced."""
@@ -91,6 +97,7 @@ class Database:
         self.domains = Domains()
         self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
 
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
     def load(
         self,
         name: str,
@@ -129,6 +136,9 @@ class Database:
         for rule in [rule for rule, known in self._prepared.items() if relation.name in known.reads]:
             del self._prepared[rule]
 
+    @enough_memory(
+        "the result does not fit into memory: take it in batches with stream(), or its size with count()"
+    )
     def query(
         self,
         rule: str,
@@ -143,7 +153,8 @@ class Database:
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
 
-        Raises RuleError, DataError or EvaluationError.
+        Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
+        :meth:`count` may still do.
         """
         evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
         with _progress(evaluation.settings, progress, "joining") as settings:
@@ -179,13 +190,17 @@ class Database:
         schema = evaluation.program.derived[name]
 
         def run() -> Iterator[pa.RecordBatch]:
-            with _progress(evaluation.settings, progress, "joining") as settings:
+            with (
+                enough_memory(NEEDED),
+                _progress(evaluation.settings, progress, "joining") as settings,
+            ):
                 evaluation.settings = settings
                 evaluation.derive_for(name)
                 yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
 
         return run()
 
+    @enough_memory(NEEDED)
     def count(
         self,
         rule: str,

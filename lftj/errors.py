@@ -130,6 +130,10 @@ class LimitError(LftjError):
     """The input is too large for the call (``Database.trace`` on large data, for example)."""
 
 
+class OutOfMemoryError(LftjError, MemoryError):
+    """A result, or what is needed for it, does not fit into memory.  All is as it was before the call."""
+
+
 class ImageError(LftjError):
     """An engine image can't be read: of other software, or damaged.  Nothing was made of it."""
 

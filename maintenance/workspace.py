@@ -31,6 +31,7 @@ from lftj.body import CheckedProgram, Schema
 from lftj.csv_options import CsvOptions
 from lftj.database import Database
 from lftj.domains import NAN_CODE
+from lftj.enough_memory import enough_memory
 from lftj.errors import (
     ChangeError,
     NanError,
@@ -94,6 +95,7 @@ class Workspace(Database):
 
     # -- relations and rules ---------------------------------------------------------
 
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
     def load(
         self,
         name: str,
@@ -133,6 +135,10 @@ class Workspace(Database):
                     " change it in a transaction"
                 )
 
+    @enough_memory(
+        "the heads, and what is kept to maintain them, do not fit into memory, and nothing was installed:"
+        " install fewer rules, or keep no records with strategy='recompute'"
+    )
     def install(
         self,
         program: str | Program,
@@ -286,6 +292,10 @@ class Workspace(Database):
             stats.seconds = time.perf_counter() - started
             self._notify(transaction, changes)
 
+    @enough_memory(
+        "what the transaction changes does not fit into memory, and nothing was committed:"
+        " commit it in smaller transactions"
+    )
     def _next_state(
         self,
         state: State,
