@@ -73,6 +73,11 @@ class CsvText:
         self.quote = options.quote
         start = file.head(SAMPLE_BYTES)
         self.encoding = _MARKS.get(start[:2], options.encoding)
+        while edges and len(_comments(start)) == len(start) >= SAMPLE_BYTES:
+            n_bytes = len(start)
+            start = file.head(16 * n_bytes)
+            if len(start) == n_bytes:
+                break
         self.edges = edges
         with io.TextIOWrapper(io.BytesIO(start), self.encoding, "replace", newline="") as text:
             sample = text.read().removeprefix("\ufeff")
