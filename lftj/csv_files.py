@@ -72,7 +72,7 @@ def column_names(text: CsvText, columns: Sequence[str] | None, options: CsvOptio
         if columns is None:
             raise ValueError(f"its first line, {line!r}, has no column names: give them, as columns=[...]")
         names = list(columns)
-    elif options.header is None and columns is not None and not set(columns) & set(names):
+    elif options.header is None and columns and len(columns) == len(names) and not set(columns) & set(names):
         raise ValueError(
             f"its first line, {line!r}, is taken for column names, and {columns[0]!r} is not among them:"
             " if it is a row like others, say so, as csv=lftj.CsvOptions(header=False)"

@@ -27,7 +27,8 @@ import click
 
 import lftj
 from lftj import sink
-from lftj.errors import LftjError
+from lftj.csv_arguments import CsvArguments, csv_arguments, on_the_command_line
+from lftj.errors import LftjError, SourceError
 
 if TYPE_CHECKING:
     from lftj.database import Database
@@ -89,7 +90,8 @@ def rules_and_data(command: Command) -> Command:
             "sources",
             type=Source(),
             multiple=True,
-            help="Load the file PATH as relation NAME; may be repeated. Parquet, CSV or Arrow IPC.",
+            help="Load the file PATH as relation NAME; may be repeated. Parquet, CSV, Arrow IPC, JSON lines "
+            "or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
         ),
         click.option(
             "--nulls",
@@ -134,6 +136,7 @@ def cli() -> None:
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
@@ -149,6 +152,7 @@ def query(
     text: str | None,
     sources: tuple[tuple[str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     threads: int | None,
@@ -160,7 +164,7 @@ def query(
         raise click.UsageError("--count prints a number: it does not go with --out")
     program = read_rules(rules, text, sources)
     database = lftj.Database()
-    load_sources(database, sources, nulls)
+    load_sources(database, sources, nulls, csv)
     to_terminal = out is None and sys.stdout.isatty()
     # CSV that scrolls over a terminal and a bar that stands on it do not go together.
     progress = not (out == "-" and sys.stdout.isatty())
@@ -178,6 +182,7 @@ def query(
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
@@ -187,6 +192,7 @@ def explain(
     text: str | None,
     sources: tuple[tuple[str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     analyze: bool,
@@ -194,7 +200,7 @@ def explain(
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
     program = read_rules(rules, text, sources)
     database = lftj.Database()
-    load_sources(database, sources, nulls)
+    load_sources(database, sources, nulls, csv)
     click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
 
 
@@ -220,10 +226,17 @@ def _name_of(rules: str | None) -> str:
     return "standard input" if rules == "-" else str(rules)
 
 
-def load_sources(database: Database, sources: Sequence[tuple[str, str]], nulls: Nulls) -> None:
+def load_sources(
+    database: Database, sources: Sequence[tuple[str, str]], nulls: Nulls, csv: CsvArguments
+) -> None:
     """Load the files of ``--load``, and say how many rows were dropped."""
+    csv.check(sources)
     for name, path in sources:
-        database.load(name, path, nulls=nulls, progress=True)
+        options = csv.options_of(name, path)
+        try:
+            database.load(name, path, csv.columns.get(name), nulls=nulls, progress=True, csv=options)
+        except SourceError as error:
+            raise on_the_command_line(error) from None
         dropped = database.relations[name].dropped_rows
         if dropped:
             say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")

@@ -67,15 +67,8 @@ class StoredFile:
 
     @cached_property
     def suffix(self) -> str:
-        """In lower case, without that of a compression.
-
-        >>> StoredFile.of_bytes("edges.TSV.gz", b"").suffix
-        '.tsv'
-        """
-        suffixes = [suffix.lower() for suffix in PurePosixPath(self.name).suffixes]
-        if suffixes and suffixes[-1] in _PACKED_SUFFIXES:
-            suffixes.pop()
-        return suffixes[-1] if suffixes else ""
+        """Of its name, as :func:`suffix_of` says."""
+        return suffix_of(self.name)
 
     @cached_property
     def codec(self) -> str | None:
@@ -110,3 +103,15 @@ class StoredFile:
             return raw
         with raw, stream:
             return pa.BufferReader(stream.read())
+
+
+def suffix_of(name: str) -> str:
+    """In lower case, without that of a compression.
+
+    >>> suffix_of("edges.TSV.gz")
+    '.tsv'
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
+    if suffixes and suffixes[-1] in _PACKED_SUFFIXES:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""

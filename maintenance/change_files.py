@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import Schema
+from lftj.csv_options import CsvOptions
 from lftj.errors import ChangeError
 from lftj.file_stream import FileStream
 from maintenance.changes import label_beside, weight_label
@@ -60,13 +61,19 @@ class Part:
 class ChangeFile:
     """An open change file of a relation; a context manager.
 
-    ``nulls``: what to do about rows with NULL in a column of the relation.
+    ``nulls``: what to do about rows with NULL in a column of the relation.  ``csv``: how a CSV file is
+    written.
 
     Raises SourceError, and ChangeError where the columns are not those of the relation.
     """
 
     def __init__(
-        self, relation: str, path: str, schema: Schema, nulls: Literal["refuse", "drop"] = "refuse"
+        self,
+        relation: str,
+        path: str,
+        schema: Schema,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        csv: CsvOptions | None = None,
     ) -> None:
         self.relation = relation
         self.path = path
@@ -76,7 +83,7 @@ class ChangeFile:
         self._weight = weight_label(schema)
         self._txn = label_beside(TXN, self._columns)
         types = {column.name: column.type.arrow for column in schema.columns}
-        self._stream = FileStream(path, {**types, self._weight: pa.int64()})
+        self._stream = FileStream(path, {**types, self._weight: pa.int64()}, csv)
         try:
             self._check_columns()
             self.transaction_type = self._type_of_transactions()

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lftj import sink
+from lftj.csv_arguments import CsvArguments, csv_arguments
 from lftj.errors import LftjError, UnknownRelationError
 from lftj.progress import bar
 from lftj.shell import Nulls, Source, cli, load_sources, main, read_rules, rules_and_data, say
@@ -73,6 +74,7 @@ def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @click.option(
     "--changes",
     type=Source(),
@@ -113,6 +115,7 @@ def maintain(
     text: str | None,
     sources: Pairs,
     nulls: Nulls,
+    csv: CsvArguments,
     changes: Pairs,
     strategy: str,
     out_changes: Pairs,
@@ -135,10 +138,14 @@ def maintain(
     from maintenance.workspace import Workspace
 
     workspace = Workspace()
-    load_sources(workspace, sources, nulls)
+    load_sources(workspace, sources, nulls, csv)
     with contextlib.ExitStack() as stack:
         files = [
-            stack.enter_context(ChangeFile(name, path, workspace.base_version(name).schema, nulls))
+            stack.enter_context(
+                ChangeFile(
+                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                )
+            )
             for name, path in changes
         ]
         transaction_type = check_together(files)
