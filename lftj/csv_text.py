@@ -46,7 +46,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _COMMENTS = re.compile(rb"(?:[ \t\r]*(?:[#%][^\n]*)?\n)*(?:[ \t]*[#%][^\n]*\Z)?")
 _BLANKS = re.compile(rb" +")
-_OUTER_BLANKS = re.compile(rb"(?m)^ +| +(?=\r?$)")
+_OUTER_BLANKS = re.compile(rb"(?m)^ +| +(?=\r?$)")  # slow, and seldom there
 _field_limit = threading.RLock()
 
 
@@ -291,7 +291,8 @@ class CheckedText(io.RawIOBase):
                 block = block.replace(b"\t", b" ")
             if b"  " in block:
                 block = _BLANKS.sub(b" ", block)
-            block = _OUTER_BLANKS.sub(b"", block)
+            if block.startswith(b" ") or any(mark in block for mark in (b"\n ", b" \n", b" \r")):
+                block = _OUTER_BLANKS.sub(b"", block)
         return block
 
     def _checked_quotes(self, block: bytes) -> bytes:
