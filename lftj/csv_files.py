@@ -171,7 +171,7 @@ def _refuse_inexact(text: CsvText, names: Sequence[str], table: pa.Table, option
     for name in doubted:
         values = as_text.column(name)
         integer = pc.match_substring_regex(values, _INTEGER)
-        whole = pc.all(integer).as_py()
+        whole = pc.all(pc.filter(integer, pc.is_valid(table.column(name)))).as_py()
         large = pc.greater_equal(pc.abs(table.column(name)), EXACT)
         for row in np.flatnonzero(pc.fill_null(pc.and_(large, integer), False).to_numpy()).tolist():
             value = values[row].as_py().strip()

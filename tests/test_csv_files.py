@@ -78,6 +78,7 @@ def test_the_ways_out_of_large_integers() -> None:
     assert exact == [5, Decimal(18446744073709551615), Decimal(18446744073709551614)]
     assert _read(LARGE, types={"id": pa.float64()}).column("id").type == pa.float64()
     assert _read(LARGE, ["x"]).column_names == ["x"], "a column that nobody wants does no harm"
+    assert _read(LARGE, ["x"], types={"id": "string"}).column_names == ["x"]
     with pytest.raises(lftj.errors.RangeError, match="column 'id', row 1"):
         lftj.Database().load("r", _write(LARGE), csv=CsvOptions(types={"id": pa.uint64()}))
 
@@ -133,6 +134,13 @@ def test_quotes_inside_of_plain_fields_are_characters() -> None:
     assert "line 5: a quote is opened" in _refusal(inches + '4,"x\n5,y\n')
 
 
+@pytest.mark.parametrize("gap", range(-3, 4))
+def test_quotes_inside_of_plain_fields_at_the_border_of_blocks(gap: int) -> None:
+    padding = "x" * (BLOCK_BYTES - len('a,b\n1,5"\n2,""') + gap)
+    expected = ['5"', padding + '"""', "z"]
+    assert _read(f'a,b\n1,5"\n2,{padding}"""\n3,z\n').column("b").to_pylist() == expected
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.text('"\n,;x é', max_size=5)).map(list), min_size=1, max_size=5)
 )
@@ -176,6 +184,12 @@ def test_files_with_other_delimiters_are_read(delimiter: str) -> None:
     assert _read(content, name="t.csv.tsv").to_pydict() == expected
 
 
+def test_a_row_that_the_sample_cuts_off_is_no_doubt_of_the_delimiter() -> None:
+    rows = "".join(f'{number};"line, one\nline|two"\n' for number in range(10_000))
+    table = _read(f"a;b\n{rows}")
+    assert (table.num_columns, table.num_rows) == (2, 10_000)
+
+
 def test_a_delimiter_in_doubt_is_refused() -> None:
     message = _refusal("a;b\n1\n")
     assert "its first line, 'a;b', has no ',' between its fields, but ';'" in message
@@ -200,7 +214,10 @@ def test_text_of_another_encoding_is_refused_with_its_place() -> None:
     assert "line 1, column number 2" in _refusal("a,café\n1,2\n".encode("latin-1"))
     assert _read("a,café\n1,2\n".encode("latin-1"), encoding="latin-1").column_names == ["a", "café"]
     assert "line 2, column 'b'" in _refusal(b"a,b\n1,\xc3"), "cut off within a letter"
-    assert "is not ascii text" in _refusal("a,b\n1,é\n", encoding="ascii")
+    assert "byte 6 is not ascii text" in _refusal("a,b\n1,é\n", encoding="ascii")
+    late = f"a,b\n1,{'x' * 3 * BLOCK_BYTES}é\n"
+    assert f"byte {6 + 3 * BLOCK_BYTES} is not ascii text" in _refusal(late, encoding="ascii")
+    assert _read(b"\xff\xfe,b\n1,2\n", encoding="latin-1").column_names == ["ÿþ", "b"]
 
 
 def test_letters_at_the_border_of_blocks() -> None:
@@ -301,6 +318,7 @@ def test_dates_out_of_range_stay_text() -> None:
         ({"quote": ""}, "quote is ''"),
         ({"delimiter": '"'}, "delimiter and quote are both"),
         ({"encoding": "utf-9"}, "encoding 'utf-9' is not known"),
+        ({"encoding": "hex"}, "encoding 'hex' is not known"),
         ({"types": {"a": "integer"}}, "type 'integer' of column 'a' is not known"),
         ({"types": {"a": "decimal128(99, 2)"}}, "type 'decimal128(99, 2)' of column 'a' is not known"),
         ({"nulls": "NA"}, "it can be a list of texts"),
