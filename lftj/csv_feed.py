@@ -13,6 +13,7 @@ Cost: a read is cut into lines in Python and converted by pyarrow.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Iterator, Mapping
@@ -36,19 +37,23 @@ class CsvFeed:
     ``pyarrow.ArrowException``, here and while rows are taken.
     """
 
-    def __init__(self, incoming: Incoming, types: Mapping[str, pa.DataType]) -> None:
-        """``types``: by column; those of other columns are guessed."""
-        self._pieces = _pieces(incoming)
+    def __init__(self, incoming: Incoming, types: Mapping[str, pa.DataType], options: CsvOptions) -> None:
+        """``types``: by column; those of other columns are guessed, where the options have none."""
+        if options.header is False or codecs.lookup(options.encoding).name != "utf-8":
+            raise ValueError("what comes over a pipe is UTF-8 text below a line of column names")
+        self._options = options
+        self._pieces = _pieces(incoming, (options.quote or "").encode())
         text = next((piece for piece in self._pieces if piece is not None), b"")
         header, _, rows = text.partition(b"\n")
         first = header.decode("utf-8-sig").rstrip("\r")
-        self._delimiter = "\t" if "\t" in first and "," not in first else ","
+        guess = "\t" if "\t" in first and "," not in first else ","
+        self._delimiter = options.delimiter or guess
         self.names = next(csv.reader([first], delimiter=self._delimiter), [])
         if not self.names:
             raise ValueError("there is nothing in it")
         if all(_is_number(name) for name in self.names):
             raise ValueError(f"its first line, {first!r}, has no column names")
-        self._known = {name: types[name] for name in self.names if name in types}
+        self._known = {**{name: types[name] for name in self.names if name in types}, **options.types}
         self._n_rows = 0
         rows = rows or next((piece for piece in self._pieces if piece is not None), b"")
         self.schema = pa.schema([(name, self._known.get(name, pa.null())) for name in self.names])
@@ -67,8 +72,12 @@ class CsvFeed:
             table = arrow_csv.read_csv(
                 pa.BufferReader(rows),
                 arrow_csv.ReadOptions(column_names=self.names, use_threads=False, block_size=len(rows) + 1),
-                arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                convert_options(CsvOptions(), self._known),
+                arrow_csv.ParseOptions(
+                    delimiter=self._delimiter,
+                    quote_char=self._options.quote or False,
+                    newlines_in_values=True,
+                ),
+                convert_options(self._options, self._known),
             )
         except pa.ArrowInvalid as error:
             raise ValueError(self._reason(error)) from None
@@ -93,8 +102,8 @@ class CsvFeed:
         )
 
 
-def _pieces(incoming: Incoming) -> Iterator[bytes | None]:
-    """Whole lines that came together, and None for a blank one."""
+def _pieces(incoming: Incoming, quote: bytes) -> Iterator[bytes | None]:
+    """Whole lines that came together, and None for a blank one.  ``quote``: empty for none."""
     rest = b""
     while data := incoming.some():
         *lines, rest = (rest + data).split(b"\n")
@@ -102,8 +111,8 @@ def _pieces(incoming: Incoming) -> Iterator[bytes | None]:
         whole = 0  # lines of the piece that are whole rows
         quoted = False
         for line in lines:
-            if b'"' in line:
-                quoted ^= line.count(b'"') % 2 == 1
+            if quote and quote in line:
+                quoted ^= line.count(quote) % 2 == 1
             elif not quoted and line in (b"", b"\r"):
                 if piece:
                     yield b"\n".join([*piece, b""])

@@ -72,7 +72,7 @@ def column_names(text: CsvText, columns: Sequence[str] | None, options: CsvOptio
         if columns is None:
             raise ValueError(f"its first line, {line!r}, has no column names: give them, as columns=[...]")
         names = list(columns)
-    elif options.header is None and columns is not None and not set(columns) & set(names):
+    elif options.header is None and columns and len(columns) == len(names) and not set(columns) & set(names):
         raise ValueError(
             f"its first line, {line!r}, is taken for column names, and {columns[0]!r} is not among them:"
             " if it is a row like others, say so, as csv=lftj.CsvOptions(header=False)"
@@ -171,7 +171,7 @@ def _refuse_inexact(text: CsvText, names: Sequence[str], table: pa.Table, option
     for name in doubted:
         values = as_text.column(name)
         integer = pc.match_substring_regex(values, _INTEGER)
-        whole = pc.all(integer).as_py()
+        whole = pc.all(pc.filter(integer, pc.is_valid(table.column(name)))).as_py()
         large = pc.greater_equal(pc.abs(table.column(name)), EXACT)
         for row in np.flatnonzero(pc.fill_null(pc.and_(large, integer), False).to_numpy()).tolist():
             value = values[row].as_py().strip()

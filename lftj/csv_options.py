@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,7 +46,7 @@ class CsvOptions:
         if isinstance(self.nulls, str):
             raise ValueError(f"nulls is {self.nulls!r}; it can be a list of texts, as [{self.nulls!r}]")
         try:
-            codecs.lookup(self.encoding)
+            "".encode(self.encoding)
         except LookupError:
             raise ValueError(
                 f"encoding {self.encoding!r} is not known; 'utf-8', 'latin-1', 'cp1252' are"

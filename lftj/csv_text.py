@@ -46,7 +46,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _COMMENTS = re.compile(rb"(?:[ \t\r]*(?:[#%][^\n]*)?\n)*(?:[ \t]*[#%][^\n]*\Z)?")
 _BLANKS = re.compile(rb" +")
-_OUTER_BLANKS = re.compile(rb"(?m)^ +| +(?=\r?$)")
+_OUTER_BLANKS = re.compile(rb"(?m)^ +| +(?=\r?$)")  # slow, and seldom there
 _field_limit = threading.RLock()
 
 
@@ -72,15 +72,20 @@ class CsvText:
         self.file = file
         self.quote = options.quote
         start = file.head(SAMPLE_BYTES)
-        self.encoding = _MARKS.get(start[:2], options.encoding)
+        self.encoding = options.encoding
+        if self._plain:
+            self.encoding = _MARKS.get(start[:2], self.encoding)
+        while edges and len(_comments(start)) == len(start) >= SAMPLE_BYTES:
+            n_bytes = len(start)
+            start = file.head(16 * n_bytes)
+            if len(start) == n_bytes:
+                break
         self.edges = edges
         with io.TextIOWrapper(io.BytesIO(start), self.encoding, "replace", newline="") as text:
             sample = text.read().removeprefix("\ufeff")
         if edges:
             sample = sample[len(_comments(sample.encode()).decode()) :]
-        # A last line that is cut off tells nothing.
-        cut = max(sample.rfind("\n"), sample.rfind("\r")) + 1
-        self.delimiter = options.delimiter or self._read_off(sample[:cut] or sample)
+        self.delimiter = options.delimiter or self._read_off(sample, whole=len(start) < SAMPLE_BYTES)
         with closing(self.records()) as records:
             _, self.first = next(records, (0, []))
         numbers = bool(self.first) and all(_is_number(field) for field in self.first)
@@ -91,9 +96,10 @@ class CsvText:
                 " csv=lftj.CsvOptions(encoding='utf-16-le')"
             )
 
-    def _read_off(self, sample: str) -> str:
+    def _read_off(self, sample: str, whole: bool) -> str:
+        """The delimiter.  ``whole``: whether the sample is all there is, and its last row is not cut off."""
         usual = "\t" if self.file.suffix == ".tsv" else ","
-        rows = self._rows(sample, usual)
+        rows = self._rows(sample, usual, whole)
         line = usual.join(rows[0]) if rows else ""
         if self.edges and "\t" in line.strip():
             return "\t"
@@ -101,8 +107,9 @@ class CsvText:
             return usual
         if self.edges and " " in line.strip():
             return " "
-        there = [mark for mark in _DELIMITERS if mark != usual and len(self._rows(sample, mark)[0]) > 1]
-        fitting = [mark for mark in there if len({len(row) for row in self._rows(sample, mark)}) == 1]
+        widths = {mark: [len(row) for row in self._rows(sample, mark, whole)] for mark in _DELIMITERS}
+        there = [mark for mark in _DELIMITERS if mark != usual and max(widths[mark][:1], default=0) > 1]
+        fitting = [mark for mark in there if len(set(widths[mark])) == 1]
         if len(fitting) == 1:
             return fitting[0]
         if there:
@@ -112,13 +119,13 @@ class CsvText:
             )
         return usual
 
-    def _rows(self, sample: str, delimiter: str) -> list[list[str]]:
+    def _rows(self, sample: str, delimiter: str, whole: bool) -> list[list[str]]:
         rows = []
         with suppress(csv.Error):
             for row in self._reader(io.StringIO(sample, newline=""), delimiter, strict=False):
                 if row:
                     rows.append(row)
-        return rows
+        return rows if whole or len(rows) < 2 else rows[:-1]
 
     def _reader(self, text: io.TextIOBase, delimiter: str, strict: bool) -> Reader:
         if self.quote is None:
@@ -170,15 +177,18 @@ class CsvText:
                     return f"line {line} has {has} instead of {width}: {self.delimiter.join(fields)[:80]!r}"
         return None
 
-    def unreadable(self, error: UnicodeDecodeError) -> str:
-        """Where the first bytes stand that the encoding does not have."""
+    def unreadable(self, error: UnicodeDecodeError, start: int) -> str:
+        """Where the first bytes stand that the encoding does not have.
+
+        ``start``: of what was decoded, in the content.
+        """
         way_out = "give the file's encoding, as csv=lftj.CsvOptions(encoding='latin-1')"
         for line, fields in self.records() if self._plain else ():
             for number, field in enumerate(fields):
                 if not _is_text(field):
                     shown = field.encode("utf-8", "surrogateescape")[:60]
                     return f"line {line}, column {self.named(number)}: {shown!r} is not UTF-8 text; {way_out}"
-        return f"byte {error.start} is not {self.encoding} text ({error.reason}); {way_out}"
+        return f"byte {start + error.start} is not {self.encoding} text ({error.reason}); {way_out}"
 
     def named(self, number: int) -> str:
         """A column as messages name it."""
@@ -209,6 +219,7 @@ class CheckedText(io.RawIOBase):
         self._decoder = codecs.getincrementaldecoder(text.encoding)(errors)
         self._check = check
         self._quote = text.quote.encode() if check and text.quote is not None else None
+        self._n_bytes = 0
         self._partial_line = b""
         self._begun = False
         self._in_comments = text.edges
@@ -263,12 +274,13 @@ class CheckedText(io.RawIOBase):
 
     def _in_utf8(self, raw: bytes) -> bytes:
         pending = self._decoder.getstate()[0]
+        start, self._n_bytes = self._n_bytes - len(pending), self._n_bytes + len(raw)
         if self._text._plain and (not self._check or (not pending and raw.isascii())):
             return raw
         try:
             decoded = self._decoder.decode(raw, final=self._ended)
         except UnicodeDecodeError as error:
-            raise ValueError(self._text.unreadable(error)) from None
+            raise ValueError(self._text.unreadable(error, start)) from None
         # What the decoder waits for is passed on already: only what it says of it matters.
         return raw if self._text._plain else decoded.encode()
 
@@ -286,13 +298,14 @@ class CheckedText(io.RawIOBase):
                 block = block.replace(b"\t", b" ")
             if b"  " in block:
                 block = _BLANKS.sub(b" ", block)
-            block = _OUTER_BLANKS.sub(b"", block)
+            if block.startswith(b" ") or any(mark in block for mark in (b"\n ", b" \n", b" \r")):
+                block = _OUTER_BLANKS.sub(b"", block)
         return block
 
     def _checked_quotes(self, block: bytes) -> bytes:
+        block, self._held = self._held + block, b""
         if self._quote is None:
             return block
-        block = self._held + block
         # What follows a quote decides, so a quote at the very end waits.
         keep = len(block) if self._ended else len(block.rstrip(self._quote))
         block, self._held = block[:keep], block[keep:]

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lftj.arrow_files import validated
 from lftj.csv_feed import CsvFeed
+from lftj.csv_options import CsvOptions
 from lftj.errors import SourceError
 from lftj.file_stream import FileStream
 from lftj.files import reason
@@ -41,6 +42,7 @@ class Feed:
         path: See :func:`lftj.incoming.is_feed`.
         types: For CSV, types by column; columns that are not among them get the type of the first values
             that come.
+        csv: How CSV text is written.
 
     Attributes:
         incoming: Its bytes; whoever can be interrupted says so there.
@@ -52,19 +54,19 @@ class Feed:
     fraction = 0.0
     """How much has been read: of what has no end one can't tell."""
 
-    def __init__(self, path: str, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, path: str, types: Mapping[str, pa.DataType], csv: CsvOptions | None = None) -> None:
         self.name = feed_name(path)
         with ExitStack() as stack, self._errors():
             self.incoming = stack.enter_context(Incoming(path))
             start = self.incoming.peek(8)
             if start.startswith(_WHOLE):
                 content = StoredFile.of_bytes(self.name, self.incoming.read(), by_content=True)
-                self._rows: Any = stack.enter_context(FileStream(content, types))
+                self._rows: Any = stack.enter_context(FileStream(content, types, csv))
             elif start.startswith(_ARROW_STREAM):
                 source = pa.PythonFile(self.incoming, mode="r")
                 self._rows = stack.enter_context(pa.ipc.open_stream(source))
             else:
-                self._rows = CsvFeed(self.incoming, types)
+                self._rows = CsvFeed(self.incoming, types, csv or CsvOptions())
             self._batches = iter(self._rows)
             self._stack = stack.pop_all()
 

@@ -23,7 +23,7 @@ from lftj.errors import SourceError, UnsupportedTypeError
 from lftj.json_files import read_json
 from lftj.locations import PARQUET_SUFFIXES, Found
 from lftj.progress import bar
-from lftj.stored_file import StoredFile
+from lftj.stored_file import StoredFile, suffix_of
 
 Columns = Sequence[str] | None
 
@@ -109,6 +109,11 @@ def kind_of(file: StoredFile, is_csv: bool = False) -> str:
         f"{file.label}: this is no kind of file that can be loaded; {READABLE}, compressed or not, and any"
         " text with csv=lftj.CsvOptions()"
     )
+
+
+def kind_of_name(name: str) -> str | None:
+    """Which kind of file a name or URL says it is, None when it says nothing."""
+    return _KINDS.get(suffix_of(name.partition("?")[0]))
 
 
 def _kind_of_text(start: bytes) -> str | None:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -29,8 +31,12 @@ from lftj.stored_file import StoredFile
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
+_NO_PARQUET = "can't be read as a folder of Parquet files: there is no Parquet file in it"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _SHORTENED_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_KEY_TYPES = {True: pa.int64(), False: pa.string()}
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _USER = re.compile(r"://[^/@]*@")
 _PACKAGES = {
     "http": "fsspec aiohttp",
@@ -56,6 +62,8 @@ class Found(NamedTuple):
 def find(place: str | os.PathLike[str]) -> Found:
     """The files at a path, glob or URL.  Raises SourceError when there is none, or it can't be asked for."""
     text = os.fspath(place)
+    if not text:
+        raise SourceError("the path is empty")
     if isinstance(place, str) and _URL.match(place):
         return _find_far(place)
     path = Path(text)
@@ -63,16 +71,21 @@ def find(place: str | os.PathLike[str]) -> Found:
         path = path.expanduser()
     try:
         if path.is_dir():
-            return _find_folder(str(path), *_local_files(path))
+            names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+            return _found_below(str(path), path, [name for name in names if _is_data(name)], _NO_PARQUET)
         if path.exists():
             return Found([StoredFile.at(path)])
+        if glob.has_magic(text):
+            plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+            base = Path(*plain)
+            names = sorted(
+                Path(name).relative_to(base).as_posix()
+                for name in glob.glob(str(path), recursive=True)
+                if os.path.isfile(name)
+            )
+            return _found_below(str(path), base, names, "no file has such a name")
     except OSError as error:
         raise SourceError(f"{path}: can't be opened: {error.strerror}") from None
-    if glob.has_magic(text):
-        names = sorted(name for name in glob.glob(str(path), recursive=True) if os.path.isfile(name))
-        if names:
-            return Found([StoredFile.at(Path(name)) for name in names])
-        raise SourceError(f"{path}: no file has such a name")
     if shortened := _SHORTENED_URL.match(text):
         raise SourceError(
             f"{text}: there is no such file; a Path has lost a slash of the URL: pass it as a str,"
@@ -89,27 +102,17 @@ def find_all(places: Sequence[str | os.PathLike[str]]) -> Found:
         try:
             found = find(place)
         except SourceError as error:
-            raise SourceError(
-                f"{error} (a list of strings is a list of files; a row of one value is a tuple, ({place!r},))"
-            ) from None
+            if isinstance(place, str) and not set("/.") & set(place):
+                hint = f" (a list of strings is a list of files; a row of one value is a tuple, ({place!r},))"
+                raise SourceError(f"{error}{hint}") from None
+            raise
         files += found.files
         partitions += found.partitions or [{} for _ in found.files]
     return Found(files, partitions)
 
 
-def _local_files(path: Path) -> tuple[Any, list[str], list[StoredFile]]:
-    from pyarrow import fs
-
-    names = sorted(
-        file.relative_to(path).as_posix()
-        for file in path.rglob("*")
-        if _is_data(file.relative_to(path).as_posix()) and file.is_file()
-    )
-    return (
-        fs.SubTreeFileSystem(str(path.absolute()), fs.LocalFileSystem()),
-        names,
-        [StoredFile.at(path / name) for name in names],
-    )
+def _found_below(label: str, base: Path, names: list[str], if_none: str) -> Found:
+    return _found(label, names, [StoredFile.at(base / name) for name in names], if_none)
 
 
 def _is_data(name: str) -> bool:
@@ -121,33 +124,36 @@ def _is_data(name: str) -> bool:
     return path.suffix.lower() in PARQUET_SUFFIXES and not any(part[0] in "_." for part in path.parts)
 
 
-def _find_folder(label: str, filesystem: Any, names: Sequence[str], files: list[StoredFile]) -> Found:
+def _found(label: str, names: Sequence[str], files: list[StoredFile], if_none: str) -> Found:
+    """The files, with the columns that Hive's way of naming folders tells: integers where all values are."""
     if not files:
-        raise SourceError(
-            f"{label}: can't be read as a folder of Parquet files: there is no Parquet file in it"
-        )
-    if not any("=" in name for name in names):
-        return Found(files, [{} for _ in files])
-    from pyarrow import dataset
-
-    options = dataset.FileSystemFactoryOptions(partitioning=dataset.HivePartitioning.discover())
-    try:
-        known = dataset.FileSystemDatasetFactory(
-            filesystem, list(names), dataset.ParquetFileFormat(), options
-        ).finish()
-        keys = {
-            fragment.path.lstrip("/"): dataset.get_partition_keys(fragment.partition_expression)
-            for fragment in known.get_fragments()
+        raise SourceError(f"{label}: {if_none}")
+    keys = [_keys(name) if _is_data(name) else {} for name in names]
+    whole = {key: True for of_file in keys for key in of_file}
+    for of_file in keys:
+        for key, value in of_file.items():
+            whole[key] &= value is None or _INTEGER.fullmatch(value) is not None
+    partitions = [
+        {
+            key: pa.array([int(value) if whole[key] and value is not None else value], _KEY_TYPES[whole[key]])
+            for key, value in of_file.items()
         }
-        partitions = [
-            {key: pa.array([value], known.schema.field(key).type) for key, value in keys[name].items()}
-            for name in names
-        ]
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise SourceError(
-            f"{label}: can't be read as a folder of Parquet files: {str(error).strip().splitlines()[0]}"
-        ) from None
-    return Found(files, partitions)
+        for of_file in keys
+    ]
+    return Found(files, partitions if whole else None)
+
+
+def _keys(name: str) -> dict[str, str | None]:
+    """
+    >>> _keys("year=2026/city=S%C3%A3o Paulo/day=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
+    {'year': '2026', 'city': 'São Paulo', 'day': None}
+    """
+    keys: dict[str, str | None] = {}
+    for part in PurePosixPath(name).parts[:-1]:
+        key, equals, value = part.partition("=")
+        if key and equals:
+            keys[key] = None if value == _HIVE_NULL else unquote(value)
+    return keys
 
 
 # -- far away ---------------------------------------------------------------
@@ -166,18 +172,20 @@ def _find_far(url: str) -> Found:
             return Found([_far_file(filesystem, path, label)])
         if information.type == fs.FileType.Directory:
             names = [name for name in _names_below(filesystem, path) if _is_data(name)]
-            files = [_far_file(filesystem, f"{path}/{name}", f"{label}/{name}") for name in names]
-            return _find_folder(label, fs.SubTreeFileSystem(path, filesystem), names, files)
+            return _found_far(label, filesystem, path, label, names, _NO_PARQUET)
         if glob.has_magic(path):
-            parts = PurePosixPath(path).parts
-            plain = next(number for number, part in enumerate(parts) if glob.has_magic(part))
-            base, pattern = "/".join(parts[:plain]), "/".join(parts[plain:])
-            wanted = [name for name in _names_below(filesystem, base) if _matches(name, pattern)]
-            top = label[: label.rindex(pattern)].rstrip("/") if pattern in label else label
-            if wanted:
-                return Found([_far_file(filesystem, f"{base}/{name}", f"{top}/{name}") for name in wanted])
-            raise SourceError(f"{label}: no file has such a name")
-    raise SourceError(f"{label}: there is no such file")
+            plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), path.split("/")))
+            base, pattern = "/".join(plain), path.split("/")[len(plain) :]
+            names = [name for name in _names_below(filesystem, base) if _matches(name.split("/"), pattern)]
+            top = "/".join(label.split("/")[: -len(pattern)])
+            return _found_far(label, filesystem, base, top, names, "no file has such a name")
+    raise SourceError(f"{label}: there is no such file, or it can't be reached")
+
+
+def _found_far(label: str, filesystem: Any, base: str, top: str, names: list[str], if_none: str) -> Found:
+    """``base``: the folder of ``names`` in the filesystem; ``top``: the same as messages name it."""
+    files = [_far_file(filesystem, f"{base}/{name}", f"{top.rstrip('/')}/{name}") for name in names]
+    return _found(label, names, files, if_none)
 
 
 @contextmanager
@@ -215,7 +223,8 @@ def _filesystem(url: str, label: str) -> tuple[Any, str]:
 
 
 def _far_file(filesystem: Any, path: str, label: str) -> StoredFile:
-    return StoredFile(label, lambda: filesystem.open_input_file(path), PurePosixPath(path).name)
+    by_content = not PurePosixPath(label).suffix
+    return StoredFile(label, lambda: filesystem.open_input_file(path), by_content=by_content)
 
 
 def _names_below(filesystem: Any, path: str) -> list[str]:
@@ -226,20 +235,14 @@ def _names_below(filesystem: Any, path: str) -> list[str]:
     return sorted(info.path.removeprefix(start) for info in found if info.type == fs.FileType.File)
 
 
-def _matches(name: str, pattern: str) -> bool:
+def _matches(names: list[str], patterns: list[str]) -> bool:
     """Whether a path is of a pattern, in which ``**`` stands for folders, of any depth.
 
-    >>> _matches("a/b/c.csv", "**/*.csv"), _matches("c.csv", "**/*.csv"), _matches("a/c.csv", "*.csv")
-    (True, True, False)
+    >>> [_matches(path.split("/"), ["**", "*.csv"]) for path in ("a/b/c.csv", "c.csv", "a/c.txt")]
+    [True, True, False]
     """
-    return _match_parts(name.split("/"), pattern.split("/"))
-
-
-def _match_parts(names: list[str], patterns: list[str]) -> bool:
     if not patterns:
         return not names
     if patterns[0] == "**":
-        return any(_match_parts(names[skipped:], patterns[1:]) for skipped in range(len(names) + 1))
-    return (
-        bool(names) and fnmatch.fnmatchcase(names[0], patterns[0]) and _match_parts(names[1:], patterns[1:])
-    )
+        return any(_matches(names[skipped:], patterns[1:]) for skipped in range(len(names) + 1))
+    return bool(names) and fnmatch.fnmatchcase(names[0], patterns[0]) and _matches(names[1:], patterns[1:])

@@ -28,7 +28,8 @@ import click
 
 import lftj
 from lftj import sink
-from lftj.errors import LftjError, UnusableNameError
+from lftj.csv_arguments import CsvArguments, csv_arguments, on_the_command_line
+from lftj.errors import LftjError, SourceError, UnusableNameError
 from lftj.incoming import STDIN, NamedBytes, feed_name, is_feed
 from lftj.naming import check_relation_name
 
@@ -113,7 +114,8 @@ def rules_and_data(command: Command) -> Command:
             "sources",
             type=Source(),
             multiple=True,
-            help="Load the file PATH, or - for stdin, as relation NAME; may be repeated.",
+            help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
+            "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
         ),
         click.option(
             "--rename",
@@ -165,6 +167,7 @@ def cli() -> None:
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
@@ -181,6 +184,7 @@ def query(
     sources: tuple[tuple[str, str], ...],
     renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     threads: int | None,
@@ -192,7 +196,7 @@ def query(
         raise click.UsageError("--count prints a number: it does not go with --out")
     program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
-    load_sources(database, sources, nulls, renames)
+    load_sources(database, sources, nulls, renames, csv)
     to_terminal = out is None and sys.stdout.isatty()
     # CSV that scrolls over a terminal and a bar that stands on it do not go together.
     progress = not (out == "-" and sys.stdout.isatty())
@@ -210,6 +214,7 @@ def query(
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
@@ -220,6 +225,7 @@ def explain(
     sources: tuple[tuple[str, str], ...],
     renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     analyze: bool,
@@ -227,7 +233,7 @@ def explain(
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
     program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
-    load_sources(database, sources, nulls, renames)
+    load_sources(database, sources, nulls, renames, csv)
     click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
 
 
@@ -261,17 +267,28 @@ def read_rules(
 
 
 def load_sources(
-    database: Database, sources: Sequence[tuple[str, str]], nulls: Nulls, renames: Renames
+    database: Database,
+    sources: Sequence[tuple[str, str]],
+    nulls: Nulls,
+    renames: Renames,
+    csv: CsvArguments,
 ) -> None:
     """Load the files of ``--load``, and say how many rows were dropped."""
+    csv.check(sources)
     for name, path in sources:
-        columns = {column: new for relation, column, new in renames if relation == name} or None
+        renamed = {column: new for relation, column, new in renames if relation == name}
+        if renamed and name in csv.columns:
+            raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
         source = NamedBytes(path) if is_feed(path) else path
+        columns = renamed or csv.columns.get(name)
+        options = csv.options_of(name, path)
         try:
-            database.load(name, source, columns, nulls=nulls, progress=True)
+            database.load(name, source, columns, nulls=nulls, progress=True, csv=options)
         except UnusableNameError as error:
-            options = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
-            raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{options}") from None
+            wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
+            raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
+        except SourceError as error:
+            raise on_the_command_line(error) from None
         dropped = database.relations[name].dropped_rows
         if dropped:
             say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")

@@ -175,13 +175,12 @@ def _table_of_object(source: Any, columns: Sequence[str] | None) -> pa.Table:
 
 def _table_of_pandas(source: Any) -> pa.Table:
     """A frame with the levels of its index that have names; others number rows and are left out."""
-    frame = source.to_frame() if source.ndim == 1 else source
-    named = [name for name in frame.index.names if name is not None]
-    _check_names([str(name) for name in [*named, *frame.columns]])
+    named = [name for name in source.index.names if name is not None]
+    _check_names([str(name) for name in [*named, *source.columns]])
     if named:
-        frame = frame.reset_index(level=named)
+        source = source.reset_index(level=named)
     # By its own __arrow_c_stream__ a filtered frame would bring its index as one more column.
-    return pa.Table.from_pandas(frame, preserve_index=False)
+    return pa.Table.from_pandas(source, preserve_index=False)
 
 
 def _validated(source: Any, table: pa.Table) -> pa.Table:

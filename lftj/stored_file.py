@@ -6,7 +6,8 @@ Invariants
    can look for the place.
 2. Compression shows in the first bytes, never in the name.
 
-Of a local file the system maps what is read; a pipe is read into memory once.
+Of a local file that is not taken from beginning to end the system maps what is
+read; a pipe is read into memory once.
 """
 
 from __future__ import annotations
@@ -42,9 +43,14 @@ class StoredFile:
         open_file: Callable[[], pa.NativeFile],
         name: str | None = None,
         by_content: bool = False,
+        map_file: Callable[[], pa.NativeFile] | None = None,
     ) -> None:
-        """``open_file``: gives the whole file, which can be sought in; ``name``: for the suffix."""
+        """``open_file``: gives the whole file, which can be sought in; ``name``: for the suffix.
+
+        ``map_file``: gives the same without reading it.
+        """
         self.by_content = by_content
+        self._map = map_file
         self.label = label
         self.name = PurePosixPath(label).name if name is None else name
         self._open = open_file
@@ -59,7 +65,8 @@ class StoredFile:
             return cls.of_bytes(str(path), b"")  # nothing can be mapped
         with path.open("rb"):
             pass  # what forbids it says so now
-        return cls(str(path), lambda: pa.memory_map(os.fspath(path)), path.name)
+        place = os.fspath(path)
+        return cls(place, lambda: pa.OSFile(place), path.name, map_file=lambda: pa.memory_map(place))
 
     @classmethod
     def of_bytes(cls, label: str, content: bytes | pa.Buffer, by_content: bool = False) -> StoredFile:
@@ -67,15 +74,8 @@ class StoredFile:
 
     @cached_property
     def suffix(self) -> str:
-        """In lower case, without that of a compression.
-
-        >>> StoredFile.of_bytes("edges.TSV.gz", b"").suffix
-        '.tsv'
-        """
-        suffixes = [suffix.lower() for suffix in PurePosixPath(self.name).suffixes]
-        if suffixes and suffixes[-1] in _PACKED_SUFFIXES:
-            suffixes.pop()
-        return suffixes[-1] if suffixes else ""
+        """Of its name, as :func:`suffix_of` says."""
+        return suffix_of(self.name)
 
     @cached_property
     def codec(self) -> str | None:
@@ -107,6 +107,21 @@ class StoredFile:
         """The content, which can be sought in; what is compressed is unpacked in memory."""
         raw, stream = self.streams()
         if stream is raw:
-            return raw
+            if self._map is None:
+                return raw
+            raw.close()
+            return self._map()
         with raw, stream:
             return pa.BufferReader(stream.read())
+
+
+def suffix_of(name: str) -> str:
+    """In lower case, without that of a compression.
+
+    >>> suffix_of("edges.TSV.gz")
+    '.tsv'
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
+    if suffixes and suffixes[-1] in _PACKED_SUFFIXES:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import Schema
+from lftj.csv_options import CsvOptions
 from lftj.errors import ChangeError
 from lftj.feed import Feed
 from lftj.file_stream import FileStream
@@ -67,13 +68,18 @@ class ChangeFile:
     """An open change file or feed of a relation; a context manager.
 
     ``path``: ``-`` is standard input.  ``nulls``: what to do about rows with NULL in a column of the
-    relation.
+    relation.  ``csv``: how a CSV file is written.
 
     Raises SourceError, and ChangeError where the columns are not those of the relation.
     """
 
     def __init__(
-        self, relation: str, path: str, schema: Schema, nulls: Literal["refuse", "drop"] = "refuse"
+        self,
+        relation: str,
+        path: str,
+        schema: Schema,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        csv: CsvOptions | None = None,
     ) -> None:
         self.relation = relation
         self.path = feed_name(path)
@@ -84,7 +90,7 @@ class ChangeFile:
         self._txn = label_beside(TXN, self._columns)
         types = {column.name: column.type.arrow for column in schema.columns}
         types[self._weight] = pa.int64()
-        self._stream = Feed(path, types) if is_feed(path) else FileStream(path, types)
+        self._stream = Feed(path, types, csv) if is_feed(path) else FileStream(path, types, csv)
         try:
             self._check_columns()
             self.transaction_type = self._type_of_transactions()

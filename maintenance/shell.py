@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lftj import sink
+from lftj.csv_arguments import CsvArguments, csv_arguments
 from lftj.errors import LftjError, UnknownRelationError
 from lftj.progress import bar
 from lftj.shell import (
@@ -85,6 +86,7 @@ def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @click.option(
     "--changes",
     type=Source(),
@@ -126,6 +128,7 @@ def maintain(
     sources: Pairs,
     renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     changes: Pairs,
     strategy: str,
     out_changes: Pairs,
@@ -148,10 +151,14 @@ def maintain(
     from maintenance.workspace import Workspace
 
     workspace = Workspace()
-    load_sources(workspace, sources, nulls, renames)
+    load_sources(workspace, sources, nulls, renames, csv)
     with contextlib.ExitStack() as stack:
         files = [
-            stack.enter_context(ChangeFile(name, path, workspace.base_version(name).schema, nulls))
+            stack.enter_context(
+                ChangeFile(
+                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                )
+            )
             for name, path in changes
         ]
         transaction_type = check_together(files)

@@ -25,6 +25,7 @@ from pyarrow import csv
 
 from lftj import errors
 from lftj.csv_feed import MOST_ROW_BYTES
+from lftj.csv_options import CsvOptions
 from lftj.feed import Feed
 from maintenance.change_files import ChangeFile, merged_transactions
 from test_change_files import CHANGES, EDGE, IN_TRANSACTIONS, write
@@ -238,6 +239,17 @@ def test_batches_without_rows_end_transactions() -> None:
 def test_what_is_wrong_with_a_feed(content: str, message: str) -> None:
     with pytest.raises(errors.DataError, match=f"^{message}"):
         transactions(piped(content.encode()))
+
+
+def test_csv_options_hold_for_feeds() -> None:
+    content = b"a;b;weight;txn\n1;2;1;'x\ny'\n\n1;3;1;-\n"
+    options = CsvOptions(delimiter=";", quote="'", nulls=["-"], types={"a": "int8"})
+    with Feed(piped(content), {"b": pa.int16()}, options) as feed:
+        assert feed.schema.types == [pa.int8(), pa.int16(), pa.int64(), pa.string()]
+        assert [batch and batch["txn"].to_pylist() for batch in feed] == [["x\ny"], None, [None]]
+    for options in (CsvOptions(header=False), CsvOptions(encoding="latin-1")):
+        with pytest.raises(errors.SourceError, match="UTF-8 text below a line of column names"):
+            Feed(piped(content, f"pipe{options.encoding}"), {}, options)
 
 
 def test_a_quote_that_is_never_closed_ends_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:

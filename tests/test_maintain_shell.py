@@ -266,7 +266,7 @@ def leaves_nothing(lftj: Lftj, folder: Path) -> Callable[..., None]:
         (f"txn,a,b,weight\n1,2,4,1\n2,1,4,{2**40}\n", ["transaction 2", "weight of row 0", str(2**40)]),
         ("txn,a,c,weight\n1,2,4,1\n", ["no column 'c'"]),
         ("txn,a,b\n1,2,4\n", ["no column 'weight'"]),
-        ("", ["Empty CSV file"]),
+        ("", ["the file is empty"]),
     ],
 )
 def test_bad_changes_name_the_place(
