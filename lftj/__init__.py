@@ -8,9 +8,10 @@
 """
 
 from lftj import errors
+from lftj.csv_options import CsvOptions
 from lftj.database import Database
 from lftj.errors import LftjError
 
 __version__ = "0.1.0"
 
-__all__ = ["Database", "LftjError", "__version__", "errors"]
+__all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors"]

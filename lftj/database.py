@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import CheckedProgram, Schema
+from lftj.csv_options import CsvOptions
 from lftj.diagnostics import unknown_name
 from lftj.domains import Domains
+from lftj.enough_memory import enough_memory
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.interrupts import each, interruptible
 from lftj.progress import bar
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
 
+
+NEEDED = (
+    "what has to be held for the result does not fit into memory: explain() says what that is;"
+    " fewer variables in the head, or another order=, may take less"
+)
 
 PREPARED = 64
 """Programs whose plans a database remembers; a plan is forgotten when a relation it reads is replaced."""
@@ -125,36 +132,49 @@ class Database:
         return True
 
     @interruptible()
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
     def load(
         self,
         name: str,
         source: Any,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a relation, replacing one of the same name.
 
-        ``source``: a path (Parquet, CSV, Arrow IPC), a pyarrow Table or batch reader, any object with
-        ``__arrow_c_stream__`` (polars, pandas, DuckDB), numpy arrays by column name, or an iterable of
-        tuples with ``columns=``.  Rows are a set: equal ones are kept once.  ``nulls="drop"`` leaves out
-        rows with a NULL in any column; ``relations`` says how many.
+        ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
+        of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
+        object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
+        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
+        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
+        a CSV file is written, where that can't be read off the file.
 
-        Raises DataError (SourceError, NullError, UnsupportedTypeError, RangeError) and then changes nothing.
+        ``columns``: a list names columns that have no names, and of a source with names says which to take;
+        a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
+
+        Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError) and
+        then changes nothing.
         """
-        from lftj.sources import read_table
+        from lftj.loading import load_relation
 
-        table = read_table(source, columns, progress=progress)
-        self.hold(Relation.from_table(name, table, self.domains, nulls, progress))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
 
-    def hold(self, relation: Relation) -> None:
-        """Take a relation whose values this database's domains have encoded, replacing one of its name."""
+    def add(self, relation: Relation) -> None:
+        """Take a relation that was made with the database's ``domains``, replacing one of the same name.
+
+        Its name and its columns' may be such as no rule's text can hold, only a syntax tree.
+        """
         self._relations[relation.name] = RelationTable(relation)
         for rule in [rule for rule, known in list(self._prepared.items()) if relation.name in known.reads]:
             self._prepared.pop(rule, None)
 
     @interruptible()
+    @enough_memory(
+        "the result does not fit into memory: take it in batches with stream(), or its size with count()"
+    )
     def query(
         self,
         rule: str,
@@ -169,7 +189,8 @@ class Database:
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
 
-        Raises RuleError, DataError or EvaluationError.
+        Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
+        :meth:`count` may still do.
         """
         evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
         with _progress(evaluation.settings, progress, "joining") as settings:
@@ -205,7 +226,10 @@ class Database:
         schema = evaluation.program.derived[name]
 
         def run() -> Generator[pa.RecordBatch, None, None]:
-            with _progress(evaluation.settings, progress, "joining") as settings:
+            with (
+                enough_memory(NEEDED),
+                _progress(evaluation.settings, progress, "joining") as settings,
+            ):
                 evaluation.settings = settings
                 evaluation.derive_for(name)
                 yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
@@ -213,6 +237,7 @@ class Database:
         return each(run())
 
     @interruptible()
+    @enough_memory(NEEDED)
     def count(
         self,
         rule: str,

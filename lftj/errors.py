@@ -6,6 +6,8 @@ the rule's text with a caret under the place (see :mod:`lftj.diagnostics`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from indices.errors import LftjError
 
 # -- data -------------------------------------------------------------------
@@ -17,6 +19,17 @@ class DataError(LftjError):
 
 class SourceError(DataError):
     """A file or object cannot be read as a table (missing, truncated, ragged, of an unknown kind)."""
+
+
+class UnusableNameError(DataError):
+    """A relation or column has a name that no rule can use.
+
+    ``renames``: of columns, the nearest usable name by name.
+    """
+
+    def __init__(self, message: str, renames: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.renames = dict(renames or {})
 
 
 class NullError(DataError):
@@ -120,6 +133,10 @@ class VerificationError(LftjError):
 
 class LimitError(LftjError):
     """The input is too large for the call (``Database.trace`` on large data, for example)."""
+
+
+class OutOfMemoryError(LftjError, MemoryError):
+    """A result, or what is needed for it, does not fit into memory.  All is as it was before the call."""
 
 
 class ImageError(LftjError):

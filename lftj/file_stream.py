@@ -5,8 +5,7 @@ Invariants
 1. Memory is bounded by a few batches, whatever the size of the file; of Arrow
    IPC files and uncompressed Parquet pages the system maps what is read.
 2. CSV columns are converted to the types that the caller gives; a type is never
-   guessed for them.  Binary values are hexadecimal digits and durations the
-   number of their units, as :mod:`lftj.sink` writes them.
+   guessed for them.
 3. Whatever goes wrong is a :class:`~lftj.errors.SourceError` that begins with
    the path, as in :mod:`lftj.files`.
 """
@@ -23,14 +22,17 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from lftj.arrow_files import IPC_MAGIC, validated
+from lftj.csv_files import column_names, convert_options, parse_options, parse_reason
+from lftj.csv_options import CsvOptions
+from lftj.csv_text import BLOCK_BYTES, CsvText
+from lftj.csv_types import converted
 from lftj.errors import SourceError
-from lftj.files import first_row, is_number, kind_of, ragged_line, reason
+from lftj.files import CSV, EDGES, IPC, PARQUET, READ_ERRORS, kind_of, reason
+from lftj.stored_file import StoredFile
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch at most."""
-
-CSV_BLOCK_BYTES = 1 << 20
-"""Text that is converted at a time."""
 
 Types = Mapping[str, pa.DataType]
 Batches = Iterator[pa.RecordBatch]
@@ -44,25 +46,31 @@ class _Opened(NamedTuple):
 
 
 class FileStream:
-    """The rows of a Parquet, CSV or Arrow IPC file, once and in order; a context manager.
+    """The rows of a Parquet, CSV or Arrow IPC file, or of a list of edges, once and in order.
+
+    A context manager.
 
     Args:
-        path: The file.  The suffix tells its kind, where it is unknown the first bytes.
+        path: The file, also as stored.  The suffix tells its kind, where it is unknown the first bytes.
         types: For CSV, types by column; columns that are not among them get the type of their first values.
             The other kinds of files have types of their own.
+        csv: How a CSV file is written.
 
     Raises SourceError, here and while the rows are taken.
     """
 
-    def __init__(self, path: str | os.PathLike[str], types: Types) -> None:
-        self.path = Path(path)
-        if not self.path.exists():
-            raise SourceError(f"{self.path}: there is no such file")
-        if not self.path.is_file():
-            raise SourceError(f"{self.path}: this is not a regular file")
-        self._kind, _ = kind_of(self.path)
+    def __init__(
+        self, path: str | os.PathLike[str] | StoredFile, types: Types, csv: CsvOptions | None = None
+    ) -> None:
+        file = path if isinstance(path, StoredFile) else _stored(Path(path))
+        self.path = file.label
+        self._kind = kind_of(file, csv is not None)
+        if self._kind not in _OPENERS:
+            raise SourceError(
+                f"{self.path}: {self._kind} can't be read a part at a time; Parquet and CSV can"
+            )
         with ExitStack() as stack, self._errors():
-            self._opened = _OPENERS[self._kind](self.path, types, stack)
+            self._opened = _OPENERS[self._kind](file, types, csv or CsvOptions(), stack)
             self._stack = stack.pop_all()
 
     @property
@@ -95,103 +103,109 @@ class FileStream:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+        except READ_ERRORS as error:
             raise SourceError(f"{self.path}: can't be read as {self._kind}: {reason(error)}") from None
 
 
-def _open_parquet(path: Path, types: Types, stack: ExitStack) -> _Opened:
+def _stored(path: Path) -> StoredFile:
+    if not path.exists():
+        raise SourceError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise SourceError(f"{path}: this is not a regular file")
+    try:
+        return StoredFile.at(path)
+    except OSError as error:
+        raise SourceError(f"{path}: can't be opened: {error.strerror}") from None
+
+
+def _open_parquet(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
     import pyarrow.parquet as pq
 
-    file = stack.enter_context(pq.ParquetFile(path, memory_map=True))
-    n_rows, done = file.metadata.num_rows, 0
+    source = stack.enter_context(file.open())
+    parquet = stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
+    n_rows, done = parquet.metadata.num_rows, 0
 
     def batches() -> Batches:
         nonlocal done
-        for batch in file.iter_batches(BATCH_ROWS):
+        for batch in parquet.iter_batches(BATCH_ROWS):
             done += batch.num_rows
-            yield batch
+            yield validated(batch)
 
-    return _Opened(file.schema_arrow, batches(), lambda: done / n_rows if n_rows else 1.0)
+    return _Opened(parquet.schema_arrow, batches(), lambda: done / n_rows if n_rows else 1.0)
 
 
-def _open_ipc(path: Path, types: Types, stack: ExitStack) -> _Opened:
+def _open_ipc(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
     from pyarrow import ipc
 
-    size = path.stat().st_size
-    source = stack.enter_context(pa.memory_map(str(path)))
-    start = source.read(6)
-    source.seek(0)
-    if start != b"ARROW1":
+    source = stack.enter_context(file.open())
+    size = source.size()
+    if file.head(len(IPC_MAGIC)) != IPC_MAGIC:
         stream = stack.enter_context(ipc.open_stream(source))
-        return _Opened(stream.schema, iter(stream), lambda: source.tell() / size)
-    file = stack.enter_context(ipc.open_file(source))
+        return _Opened(stream.schema, map(validated, stream), lambda: source.tell() / size)
+    opened = stack.enter_context(ipc.open_file(source))
     done = 0
 
     def batches() -> Batches:
         nonlocal done
-        for number in range(file.num_record_batches):
+        for number in range(opened.num_record_batches):
             done = number + 1
-            yield file.get_batch(number)
+            yield validated(opened.get_batch(number))
 
-    return _Opened(file.schema, batches(), lambda: done / (file.num_record_batches or 1))
+    return _Opened(opened.schema, batches(), lambda: done / (opened.num_record_batches or 1))
 
 
-def _open_csv(path: Path, types: Types, stack: ExitStack) -> _Opened:
-    from pyarrow import csv
+def _open_csv(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
+    import pyarrow.csv as arrow_csv
 
-    delimiter = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
-    names = first_row(path, delimiter)
-    if names and all(is_number(name) for name in names):
-        raise ValueError(f"its first line, {delimiter.join(names)!r}, has no column names")
-    raw = stack.enter_context(path.open("rb"))
-    size = os.fstat(raw.fileno()).st_size
-    codec = _CODECS.get(path.suffix.lower())
-    source: pa.NativeFile = stack.enter_context(pa.PythonFile(raw, mode="r"))
-    if codec is not None:
-        source = stack.enter_context(pa.CompressedInputStream(source, codec))
+    text = CsvText(file, csv, edges=kind_of(file, is_csv=True) == EDGES)
+    if text.first and not text.has_header:
+        raise ValueError(f"its first line, {text.delimiter.join(text.first)!r}, has no column names")
+    names = column_names(text, None, csv)
+    known = {**{name: wanted for name, wanted in types.items() if name in names}, **csv.types}
 
     @contextmanager
     def better_errors() -> Iterator[None]:
         try:
             yield
         except pa.ArrowInvalid as error:
-            raise ValueError(ragged_line(path, delimiter, len(names)) or _csv_reason(error, names)) from None
+            raise ValueError(text.ragged(len(names)) or _csv_reason(error, names)) from None
 
+    source = stack.enter_context(text.open())
     with better_errors():
-        reader = csv.open_csv(
-            source,
+        reader = arrow_csv.open_csv(
+            pa.PythonFile(source, mode="r"),
             # Several threads lose count of the rows, and the message of an error its place.
-            read_options=csv.ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types={name: _csv_type(wanted) for name, wanted in types.items() if name in names}
-            ),
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+            parse_options=parse_options(text),
+            convert_options=convert_options(csv, known),
         )
     stack.enter_context(reader)
-    schema = pa.schema([(field.name, types.get(field.name, field.type)) for field in reader.schema])
-    done = 0
+    schema = pa.schema([(field.name, known.get(field.name, field.type)) for field in reader.schema])
+    n_blocks = 0
 
     def batches() -> Batches:
-        nonlocal done
+        nonlocal n_blocks
         while True:
             with better_errors():
                 batch = next(reader, None)
             if batch is None:
                 return
-            # The reader is far ahead: of what it has read, this batch has had one block.
-            done = raw.tell() if codec is not None else min(done + CSV_BLOCK_BYTES, size)
-            arrays = [_from_csv(a, field) for a, field in zip(batch.columns, schema, strict=True)]
+            n_blocks += 1
+            arrays = [converted(a, field) for a, field in zip(batch.columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    return _Opened(schema, batches(), lambda: done / size)
+    def fraction() -> float:
+        # The reader is far ahead: of what it has read, a batch has had one block.
+        return min(source.fraction, n_blocks * BLOCK_BYTES / (file.size or 1))
+
+    return _Opened(schema, batches(), fraction)
 
 
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-
-_OPENERS: dict[str, Callable[[Path, Types, ExitStack], _Opened]] = {
-    "Parquet": _open_parquet,
-    "Arrow IPC": _open_ipc,
-    "CSV": _open_csv,
+_OPENERS: dict[str, Callable[[StoredFile, Types, CsvOptions, ExitStack], _Opened]] = {
+    PARQUET: _open_parquet,
+    IPC: _open_ipc,
+    CSV: _open_csv,
+    EDGES: _open_csv,
 }
 
 
@@ -202,47 +216,7 @@ def _csv_reason(error: pa.ArrowInvalid, names: list[str]) -> str:
     >>> _csv_reason(error, ["a", "b"])
     "column 'b', row 1 (counting from 0): conversion error to int64: invalid value 'x'"
     """
-    text = str(error).replace("CSV parse error: ", "").replace("CSV conversion", "conversion")
-    text = re.sub(r"^In CSV column #(\d+): ", lambda match: f"column {names[int(match[1])]!r}, ", text)
-    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 2} (counting from 0)", text)
-
-
-def _csv_type(wanted: pa.DataType) -> pa.DataType:
-    """The type that pyarrow's CSV reader converts to, where it does not know ``wanted``."""
-    if pa.types.is_dictionary(wanted):
-        return _csv_type(wanted.value_type)
-    if _is_binary(wanted) or pa.types.is_string_view(wanted):
-        return pa.string()
-    if pa.types.is_float16(wanted):
-        return pa.float32()
-    if pa.types.is_duration(wanted):
-        return pa.int64()
-    if pa.types.is_decimal32(wanted) or pa.types.is_decimal64(wanted):
-        return pa.decimal128(wanted.precision, wanted.scale)
-    return wanted
-
-
-def _from_csv(values: pa.Array, field: pa.Field) -> pa.Array:
-    wanted = field.type
-    plain = wanted.value_type if pa.types.is_dictionary(wanted) else wanted
-    if _is_binary(plain):
-        decoded = []
-        for digits in values.to_pylist():
-            try:
-                decoded.append(None if digits is None else bytes.fromhex(digits))
-            except ValueError:
-                raise ValueError(
-                    f"column {field.name!r}: {digits[:40]!r} is not pairs of hexadecimal digits,"
-                    " as which binary values are written"
-                ) from None
-        values = pa.array(decoded, plain)
-    return values if values.type == wanted else values.cast(wanted)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
+    text = re.sub(
+        r"^In CSV column #(\d+): ", lambda match: f"column {names[int(match[1])]!r}, ", parse_reason(error)
     )
+    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 2} (counting from 0)", text)

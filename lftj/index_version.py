@@ -35,6 +35,7 @@ from itertools import pairwise
 import numpy as np
 
 from indices.compiled import kernel
+from lftj import debug
 from lftj.memory import address, view
 from lftj.seek import lower_bound, upper_bound
 from lftj.signed_rows import Columns, net_rows, table_of
@@ -230,7 +231,10 @@ class IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
-        memory, runs = with_run(self.memory, self.runs, table_of(columns, len(weights)), weights)
+        rows = table_of(columns, len(weights))
+        if debug.enabled:
+            self._check_change(rows, weights)
+        memory, runs = with_run(self.memory, self.runs, rows, weights)
         changed = sum([run.n_tuples for run in runs])
         if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
             return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
@@ -238,6 +242,13 @@ class IndexVersion:
         following.base, following.runs, following.memory = self.base, runs, memory
         following._described = self._described
         return following
+
+    def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
+        """What :meth:`advance` takes on trust (:mod:`lftj.debug`)."""
+        debug.check_rows(rows, "a change of an index")
+        held = np.empty(rows.shape[1], dtype=np.int64)
+        present(self.memory, rows, held)
+        debug.check_weights(held, weights, "a change of an index")
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""

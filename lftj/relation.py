@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from lftj import debug
 from lftj.body import Column, ColumnType, Schema
 from lftj.domains import NAN_CODE, ArrowColumn, Domain, Domains, chunks_of, without_views
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
@@ -74,6 +75,8 @@ class Relation:
         duplicate_rows: int = 0,
     ) -> None:
         """``codes``: sorted distinct rows; from now on read-only."""
+        if debug.enabled:
+            debug.check_rows(codes, f"relation {name!r}")
         self.name = name
         self.schema = schema
         self.codes = tuple(codes)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lftj import debug
 from lftj.body import Schema
 from lftj.first_tuples import first_tuples
 from lftj.index_version import IndexVersion, present
@@ -147,6 +148,9 @@ class RelationVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
         if not len(weights):
             return self
+        if debug.enabled:
+            debug.check_rows(columns, f"a change of {self.name!r}")
+            debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
         with self._lock:
             known = dict(self._indices)
         stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}

@@ -4,8 +4,9 @@ Invariants
 
 1. Results go to stdout or to the file of ``--out``; everything else (progress,
    warnings, errors) goes to stderr.
-2. The exit status is 0, 1 (the run failed: bad data, a wrong rule, an
-   interruption) or 2 (the command itself was wrong; nothing was read).
+2. The exit status is 0, 1 (the run failed: bad data, a wrong rule), 2 (the
+   command itself was wrong; nothing was read), or 128 and the number of the
+   signal that interrupted it.
 3. A failed run says what went wrong in one message without a traceback, and
    leaves no half-written file (:mod:`lftj.sink`).
 
@@ -27,15 +28,22 @@ import click
 
 import lftj
 from lftj import sink
-from lftj.errors import LftjError
+from lftj.csv_arguments import CsvArguments, csv_arguments, on_the_command_line
+from lftj.errors import LftjError, SourceError, UnusableNameError
+from lftj.incoming import STDIN, NamedBytes, feed_name, is_feed
+from lftj.naming import check_relation_name
 
 if TYPE_CHECKING:
     from lftj.database import Database
+
+INTERRUPTED = 128
+"""The exit status after a signal is this and the signal's number, as the shell has it."""
 
 TERMINAL_ROWS = 40
 """Rows of a result that are shown on a terminal."""
 
 Command = Callable[..., Any]
+Renames = Sequence[tuple[str, str, str]]
 Nulls = Literal["refuse", "drop"]
 
 
@@ -50,9 +58,26 @@ class Source(click.ParamType):
         name, equals, path = value.partition("=")
         if not (equals and path):
             self.fail(f"{value!r} is not of the form NAME=PATH", param, ctx)
-        if not (name.isidentifier() and name.isascii()) or name == "_":
-            self.fail(f"{name!r} cannot be the name of a relation in a rule", param, ctx)
+        try:
+            check_relation_name(name)
+        except UnusableNameError as error:
+            self.fail(str(error), param, ctx)
         return name, path
+
+
+class Rename(click.ParamType):
+    """``RELATION.COLUMN=NAME``."""
+
+    name = "RELATION.COLUMN=NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str, str]:
+        place, _, name = value.rpartition("=")
+        relation, _, column = place.partition(".")
+        if not (relation and column and name):
+            self.fail(f"{value!r} is not of the form RELATION.COLUMN=NAME", param, ctx)
+        return relation, column, name
 
 
 class Order(click.ParamType):
@@ -89,7 +114,15 @@ def rules_and_data(command: Command) -> Command:
             "sources",
             type=Source(),
             multiple=True,
-            help="Load the file PATH as relation NAME; may be repeated. Parquet, CSV or Arrow IPC.",
+            help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
+            "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
+        ),
+        click.option(
+            "--rename",
+            "renames",
+            type=Rename(),
+            multiple=True,
+            help="Give a column that --load brings another name; may be repeated.",
         ),
         click.option(
             "--nulls",
@@ -134,6 +167,7 @@ def cli() -> None:
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
@@ -148,7 +182,9 @@ def query(
     rules: str | None,
     text: str | None,
     sources: tuple[tuple[str, str], ...],
+    renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     threads: int | None,
@@ -158,9 +194,9 @@ def query(
     """Run rules over files and output the head of the last one."""
     if count and out is not None:
         raise click.UsageError("--count prints a number: it does not go with --out")
-    program = read_rules(rules, text, sources)
+    program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
-    load_sources(database, sources, nulls)
+    load_sources(database, sources, nulls, renames, csv)
     to_terminal = out is None and sys.stdout.isatty()
     # CSV that scrolls over a terminal and a bar that stands on it do not go together.
     progress = not (out == "-" and sys.stdout.isatty())
@@ -178,6 +214,7 @@ def query(
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @_one_head
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
@@ -186,44 +223,72 @@ def explain(
     rules: str | None,
     text: str | None,
     sources: tuple[tuple[str, str], ...],
+    renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     head: str | None,
     order: list[str] | None,
     analyze: bool,
 ) -> None:
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
-    program = read_rules(rules, text, sources)
+    program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
-    load_sources(database, sources, nulls)
+    load_sources(database, sources, nulls, renames, csv)
     click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
 
 
-def read_rules(rules: str | None, text: str | None, sources: Sequence[tuple[str, str]]) -> str:
+def read_rules(
+    rules: str | None,
+    text: str | None,
+    sources: Sequence[tuple[str, str]],
+    renames: Renames,
+    changes: Sequence[tuple[str, str]] = (),
+) -> str:
     """The program, from wherever the command says; what is wrong with the command itself is found here."""
     names = [name for name, _ in sources]
     for name in names:
         if names.count(name) > 1:
             raise click.UsageError(f"--load gives relation {name!r} twice")
+    for relation, _, _ in renames:
+        if relation not in names:
+            raise click.UsageError(f"--rename is about {relation!r}, which no --load gives")
+    if [rules, *(path for _, path in (*sources, *changes))].count(STDIN) > 1:
+        raise click.UsageError("stdin (-) can be read once only")
     if (rules is None) == (text is None):
         raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
     if text is not None:
         return text
-    with sys.stdin.buffer if rules == "-" else open(str(rules), "rb") as file:
+    with sys.stdin.buffer if rules == STDIN else open(str(rules), "rb") as file:
         content: bytes = file.read()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise OSError(f"{_name_of(rules)} is not UTF-8 text (byte {error.start})") from error
+        raise OSError(f"{feed_name(str(rules))} is not UTF-8 text (byte {error.start})") from error
 
 
-def _name_of(rules: str | None) -> str:
-    return "standard input" if rules == "-" else str(rules)
-
-
-def load_sources(database: Database, sources: Sequence[tuple[str, str]], nulls: Nulls) -> None:
+def load_sources(
+    database: Database,
+    sources: Sequence[tuple[str, str]],
+    nulls: Nulls,
+    renames: Renames,
+    csv: CsvArguments,
+) -> None:
     """Load the files of ``--load``, and say how many rows were dropped."""
+    csv.check(sources)
     for name, path in sources:
-        database.load(name, path, nulls=nulls, progress=True)
+        renamed = {column: new for relation, column, new in renames if relation == name}
+        if renamed and name in csv.columns:
+            raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
+        source = NamedBytes(path) if is_feed(path) else path
+        columns = renamed or csv.columns.get(name)
+        options = csv.options_of(name, path)
+        try:
+            database.load(name, source, columns, nulls=nulls, progress=True, csv=options)
+        except UnusableNameError as error:
+            wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
+            raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
+        except SourceError as error:
+            raise on_the_command_line(error) from None
         dropped = database.relations[name].dropped_rows
         if dropped:
             say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
@@ -234,8 +299,12 @@ def say(kind: str, message: object) -> None:
     click.echo(f"{kind}: {message}", err=True)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
 def _terminate(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
+    raise Terminated
 
 
 @contextlib.contextmanager
@@ -294,10 +363,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         say("error", f"{error.filename}: {error.strerror}" if named else error)
     except LftjError as error:
         say("error", error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         if sys.stderr.isatty():
             click.echo(err=True)  # the terminal shows ^C where the cursor stood
         say("error", "interrupted")
+        return INTERRUPTED + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT)
     except MemoryError:
         say("error", "out of memory")
     return 1

@@ -6,6 +6,9 @@ Invariants
 2. What can't be read raises one :class:`~lftj.errors.SourceError` that says why,
    and where: the file and line, the column, the row (counting from 0).
 
+3. Arrow data that others made is validated before anything reads it: offsets and
+   indices that lead nowhere would end the process.
+
 Nothing is copied that pyarrow can take as it is.
 """
 
@@ -13,32 +16,45 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from lftj.arrow_files import validated
+from lftj.csv_options import CsvOptions
 from lftj.errors import SourceError
 
+if TYPE_CHECKING:
+    from lftj.locations import Found
+
 _READABLE = (
-    "a path, a pyarrow Table, an object with __arrow_c_stream__ (polars, pandas, DuckDB),"
-    " a dict of columns, a numpy array or an iterable of tuples"
+    "a path, a pyarrow Table, an object with __arrow_c_stream__ (polars, pandas, DuckDB), a file object,"
+    " a list of paths, a dict of columns, a numpy array or an iterable of tuples"
 )
 _DATE_UNITS = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}  # numpy's units that Arrow lacks
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None, progress: bool = False) -> pa.Table:
+def read_table(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    progress: bool = False,
+    csv: CsvOptions | None = None,
+) -> pa.Table:
     """Read ``source`` as a table.
 
     Args:
-        source: Path (Parquet, CSV, Arrow IPC), pyarrow Table, RecordBatch or RecordBatchReader, any
-            object with ``__arrow_c_stream__``, pandas DataFrame, mapping from names to columns, numpy
-            array (structured, or of one or two dimensions), or iterable of tuples.
+        source: Path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges), folder of Parquet
+            files, list of paths, file object; pyarrow Table, RecordBatch, RecordBatchReader, Dataset or
+            Scanner, any object with ``__arrow_c_stream__``, polars LazyFrame, pandas DataFrame, mapping
+            from names to columns, numpy array (structured, or of one or two dimensions), or iterable of
+            tuples.
         columns: Names for data without names (tuples, plain numpy arrays, CSV without a header);
             for other sources, which columns to take, in this order.
         progress: Show a bar while a file is read.
+        csv: How a CSV file is written; refused for sources of other kinds.
 
     Raises :class:`~lftj.errors.SourceError`.
 
@@ -52,16 +68,21 @@ def read_table(source: Any, columns: Sequence[str] | None = None, progress: bool
     if columns is not None:
         columns = list(columns)
         _check_names(columns)
-    if isinstance(source, str | os.PathLike):
-        from lftj.files import read_file
+    if isinstance(source, Iterator) and not (_is_tabular(source) or hasattr(source, "read")):
+        source = list(source)  # paths as well as tuples come out of generators
+    found = _files_of(source)
+    if found is not None:
+        from lftj.files import read_files
 
-        table = read_file(Path(source), columns, progress)
+        table = read_files(found, columns, csv, progress)
+    elif csv is not None:
+        raise SourceError(f"csv= says how CSV files are written; the source is a {type(source).__name__}")
     elif isinstance(source, np.ndarray) and source.dtype.names is None:
         return _table_of_matrix(source, columns)
     elif _is_tabular(source):
-        table = _table_of_object(source)
+        table = _validated(source, _table_of_object(source, columns))
     elif isinstance(source, Mapping):
-        table = _table_of_columns(source)
+        table = _validated(source, _table_of_columns(source))
     elif isinstance(source, np.ndarray):
         table = _table_of_columns({name: np.ravel(source[name]) for name in source.dtype.names or ()})
     elif isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
@@ -72,21 +93,72 @@ def read_table(source: Any, columns: Sequence[str] | None = None, progress: bool
     return table if columns is None else _selected(table, columns)
 
 
+def _files_of(source: Any) -> Found | None:
+    """The files that a source stands for, None when it stands for none."""
+    if isinstance(source, str | os.PathLike):
+        from lftj.locations import find
+
+        return find(source)
+    if isinstance(source, list | tuple):
+        if not source or not all(isinstance(item, str | os.PathLike) for item in source):
+            return None
+        from lftj.locations import find_all
+
+        return find_all(source)
+    if not hasattr(source, "read") or isinstance(source, type) or _is_tabular(source):
+        return None
+    from lftj.locations import Found
+    from lftj.stored_file import StoredFile
+
+    name = getattr(source, "name", None)
+    label = name if isinstance(name, str) else f"a {type(source).__name__}"
+    try:
+        content = source.read()
+    except Exception as error:  # whatever the library behind the object raises
+        raise SourceError(f"{label}: can't be read: {str(error).strip() or type(error).__name__}") from None
+    if isinstance(content, str):
+        content = content.encode()
+    if not isinstance(content, bytes | bytearray | memoryview | pa.Buffer):
+        raise SourceError(f"{label}: its read() gives a {type(content).__name__}, not bytes or text")
+    return Found([StoredFile.of_bytes(label, pa.py_buffer(content), by_content=True)])
+
+
 def _is_tabular(source: Any) -> bool:
-    return isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or (
-        not isinstance(source, type)
-        and any(hasattr(source, name) for name in ("__arrow_c_stream__", "__arrow_c_array__"))
-    )
+    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return True
+    if isinstance(source, type):
+        return False
+    exports = any(hasattr(source, name) for name in ("__arrow_c_stream__", "__arrow_c_array__"))
+    return exports or _is_lazy(source) or _is_scanned(source)
 
 
-def _table_of_object(source: Any) -> pa.Table:
+def _is_lazy(source: Any) -> bool:
+    """Whether it is a polars LazyFrame."""
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(source, polars.LazyFrame)
+
+
+def _is_scanned(source: Any) -> bool:
+    """Whether it is a pyarrow Dataset or Scanner."""
+    dataset = sys.modules.get("pyarrow.dataset")
+    return dataset is not None and isinstance(source, dataset.Dataset | dataset.Scanner)
+
+
+def _table_of_object(source: Any, columns: Sequence[str] | None) -> pa.Table:
+    """``columns``: all that are wanted, where it is cheaper to ask for these alone."""
     if isinstance(source, pa.Table):
         return source
     try:
+        if _is_lazy(source):
+            known = columns is not None and set(columns) <= set(source.collect_schema().names())
+            return (source.select(list(columns or ())) if known else source).collect().to_arrow()
+        if _is_scanned(source):
+            if not hasattr(source, "schema"):
+                return source.to_table()
+            known = columns is not None and set(columns) <= set(source.schema.names)
+            return source.to_table(columns=list(columns or ())) if known else source.to_table()
         if type(source).__module__.partition(".")[0] == "pandas":
-            # By its own __arrow_c_stream__ a filtered frame would bring its index as one more column.
-            _check_names([str(name) for name in source.columns])
-            return pa.Table.from_pandas(source, preserve_index=False)
+            return _table_of_pandas(source)
         if isinstance(source, pa.RecordBatch):
             return pa.Table.from_batches([source])
         if isinstance(source, pa.RecordBatchReader):
@@ -99,6 +171,23 @@ def _table_of_object(source: Any) -> pa.Table:
     except Exception as error:  # whatever the library behind the object raises
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise SourceError(f"can't read the {type(source).__name__} as a table: {reason}") from None
+
+
+def _table_of_pandas(source: Any) -> pa.Table:
+    """A frame with the levels of its index that have names; others number rows and are left out."""
+    named = [name for name in source.index.names if name is not None]
+    _check_names([str(name) for name in [*named, *source.columns]])
+    if named:
+        source = source.reset_index(level=named)
+    # By its own __arrow_c_stream__ a filtered frame would bring its index as one more column.
+    return pa.Table.from_pandas(source, preserve_index=False)
+
+
+def _validated(source: Any, table: pa.Table) -> pa.Table:
+    try:
+        return validated(table)
+    except ValueError as error:
+        raise SourceError(f"can't read the {type(source).__name__} as a table: {error}") from None
 
 
 def _table_of_columns(source: Mapping[Any, Any]) -> pa.Table:

@@ -385,7 +385,8 @@ def _spelled(codes: np.ndarray, type_: ColumnType) -> pa.Array:
         return pa.array([f'x"{value.hex()}"' for value in values], pa.string())
     if domain.name == "decimal":
         spelled = [format(value, "f") for value in domain.decode(codes, DECIMAL).to_pylist()]
-        return pa.array([text.rstrip("0").rstrip(".") if "." in text else text for text in spelled])
+        values = [text.rstrip("0").rstrip(".") if "." in text else text for text in spelled]
+        return pa.array(values, pa.string())
     if domain.name == "boolean":  # a strict bound may lie beside both
         values = [{0: "false", 1: "true"}.get(code, str(code)) for code in codes.tolist()]
         return pa.array(values, pa.string())

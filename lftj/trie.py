@@ -30,6 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lftj import debug
+
 RANKS_MAX_SPREAD = 8
 """A rank table is made when the key range is at most this many times the number of tuples."""
 
@@ -59,6 +61,8 @@ class Trie:
         >>> [level.tolist() for level in trie.keys], trie.children[0].tolist()
         ([[1, 4], [3, 5, 2]], [0, 2, 3])
         """
+        if debug.enabled:
+            debug.check_rows(columns, "a trie's rows")
         n_rows = len(columns[0])
         last = len(columns) - 1
         keys: list[np.ndarray] = []

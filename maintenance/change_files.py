@@ -1,4 +1,4 @@
-"""Change files: rows with weights, in transactions, as a stream (API.md "From the shell").
+"""Change files and feeds: rows with weights, in transactions, as a stream (API.md "From the shell").
 
 A change file has the columns of its relation, ``weight``, and optionally
 ``txn``, in any order.  Where the relation has a column of such a name itself,
@@ -11,13 +11,15 @@ Invariants
 2. Within a file ``txn`` never decreases, or ChangeError names file and row; so
    the transactions of several files merge by value, each in the files' order.
 3. Without ``txn`` a file is one transaction.  Either all files have it or none.
+4. A feed (:mod:`lftj.feed`) is read as it comes.  A mark in it ends its transaction
+   at once, where no other file can have a part of it; else the next value of
+   ``txn`` ends it, in each of the files, or their end.
 """
 
 from __future__ import annotations
 
-import difflib
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
@@ -26,9 +28,12 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.body import Schema
+from lftj.csv_options import CsvOptions
 from lftj.errors import ChangeError
+from lftj.feed import Feed
 from lftj.file_stream import FileStream
-from maintenance.changes import label_beside, weight_label
+from lftj.incoming import feed_name, is_feed
+from maintenance.changes import check_columns, label_beside, weight_label
 
 TXN = "txn"
 
@@ -55,28 +60,37 @@ class Part:
     file: ChangeFile
     transaction: TransactionId | None
     rows: pa.RecordBatch
+    is_last: bool = False
+    """Whether the file says that it has no more for this transaction."""
 
 
 class ChangeFile:
-    """An open change file of a relation; a context manager.
+    """An open change file or feed of a relation; a context manager.
 
-    ``nulls``: what to do about rows with NULL in a column of the relation.
+    ``path``: ``-`` is standard input.  ``nulls``: what to do about rows with NULL in a column of the
+    relation.  ``csv``: how a CSV file is written.
 
     Raises SourceError, and ChangeError where the columns are not those of the relation.
     """
 
     def __init__(
-        self, relation: str, path: str, schema: Schema, nulls: Literal["refuse", "drop"] = "refuse"
+        self,
+        relation: str,
+        path: str,
+        schema: Schema,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        csv: CsvOptions | None = None,
     ) -> None:
         self.relation = relation
-        self.path = path
+        self.path = feed_name(path)
         self.dropped_rows = 0
         self._drop = nulls == "drop"
         self._columns = [column.name for column in schema.columns]
         self._weight = weight_label(schema)
         self._txn = label_beside(TXN, self._columns)
         types = {column.name: column.type.arrow for column in schema.columns}
-        self._stream = FileStream(path, {**types, self._weight: pa.int64()})
+        types[self._weight] = pa.int64()
+        self._stream = Feed(path, types, csv) if is_feed(path) else FileStream(path, types, csv)
         try:
             self._check_columns()
             self.transaction_type = self._type_of_transactions()
@@ -95,22 +109,29 @@ class ChangeFile:
         """How much of the file has been read, 0 to 1."""
         return self._stream.fraction
 
+    def stop_when(self, interrupted: Callable[[], bool]) -> None:
+        """End a feed early, amid a transaction perhaps, when this holds while nothing comes."""
+        if isinstance(self._stream, Feed):
+            self._stream.incoming.interrupted = interrupted
+
+    @property
+    def is_feed(self) -> bool:
+        return isinstance(self._stream, Feed)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether :meth:`stop_when` ended it."""
+        return isinstance(self._stream, Feed) and self._stream.incoming.stopped
+
     def _check_columns(self) -> None:
         names = self._stream.schema.names
-        known = [*self._columns, self._weight, self._txn]
         for name in names:
-            if name not in known:
-                near = difflib.get_close_matches(name, [k for k in known if k not in names], n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there may be {', '.join(known)}"
-                raise ChangeError(f"{self.path}: changes of {self.relation!r} have no column {name!r}{hint}")
             if names.count(name) > 1:
                 raise ChangeError(f"{self.path}: two columns are named {name!r}")
-        for name in known[:-1]:
-            if name not in names:
-                raise ChangeError(
-                    f"{self.path}: there is no column {name!r}; changes of {self.relation!r} have"
-                    f" {', '.join(known[:-1])} and, if they like, {self._txn}"
-                )
+        try:
+            check_columns(self.relation, names, [*self._columns, self._weight], [self._txn])
+        except ChangeError as error:
+            raise ChangeError(f"{self.path}: {error}") from None
         weight = self._stream.schema.field(self._weight).type
         if not pa.types.is_integer(weight):
             raise ChangeError(f"{self.path}: the weight is of type {weight}, not an integer")
@@ -137,7 +158,13 @@ class ChangeFile:
         """The rows in order, cut where ``txn`` changes.  Raises SourceError and ChangeError."""
         n_rows = 0
         last: TransactionId | None = None
+        is_over = True  # whether a mark ended the last transaction
         for batch in self._stream:
+            if batch is None:
+                if not is_over:
+                    yield Part(self, last, self._nothing, is_last=True)
+                is_over = True
+                continue
             rows = batch.select([*self._columns, self._weight])
             has_nulls = any(values.null_count for values in rows.columns)
             if self.transaction_type is None:
@@ -146,7 +173,7 @@ class ChangeFile:
                 values = self._transaction_values(batch, n_rows)
                 keys = _keys_of(values)
                 for start, end in _runs(keys):
-                    if last is None or last.key != keys[start]:
+                    if last is None or is_over or last.key != keys[start]:
                         following = TransactionId(keys[start], values[start])
                         if last is not None and following.key < last.key:  # type: ignore[operator]
                             raise ChangeError(
@@ -154,12 +181,24 @@ class ChangeFile:
                                 f" backwards, from {last} to {following}; rows stand in the order of"
                                 " their transactions"
                             )
-                        last = following
+                        if is_over and following == last:
+                            raise ChangeError(
+                                f"{self.path}: row {n_rows + start} (counting from 0): transaction {last}"
+                                " goes on behind the mark that ended it"
+                            )
+                        last, is_over = following, False
                     part = rows.slice(start, end - start)
                     if has_nulls:
                         part = self._without_nulls(part, n_rows + start, last)
                     yield Part(self, last, part)
+            is_over = False
             n_rows += batch.num_rows
+
+    @property
+    def _nothing(self) -> pa.RecordBatch:
+        schema = self._stream.schema
+        fields = [schema.field(name) for name in (*self._columns, self._weight)]
+        return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
     def _transaction_values(self, batch: pa.RecordBatch, first_row: int) -> pa.Array:
         values = batch.column(self._txn)
@@ -191,15 +230,44 @@ def merged_transactions(
 ) -> Iterator[tuple[TransactionId | None, Iterable[Part]]]:
     """The transactions of all files in order, each as its parts, which are to be taken before the next one.
 
+    A feed's transaction ends when that is known, without waiting for what comes after.
+
     Raises ChangeError, before the first one where the files don't go together.
     """
     check_together(files)
     if files[0].transaction_type is None:
         for file in files:
-            yield None, file.parts()
+            if file.is_feed:
+                yield from _transactions_of(file.parts())
+            else:
+                yield None, file.parts()  # one transaction, if without rows
+        return
+    if len(files) == 1:
+        yield from _transactions_of(files[0].parts())
         return
     parts = heapq.merge(*(file.parts() for file in files), key=_key_of)
     yield from groupby(parts, key=lambda part: part.transaction)
+
+
+def _transactions_of(parts: Iterator[Part]) -> Iterator[tuple[TransactionId | None, Iterable[Part]]]:
+    """The parts by transaction.  What ends with a last part is not held up by what comes next."""
+    following: list[Part] = []  # the first part of the next transaction, where it is known
+
+    def one(part: Part) -> Iterator[Part]:
+        transaction = part.transaction
+        yield part
+        while not part.is_last:
+            found = next(parts, None)
+            if found is None:
+                return
+            if found.transaction != transaction:
+                following.append(found)
+                return
+            part = found
+            yield part
+
+    while (part := following.pop() if following else next(parts, None)) is not None:
+        yield part.transaction, one(part)
 
 
 def check_together(files: Sequence[ChangeFile]) -> pa.DataType | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> lis
     quick = _plain_integers(name, schema, source)
     if quick is not None:
         return quick
-    table = _read(name, schema, source)
+    table = _read(name, _types(schema), source)
     return _codes(name, schema, table.columns, domains)
 
 
@@ -41,10 +43,7 @@ def encode_zset(
     Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
     """
     label = weight_label(schema)
-    try:
-        table = read_table(source, [*(column.name for column in schema.columns), label])
-    except SourceError as error:
-        raise ChangeError(f"changes of {name!r}: {error}") from None
+    table = _read(name, {**_types(schema), label: pa.int64()}, source)
     weights = table.column(label)
     if not pa.types.is_integer(weights.type):
         raise ChangeError(f"changes of {name!r}: the weight is of type {weights.type}, not an integer")
@@ -107,28 +106,64 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] 
     return list(np.ascontiguousarray(matrix.T))
 
 
-def _read(name: str, schema: Schema, source: Any) -> pa.Table:
-    wanted = [column.name for column in schema.columns]
-    named = isinstance(source, dict | pa.Table | pa.RecordBatch) or hasattr(source, "__arrow_c_stream__")
+def _types(schema: Schema) -> dict[str, pa.DataType]:
+    return {column.name: column.type.arrow for column in schema.columns}
+
+
+def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
+    """A source with exactly these columns, in this order; one without names has them so already."""
+    wanted = list(types)
     if isinstance(source, list | tuple) and not len(source):
-        return pa.schema([(column.name, column.type.arrow) for column in schema.columns]).empty_table()
+        return pa.schema(types).empty_table()
     try:
-        if isinstance(source, list | tuple) or not (named or isinstance(source, str)):
-            return read_table(source, wanted)
-        table = read_table(source)
+        table = _with_all_columns(source, wanted)
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
-    if table.num_columns != len(wanted):
-        raise ChangeError(
-            f"changes of {name!r} have {table.num_columns} columns; the relation has {len(wanted)}:"
-            f" {', '.join(wanted)}"
-        )
-    if set(table.column_names) == set(wanted):
-        return table.select(wanted)
-    raise ChangeError(
-        f"changes of {name!r} have the columns {', '.join(table.column_names)};"
-        f" the relation has {', '.join(wanted)}"
+    check_columns(name, table.column_names, wanted)
+    return table.select(wanted)
+
+
+def _with_all_columns(source: Any, names: Sequence[str]) -> pa.Table:
+    """The source with all columns that it has; ``names`` are for one whose columns have none."""
+    if _is_rows(source):
+        return read_table(source, names)
+    try:
+        return read_table(source)
+    except SourceError:
+        if not isinstance(source, str | os.PathLike):
+            raise
+        return read_table(source, names)  # CSV without a header; what else is wrong is said again
+
+
+def _is_rows(source: Any) -> bool:
+    """Whether the source is tuples, or an array without names."""
+    if isinstance(source, np.ndarray):
+        return source.dtype.names is None
+    if isinstance(source, list | tuple) and isinstance(source[0], str | os.PathLike):
+        return False  # files
+    named = ("__arrow_c_stream__", "__arrow_c_array__", "read")
+    return isinstance(source, Iterable) and not (
+        isinstance(source, str | os.PathLike | Mapping) or any(hasattr(source, name) for name in named)
     )
+
+
+def check_columns(
+    relation: str, names: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()
+) -> None:
+    """See that changes have the columns that they must have and no others.  Raises ChangeError."""
+    for name in names:
+        if name in required or name in optional:
+            continue
+        free = [other for other in (*required, *optional) if other not in names]
+        near = difflib.get_close_matches(name, free, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there may be {', '.join((*required, *optional))}"
+        raise ChangeError(f"changes of {relation!r} have no column {name!r}; {hint}")
+    for name in required:
+        if name not in names:
+            like = f" and, if they like, {', '.join(optional)}" if optional else ""
+            raise ChangeError(
+                f"there is no column {name!r}; changes of {relation!r} have {', '.join(required)}{like}"
+            )
 
 
 def _codes(

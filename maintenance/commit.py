@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lftj.body import Schema
 from lftj.domains import NAN_CODE
+from lftj.enough_memory import enough_memory
 from lftj.errors import ChangeError, NanError
 from lftj.several_aggregates import is_auxiliary, shown_name
 from maintenance.body_trace import Round
@@ -70,6 +71,10 @@ class Commit:
         """Whether the staged changes leave everything as it is."""
         return not self._changes
 
+    @enough_memory(
+        "what the transaction changes does not fit into memory, and nothing was committed:"
+        " commit it in smaller transactions"
+    )
     def stepped_from(self, state: State) -> State:
         """The state after the changes, those of the heads included, which stage what they will be.
 

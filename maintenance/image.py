@@ -19,6 +19,7 @@ Invariants
 4. Arrays come back as copies that nothing else holds, those that may not be written to as such.
 5. An image is read by the software that wrote it, or not at all; and whole, or not at all:
    the header has a fingerprint of all sources and versions, and a checksum of all rows.
+6. At a path there is at any time a whole image, or what was there before (:mod:`lftj.sink`).
 
 Subscribers, changes that are still being told to them, snapshots and staged transactions
 are no part of an image.  Plans are written without the rows that they were made over.
@@ -36,21 +37,23 @@ import functools
 import hashlib
 import io
 import json
+import os
 import pickle
 import platform
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib.resources import files
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numba
 import numpy as np
 import pyarrow as pa
 
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
+from lftj import sink
 from lftj.body import Schema
 from lftj.errors import ImageError
 from lftj.index_version import IndexVersion, Runs
@@ -71,42 +74,116 @@ _SMALL = 1 << 10
 _MONOIDS = {monoid.name: monoid for monoid in (SUM, COUNT, MIN, MAX)}
 
 
-def write_image(engine: object, sink: BinaryIO, packages: Sequence[str] = ()) -> None:
+def write_image(
+    engine: object, target: str | os.PathLike[str] | IO[bytes], packages: Sequence[str] = ()
+) -> None:
     """Write an engine as it is between two transactions.
 
     ``engine``: a workspace, commits of other threads to which wait meanwhile, or an object that holds
-    workspaces and combined heads and is used by this thread only.  ``packages``: whose sources its classes
-    stand in, beside the engine's.  Whoever writes to a file should give it its name when it is whole.
+    workspaces and combined heads and is used by this thread only.  ``target``: a path, or a binary file that
+    is open for writing, which need not be one that can seek.  ``packages``: whose sources the engine's
+    classes stand in, beside its own.
+
+    At a path the image takes the place of the one before when it is whole and on disk: after an error, and
+    also when the process was killed, the one before is there as it was.
+
+    Raises OSError.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
     >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
-    >>> sink = io.BytesIO()
-    >>> write_image(ws, sink)
-    >>> again = read_image(sink.getvalue())
+    >>> file = io.BytesIO()
+    >>> write_image(ws, file)
+    >>> again = read_image(file.getvalue())
     >>> with again.transaction() as tx:
     ...     tx.insert("edge", [(3, 1)])
     >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
     (2, 3, 1)
     """
+    if isinstance(target, str | os.PathLike):
+        with sink.replacing(sink.check_place(target), durable=True) as file:
+            write_image(engine, file, packages)
+        return
+    _refuse_text(target)
     arrays: list[pickle.PickleBuffer] = []
     pickled = io.BytesIO()
     with engine.paused() if isinstance(engine, Workspace) else nullcontext():
         _Pickler(pickled, arrays).dump(engine)
         rows: list[memoryview] = [pickled.getbuffer(), *(array.raw() for array in arrays)]
         header = {**_software(packages), "rows": len(rows), "checksum": _checksum(rows)}
-        with pa.ipc.new_file(sink, _SCHEMA) as writer:
+        with pa.ipc.new_file(_FromHere(target), _SCHEMA) as writer:
             writer.write_batch(_batch_of(json.dumps(header).encode()))
             for row in rows:
                 writer.write_batch(_batch_of(row))
+        target.flush()
 
 
-def read_image(source: pa.Buffer | bytes, packages: Sequence[str] = ()) -> Any:
-    """The engine of an image.  ``source`` is not needed any more afterwards; ``packages``: as it was written.
+def read_image(
+    source: str | os.PathLike[str] | IO[bytes] | pa.Buffer | bytes, packages: Sequence[str] = ()
+) -> Any:
+    """The engine of an image.
+
+    ``source``: the path of an image, a binary file, whose rest from where it stands is one, or the bytes
+    themselves; it is not needed any more afterwards.  ``packages``: as it was written.
 
     Aggregates of a user's that its rules have must be registered by then (:func:`maintenance.aggregate`).
     Raises :class:`~lftj.errors.ImageError`.
     """
+    if isinstance(source, str | os.PathLike):
+        try:
+            with open(source, "rb") as opened, _mapped(opened) as buffer:
+                return _engine_of(buffer, packages)
+        except OSError as error:
+            raise ImageError(f"{os.fspath(source)}: {error.strerror or error}") from None
+        except ImageError as error:
+            raise ImageError(f"{os.fspath(source)}: {error}") from error
+    _refuse_text(source)
+    return _engine_of(source.read() if hasattr(source, "read") else source, packages)
+
+
+def _refuse_text(file: object) -> None:
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("an image is no text: open its file in binary mode, 'wb' or 'rb'")
+
+
+@contextmanager
+def _mapped(file: IO[bytes]) -> Iterator[pa.Buffer | bytes]:
+    """The content of a file, mapped where there is something to map."""
+    if not os.fstat(file.fileno()).st_size:
+        yield file.read()  # of a pipe, or nothing
+        return
+    with pa.memory_map(file.name) as source:
+        yield source.read_buffer()
+
+
+class _FromHere:
+    """A binary file as Arrow writes to one: it begins where it stands, and takes all of a write."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._position = 0
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        n_bytes = len(rest)
+        while len(rest):
+            written = self._file.write(rest)  # of an unbuffered file perhaps a part
+            if written is None and isinstance(self._file, io.RawIOBase):
+                raise BlockingIOError("an image is not written to a file that does not wait")
+            rest = rest[len(rest) if written is None else written :]
+        self._position += n_bytes
+        return n_bytes
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """The one who opened the file flushes it."""
+
+
+def _engine_of(source: pa.Buffer | bytes, packages: Sequence[str]) -> Any:
     header, rows = _parsed(source)
     for name, here in _software(packages).items():
         if header.get(name) != here:
@@ -195,7 +272,7 @@ _SOURCES = _sources_of(*_PACKAGES)  # now, when what is imported is what the fil
 class _Pickler(pickle.Pickler):
     """Writes some types in the forms below, and large arrays apart."""
 
-    def __init__(self, sink: BinaryIO, arrays: list[pickle.PickleBuffer]) -> None:
+    def __init__(self, sink: IO[bytes], arrays: list[pickle.PickleBuffer]) -> None:
         def stays(array: pickle.PickleBuffer) -> bool:
             if len(array.raw()) < _SMALL:
                 return True

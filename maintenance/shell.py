@@ -21,14 +21,27 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lftj import sink
+from lftj.csv_arguments import CsvArguments, csv_arguments
 from lftj.errors import LftjError, UnknownRelationError
 from lftj.progress import bar
-from lftj.shell import Nulls, Source, cli, load_sources, main, read_rules, rules_and_data, say
+from lftj.shell import (
+    INTERRUPTED,
+    Nulls,
+    Source,
+    Terminated,
+    cli,
+    load_sources,
+    main,
+    read_rules,
+    rules_and_data,
+    say,
+)
 
 if TYPE_CHECKING:
     from maintenance.change_files import ChangeFile, Part, TransactionId
@@ -73,13 +86,14 @@ def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @cli.command()
 @rules_and_data
+@csv_arguments
 @click.option(
     "--changes",
     type=Source(),
     multiple=True,
     required=True,
     help="Change relation NAME by the file PATH, which has its columns, 'weight' (+1 or -1) and optionally "
-    "'txn'; may be repeated.",
+    "'txn', or by what comes on stdin (-); may be repeated.",
 )
 @click.option(
     "--strategy",
@@ -112,7 +126,9 @@ def maintain(
     rules: str | None,
     text: str | None,
     sources: Pairs,
+    renames: tuple[tuple[str, str, str], ...],
     nulls: Nulls,
+    csv: CsvArguments,
     changes: Pairs,
     strategy: str,
     out_changes: Pairs,
@@ -126,7 +142,7 @@ def maintain(
     lftj maintain tri.rules --load edge=edges.parquet --changes edge=changes.csv --out-changes tri=-
     """
     _check_command(sources, changes, out_changes, out, stats)
-    program = read_rules(rules, text, sources)
+    program = read_rules(rules, text, sources, renames, changes)
     heads = _heads_of(program, [name for name, _ in (*out_changes, *out)])
 
     from maintenance.change_files import ChangeFile, check_together
@@ -135,10 +151,14 @@ def maintain(
     from maintenance.workspace import Workspace
 
     workspace = Workspace()
-    load_sources(workspace, sources, nulls)
+    load_sources(workspace, sources, nulls, renames, csv)
     with contextlib.ExitStack() as stack:
         files = [
-            stack.enter_context(ChangeFile(name, path, workspace.base_version(name).schema, nulls))
+            stack.enter_context(
+                ChangeFile(
+                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                )
+            )
             for name, path in changes
         ]
         transaction_type = check_together(files)
@@ -146,14 +166,16 @@ def maintain(
         schemas = _change_schemas(workspace)
         summary = Summary()
         to_terminal = STDOUT in [stats, *(path for _, path in out_changes)] and sys.stdout.isatty()
-        with _interruptions() as interrupted:
+        with _interruptions() as interruption:
+            for file in files:
+                file.stop_when(lambda: interruption.signal is not None)
             outputs = [
                 (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
                 for name, path in out_changes
             ]
             lines = None if stats is None else stack.enter_context(stats_output(stats))
             with bar("maintaining", not to_terminal) as advance:
-                finished = _apply(workspace, files, outputs, lines, summary, advance, interrupted)
+                finished = _apply(workspace, files, outputs, lines, summary, advance, interruption)
         for file in files:
             if file.dropped_rows:
                 plural = "" if file.dropped_rows == 1 else "s"
@@ -166,7 +188,8 @@ def maintain(
     if not finished:
         done = f"{summary.transactions:,} transaction{'' if summary.transactions == 1 else 's'}"
         say("error", f"interrupted after {done}, whose changes are written")
-        raise click.exceptions.Exit(1)
+        assert interruption.signal is not None
+        raise click.exceptions.Exit(INTERRUPTED + interruption.signal)
 
 
 def _check_command(sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, stats: str | None) -> None:
@@ -211,7 +234,7 @@ def _apply(
     lines: StatsOutput | None,
     summary: Summary,
     advance: Callable[[float], None],
-    interrupted: Callable[[], bool],
+    interruption: Interruption,
 ) -> bool:
     """Commit the transactions of the files; False when an interruption ended that early."""
     from maintenance.change_files import merged_transactions
@@ -222,13 +245,13 @@ def _apply(
         n_changes = 0
         paths: list[str] = []
         for part in parts:
-            if interrupted():
+            if interruption.signal is not None:
                 break
             _stage(transaction, part)
             n_changes += part.rows.num_rows
             if part.file.path not in paths:
                 paths.append(part.file.path)
-        if interrupted():
+        if interruption.signal is not None:
             transaction.roll_back()
             return False
         with _placed(paths, transaction_id):
@@ -242,7 +265,7 @@ def _apply(
         if (now := time.monotonic()) - shown > BAR_SECONDS:
             shown = now
             advance(sum(file.fraction for file in files) / len(files))
-    return True
+    return not any(file.stopped for file in files)
 
 
 def _stage(transaction: Transaction, part: Part) -> None:
@@ -260,16 +283,22 @@ def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator
         raise type(error)(f"{place}: {error}") from None
 
 
+@dataclass
+class Interruption:
+    """The signal that asks for an end between two transactions, when it has come."""
+
+    signal: int | None = None
+
+
 @contextlib.contextmanager
-def _interruptions() -> Iterator[Callable[[], bool]]:
+def _interruptions() -> Iterator[Interruption]:
     """Whether Ctrl-C or SIGTERM came during the block; the second one interrupts it."""
-    came = False
+    interruption = Interruption()
 
     def take(number: int, frame: object) -> None:
-        nonlocal came
-        if came:
-            raise KeyboardInterrupt
-        came = True
+        if interruption.signal is not None:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        interruption.signal = number
 
     before = {}
     try:
@@ -278,7 +307,7 @@ def _interruptions() -> Iterator[Callable[[], bool]]:
     except ValueError:  # not the main thread, which is the one that gets signals
         pass
     try:
-        yield lambda: came
+        yield interruption
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

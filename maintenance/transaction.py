@@ -10,12 +10,12 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from lftj.errors import TransactionError
-from lftj.signed_rows import Columns
 from maintenance.changes import encode_rows, encode_zset
 from maintenance.head_changes import Changes, Outstanding
 from maintenance.stats import TransactionStats
@@ -63,7 +63,7 @@ class Transaction:
         columns = encode_rows(relation, schema, source, self._workspace.domains)
         self._add(buffer, columns, np.full(len(columns[0]), weight, dtype=np.int64))
 
-    def _add(self, buffer: WriteBuffer, columns: Columns, weights: np.ndarray) -> None:
+    def _add(self, buffer: WriteBuffer, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
         """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""
         try:
             buffer.stage(columns, weights)

@@ -26,13 +26,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from lftj.body import Schema
+from lftj.csv_options import CsvOptions
 from lftj.database import Database
 from lftj.diagnostics import unknown_name, warn_caller
+from lftj.enough_memory import enough_memory
 from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning
 from lftj.interrupts import interruptible
 from lftj.parser import parse
 from lftj.progress import bar
 from lftj.relation import Relation
+from lftj.relation_table import RelationTable
 from lftj.relation_version import RelationVersion
 from lftj.several_aggregates import is_auxiliary, shown_name
 from lftj.shown_text import ShownText
@@ -87,7 +90,7 @@ class Workspace(Database):
     def _heads(self) -> Mapping[str, MaintainedHead]:
         return self._state.heads
 
-    def _now(self) -> tuple[Mapping[str, Relation], Mapping[str, Schema]]:
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
         return readable(self._state)
 
     def _installed(self) -> Collection[str]:
@@ -96,29 +99,36 @@ class Workspace(Database):
     # -- relations and rules ---------------------------------------------------------
 
     @interruptible()
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
     def load(
         self,
         name: str,
         source: Any,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
 
         Raises ChangeError for a relation that an installed rule reads, and for a head.
         """
-        from lftj.sources import read_table
+        from lftj.loading import load_relation
 
         self._refuse_load(name)
-        table = read_table(source, columns, progress=progress)
-        relation = Relation.from_table(name, table, self.domains, nulls, progress)
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
+
+    def add(self, relation: Relation) -> None:
+        """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.
+
+        Raises ChangeError as :meth:`load`.
+        """
         version = RelationVersion(relation)
         with self._committing:
             state = self._settled()
-            self._refuse_load(name)
-            self._state = replace(state, versions={**state.versions, name: version}, commit=None)
+            self._refuse_load(relation.name)
+            self._state = replace(state, versions={**state.versions, relation.name: version}, commit=None)
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -131,6 +141,10 @@ class Workspace(Database):
                 )
 
     @interruptible()
+    @enough_memory(
+        "the heads, and what is kept to maintain them, do not fit into memory, and nothing was installed:"
+        " install fewer rules, or keep no records with strategy='recompute'"
+    )
     def install(
         self,
         program: str | Program,

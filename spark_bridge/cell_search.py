@@ -22,6 +22,7 @@ from lftj.domains import Domains
 from lftj.evaluation import BodyRun, Evaluation, Settings
 from lftj.kinds import cast_decimal
 from lftj.partial_aggregates import PartialAggregation, partial_schema
+from lftj.relation import Relation
 from lftj.syntax import Program
 from spark_bridge.head_plan import HeadPlan, HeadRule, Placement, ProgramText
 from spark_bridge.packets import CellAddress, CellInput, PacketWriter, cell_inputs
@@ -96,7 +97,7 @@ class CellSearch:
         database = Database()
         for placement in placements(rule, cell.address):
             table = cell.table(placement.label, self._schemas[placement.relation])
-            database.load(placement.label, table)
+            database.add(Relation.from_table(placement.label, table, database.domains))
         return database, program_of(self._text, self._head, cell.address.rule, cell.address.marks)
 
 

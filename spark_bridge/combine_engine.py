@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lftj.aggregates import argument_names
 from lftj.body import CheckedHead, Column, ColumnType, Schema
+from lftj.relation import Relation
 from lftj.signed_rows import Columns
 from lftj.syntax import Aggregate, Atom, Head, Program, Rule, Variable
 from maintenance.changes import change_table
@@ -147,7 +148,7 @@ class _Joined:
                 name = f"part {contribution(number, place)}"
                 part = CombinedHead(plan.name, schema, [(rule.checked, head)], rule.checked.text)
                 self._parts[contribution(number, place)] = (part, schema)
-                self._workspace.load(name, _empty(schema))
+                self._workspace.add(Relation.from_table(name, _empty(schema), self._workspace.domains))
                 atoms.append(self._atom(name, rule, head, read))
             (written,) = rule.syntax.heads
             terms = tuple(read[term] if isinstance(term, Aggregate) else term for term in written.terms)

@@ -236,7 +236,7 @@ def _shared_plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     database = Database()
     for name, schema in program.relations:
-        database.hold(Relation.from_table(name, schema.empty_table(), database.domains))
+        database.add(Relation.from_table(name, schema.empty_table(), database.domains))
     tree = parse(program.text)
     checked = database.check(tree)
     target = chosen_head(checked, program.head)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.aggregates import argument_names
+from lftj.relation import Relation
 from lftj.syntax import Aggregate
 from maintenance.workspace import Workspace
 from spark_bridge.cell_search import contribution, in_types
@@ -107,7 +108,8 @@ class _Cell:
             return self._contributions(self._changed(changes)[self._plan.name])
         # The program comes last: what is not yet erased may contradict what it says.
         for label, table in changes.items():
-            self.workspace.load(label, came(table) if all_came(table) else self._schemas[label].empty_table())
+            first = came(table) if all_came(table) else self._schemas[label].empty_table()
+            self.workspace.add(Relation.from_table(label, first, self.workspace.domains))
         self._changed({label: table for label, table in changes.items() if not all_came(table)})
         self.workspace.install(self._program)
         return self._contributions(with_weight(self.workspace[self._plan.name].table))

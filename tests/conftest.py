@@ -8,6 +8,9 @@ Tests marked ``compiled`` are too large for kernels that run as plain Python:
 they are skipped under ``NUMBA_DISABLE_JIT=1``.  The folder of real data is
 ``../shared/data`` beside the repository, or where ``LFTJ_DATA`` says; tests
 that need it skip with a message when it is absent.
+
+The engine checks here what it takes on trust elsewhere (:mod:`lftj.debug`),
+unless the environment has another ``LFTJ_DEBUG``.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")

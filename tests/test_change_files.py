@@ -257,7 +257,7 @@ def test_binary_that_is_not_hexadecimal() -> None:
         ("a,b,weight,weight\n1,1,1,1\n", ["'weight'"]),
         ("a,b,weight,txn\n1,1,1,1.5\n", ["'txn' is of type double"]),
         ("1,2,1\n", ["has no column names"]),
-        ("", ["Empty CSV file"]),
+        ("", ["the file is empty"]),
     ],
 )
 def test_what_is_refused_is_named_with_its_place(content: str, parts: list[str]) -> None:

@@ -183,7 +183,7 @@ def test_large_results_come_in_several_chunks(db: Database, monkeypatch: pytest.
 
 def test_relations_show_as_a_table(db: Database) -> None:
     assert repr(lftj.Database().relations) == "no relations"
-    holes = {"x": pa.array([1, None, 2, None]), "a longer name": pa.array(["a", "b", None, "d"])}
+    holes = {"x": pa.array([1, None, 2, None]), "a_longer_name": pa.array(["a", "b", None, "d"])}
     db.load("with_holes", pa.table(holes), nulls="drop")
     db.load("many", {"x": np.arange(12_345)})
     assert repr(db.relations).splitlines() == [
@@ -192,7 +192,7 @@ def test_relations_show_as_a_table(db: Database) -> None:
         "node            25  id: int64",
         "colour           3  id: int64, name: string",
         "base             2  item: string, pence: int64",
-        "with_holes       1  x: int64, a longer name: string  (3 with NULL dropped)",
+        "with_holes       1  x: int64, a_longer_name: string  (3 with NULL dropped)",
         "many        12,345  x: int64",
     ]
     assert db.relations["with_holes"].dropped_rows == 3

@@ -263,7 +263,7 @@ def test_a_conflict_names_values_of_every_type(
         relation.check_functional()
     assert f"for k={first} there are two values, v={first} and v={second}" in str(raised.value)
     db = lftj.Database()
-    db.hold(relation)
+    db.add(relation)
     with pytest.raises(FunctionalConflictError) as raised:
         db.query("h[k] = v <- r(k, v).")
     assert str(raised.value).startswith(f"h[{first}] has two values, {first} and {second}; ")

@@ -147,6 +147,20 @@ def test_a_cartesian_product_is_warned_of(lftj: Lftj) -> None:
     assert ".py" not in done.err
 
 
+def test_columns_with_other_names(lftj: Lftj) -> None:
+    Path("orders.csv").write_text("Order ID,a.b\n1,2\n", encoding="utf-8")
+    query = ("query", "-e", "o(x, y) <- orders(x, y).", "--load", "orders=orders.csv")
+    done = lftj(*query)
+    renames = ("--rename", "orders.Order ID=Order_ID", "--rename", "orders.a.b=a_b")
+    said = " ".join(f"'{part}'" if "=" in part else part for part in renames)
+    assert done.err == (
+        "error: relation 'orders': column 'Order ID' cannot be a variable in a rule, nor can 'a.b': add"
+        f" {said}\n"
+    )
+    assert lftj(*query, *renames) == (0, "x,y\n1,2\n", "")
+    fails(lftj(*query, "--rename", "orders.c=d"), 1, "no such column")
+
+
 # -- the command is wrong ---------------------------------------------------
 
 
@@ -161,7 +175,10 @@ def test_a_cartesian_product_is_warned_of(lftj: Lftj) -> None:
         (["query", "tri.rules", "--load", "edge"], "'edge' is not of the form NAME=PATH"),
         (["query", "tri.rules", "--load", "edge="], "'edge=' is not of the form NAME=PATH"),
         (["query", "tri.rules", "--load", "my-edge=edges.csv"], "'my-edge' cannot be the name of a relation"),
+        (["query", "tri.rules", "--load", "true=edges.csv"], "'true' cannot be the name of a relation"),
         (["query", "tri.rules", "--load", "e=edges.csv", "--load", "e=x.csv"], "'e' twice"),
+        (["query", "tri.rules", "--load", "e=edges.csv", "--rename", "e=x"], "not of the form RELATION"),
+        (["query", "tri.rules", "--load", "e=edges.csv", "--rename", "f.a=x"], "'f', which no --load gives"),
         (["query", "tri.rules", "--out", "tri.xlsx"], "'tri.xlsx' ends in none of"),
         (["query", "tri.rules", "--out", "no/tri.csv"], "there is no folder"),
         (["query", "tri.rules", "--out", "tri.csv", "--count"], "--count"),
@@ -181,7 +198,8 @@ def test_missing_files(lftj: Lftj) -> None:
     fails(lftj("query", "no.rules"), 1, "no.rules: No such file")
     fails(lftj("query", "tri.rules", "--load", "edge=no.parquet"), 1, "no.parquet")
     fails(lftj("query", "."), 1, "directory")
-    fails(lftj("query", "tri.rules", "--load", "edge=."), 1)
+    Path("empty").mkdir()
+    fails(lftj("query", "tri.rules", "--load", "edge=empty"), 1, "no Parquet file")
 
 
 def test_a_truncated_parquet_file(lftj: Lftj) -> None:
@@ -298,7 +316,7 @@ def test_an_interrupted_join_stops_cleanly(folder: Path, large: str, number: int
     sent = time.perf_counter()
     _, err = process.communicate(timeout=60)
     assert time.perf_counter() - sent < 5
-    assert (process.returncode, err) == (1, b"error: interrupted\n")
+    assert (process.returncode, err) == (128 + number, b"error: interrupted\n")
     assert sorted(folder.iterdir()) == before
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import bz2
 import datetime
 import gzip
+import io
+import json
+import os
 import re
+import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -19,12 +23,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather, ipc
+from pyarrow import dataset, feather, ipc
 
 from lftj.domains import Domains
 from lftj.errors import SourceError
 from lftj.relation import Relation
 from lftj.sources import read_table
+from maintenance import Workspace
 
 EDGES = pa.table({"src": [1, 2, 1], "dst": [2, 3, 3]})
 MIXED = pa.table(
@@ -164,7 +169,7 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     assert _message(empty) == f"{empty}: the file is empty"
     csv = tmp_path / "empty.csv"
     csv.touch()
-    assert _message(csv) == f"{csv}: can't be read as CSV: Empty CSV file"
+    assert _message(csv) == f"{csv}: can't be read as CSV: the file is empty"
 
     unknown = tmp_path / "letter.docx"
     unknown.write_bytes(b"PK\x03\x04 and so on")
@@ -212,6 +217,14 @@ class _OneBatch:
         return EDGES.to_batches()[0].__arrow_c_array__(requested_schema)
 
 
+def _stored(write: Callable[[pa.Table, Any], None]) -> io.BytesIO:
+    """A file object with the edges in it."""
+    file = io.BytesIO()
+    write(EDGES, file)
+    file.seek(0)
+    return file
+
+
 OBJECTS: dict[str, Callable[[], Any]] = {
     "table": lambda: EDGES,
     "record batch": lambda: EDGES.to_batches()[0],
@@ -221,6 +234,18 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "filtered pandas": lambda: pd.DataFrame({"src": [0, 1, 2, 1], "dst": [0, 2, 3, 3]}).query("src > 0"),
     "duckdb": lambda: duckdb.sql("select unnest([1, 2, 1])::bigint as src, unnest([2, 3, 3])::bigint as dst"),
     "array interface": _OneBatch,
+    "lazy polars": lambda: pl.DataFrame({"src": [1, 2, 1], "dst": [2, 3, 3]}).lazy(),
+    "dataset": lambda: dataset.dataset(EDGES),
+    "scanner": lambda: dataset.dataset(EDGES).scanner(),
+    "json lines": lambda: io.StringIO("\n".join(map(json.dumps, EDGES.to_pylist()))),
+    "text": lambda: io.StringIO("src,dst\n1,2\n2,3\n1,3\n"),
+    "bytes": lambda: io.BytesIO(b"src;dst\n1;2\n2;3\n1;3\n"),
+    "packed bytes": lambda: io.BytesIO(gzip.compress(b"# edges\nsrc dst\n1 2\n2 3\n1 3\n")),
+    "parquet bytes": lambda: _stored(pq.write_table),
+    "ipc bytes": lambda: _stored(feather.write_feather),
+    "arrow file": lambda: pa.BufferReader(_stored(pq.write_table).getvalue()),
+    "pandas index": lambda: EDGES.to_pandas().set_index("src"),
+    "pandas indices": lambda: EDGES.to_pandas().set_index(["src", "dst"]),
     "dict of lists": lambda: {"src": [1, 2, 1], "dst": (2, 3, 3)},
     "dict of arrays": lambda: {"src": np.array([1, 2, 1]), "dst": pa.chunked_array([[2], [3, 3]])},
     "dict of iterables": lambda: {"src": iter([1, 2, 1]), "dst": pd.Series([2, 3, 3])},
@@ -238,6 +263,67 @@ def test_objects_with_names(name: str) -> None:
     assert read_table(OBJECTS[name](), "dst").to_pydict() == {"dst": [2, 3, 3]}
     assert "there is no column 'dts'; did you mean 'dst'?" in _message(OBJECTS[name](), ["dts"])
     assert "there is no column 'weight'; there are 'src', 'dst'" in _message(OBJECTS[name](), ["weight"])
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_changes_come_in_the_same_forms(name: str) -> None:
+    workspace = Workspace()
+    workspace.load("edge", EDGES[:0])
+    with workspace.transaction() as transaction:
+        transaction.insert("edge", OBJECTS[name]())
+    assert workspace.count("e(a, b) <- edge(a, b).") == 3
+    with workspace.transaction() as transaction:
+        transaction.erase("edge", OBJECTS[name]())
+    assert workspace.count("e(a, b) <- edge(a, b).") == 0
+
+
+def test_weighted_changes_come_in_the_same_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    weighted = EDGES.append_column("weight", pa.array([1, 1, 1]))
+    pq.write_table(weighted, "t.parquet")
+    Path("t.csv").write_text("src;dst;weight\n1;2;1\n2;3;1\n1;3;1\n")
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, weighted.to_pylist())))
+    text = io.StringIO(Path("t.csv").read_text())
+    sources = ["t.parquet", Path("t.csv"), "*.csv", ["t.jsonl"], text, pl.DataFrame(weighted).lazy()]
+    for source in [*sources, dataset.dataset(weighted), weighted.to_reader()]:
+        workspace = Workspace()
+        workspace.load("edge", EDGES[:0])
+        with workspace.transaction() as transaction:
+            transaction.apply("edge", source)
+        assert workspace.count("e(a, b) <- edge(a, b).") == 3
+
+
+def test_the_index_of_pandas_is_taken_where_it_has_a_name() -> None:
+    """Regression: an index vanished without a word."""
+    plain = pd.DataFrame({"v": [1, 2]}, index=[5, 6])
+    assert read_table(plain).to_pydict() == {"v": [1, 2]}, "numbers of rows"
+    assert read_table(plain.rename_axis("id")).to_pydict() == {"id": [5, 6], "v": [1, 2]}
+    assert read_table(plain.rename_axis("id"), ["v"]).to_pydict() == {"v": [1, 2]}
+    levels = pd.DataFrame({"v": [1]}, index=pd.MultiIndex.from_tuples([(7, 8)], names=["x", None]))
+    assert read_table(levels).to_pydict() == {"x": [7], "v": [1]}
+    grouped = pd.DataFrame({"k": [1, 1, 2], "v": [1, 2, 3]}).groupby("k").sum()
+    assert read_table(grouped).to_pydict() == {"k": [1, 2], "v": [3, 3]}
+    assert _message(plain.rename_axis("v")) == "two columns are named 'v': names must differ"
+
+
+def test_file_objects_that_can_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1\n")
+    with path.open() as file:
+        assert _message(file) == f"{path}: can't be read as CSV: line 2 has 1 field instead of 2: '1'"
+    assert "t.csv: can't be read: I/O operation on closed file" in _message(file)
+    assert _message(io.BytesIO(b"")) == "a BytesIO: the file is empty"
+    assert _message(io.BytesIO(b"PK\x03\x04 and so on")).startswith("a BytesIO: this is no kind of file")
+    assert "there is no column 'z'" in _message(io.StringIO("a,b\n1,2\n"), ["z", "a"])
+
+
+def test_pipes_are_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("a,b\n1,2\n",))
+    writer.start()
+    assert read_table(path).to_pydict() == {"a": [1], "b": [2]}
+    writer.join()
 
 
 Edge = namedtuple("Edge", ["src", "dst"])

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import event, given
 
 import lftj
+from kinds import KINDS, Kind
 from lftj import errors
 from plain_triejoin import Case, Operation, PlainTriejoin, cases, head_variables
 
@@ -272,6 +273,27 @@ def test_values_of_all_kinds_are_text(column: pa.Array, texts: list[str]) -> Non
     operations = operations_of(db.trace("h(x, y) <- r(x), r(y).", order=["x", "y"]))
     assert [row[-1] for row in operations if row[0] == 1] == [*texts, None]
     assert list(dict.fromkeys(row[1] for row in operations if row[0] == 2)) == [f"x={text}" for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_variables_that_no_key_is_found_for_are_text_too(kind: Kind) -> None:
+    """The log has rows above a variable, or ends of its iterators, and no value of it."""
+    for arrow in dict.fromkeys(kind.types):
+        values = pa.array(kind.values(arrow), arrow)
+        db = lftj.Database()
+        db.load("first", {"x": [1]})
+        db.load("pair", pa.table({"x": pa.repeat(2, len(values)), "y": values}))
+        db.load("none", pa.table({"y": values.slice(0, 0)}))
+        trace = db.trace("h(x, y) <- first(x), pair(x, y).", order=["x", "y"])
+        trace.validate(full=True)
+        assert shown(trace) == [
+            "first(x).0 open -> 1",
+            "pair(x, y).0 open -> 2",
+            "first(x).0 seek 2 -> end",
+        ]
+        trace = db.trace("h(y) <- pair(_, y), none(y).")
+        trace.validate(full=True)
+        assert trace.num_rows == 0
 
 
 def test_sought_keys_may_not_fit_the_columns_type() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import lftj
 from lftj import errors
@@ -48,8 +52,17 @@ BAD_CHANGES: dict[str, tuple[Step, type[Exception], str]] = {
     "too many values": (lambda tx: tx.insert("edge", [(1, 2, 3)]), errors.ChangeError, "'edge'.*3 values"),
     "too few values": (lambda tx: tx.insert("edge", [(1, 2), (3,)]), errors.ChangeError, "row 1"),
     "no tuple": (lambda tx: tx.insert("edge", (5, 6)), errors.ChangeError, "not a tuple"),
-    "too few columns": (lambda tx: tx.insert("edge", {"a": [1]}), errors.ChangeError, "1 columns.*2: a, b"),
-    "other columns": (lambda tx: tx.insert("edge", {"a": [1], "c": [1]}), errors.ChangeError, "a, c;.*a, b"),
+    "too few columns": (lambda tx: tx.insert("edge", {"a": [1]}), errors.ChangeError, "no column 'b'.*a, b"),
+    "other columns": (
+        lambda tx: tx.insert("edge", {"a": [1], "c": [1]}),
+        errors.ChangeError,
+        "'edge' have no column 'c'; there may be a, b$",
+    ),
+    "other columns, with weights": (
+        lambda tx: tx.apply("edge", {"a": [1], "c": [1], "weight": [1]}),
+        errors.ChangeError,
+        "'edge' have no column 'c'; there may be a, b, weight$",
+    ),
     "a string": (lambda tx: tx.insert("edge", [(1, "x")]), errors.ChangeError, "'b'.*string.*int64"),
     "a float": (lambda tx: tx.insert("edge", [(1, 2.0)]), errors.ChangeError, "'b'.*double.*int64"),
     "a boolean": (lambda tx: tx.insert("edge", [(1, True)]), errors.ChangeError, "'b'.*bool.*int64"),
@@ -100,6 +113,54 @@ def test_bad_changes_are_refused_and_leave_everything_as_it_was(ws: Workspace, c
 
 
 # -- commits and programs
+
+
+MORE = pa.table({"a": [8], "b": [9], "bb": ["x"]})
+WITH_ONE_MORE: dict[str, Callable[[pa.Table], Any]] = {
+    "table": lambda table: table,
+    "reader": lambda table: table.to_reader(),
+    "pandas": lambda table: table.to_pandas(),
+    "dict": lambda table: table.to_pydict(),
+    "mapping": lambda table: MappingProxyType(table.to_pydict()),
+    "structured array": lambda table: table.to_pandas().to_records(index=False),
+    "path": lambda table: parquet_of(table, Path("more.parquet")),
+    "path as text": lambda table: str(parquet_of(table, Path("more.parquet"))),
+}
+
+
+def parquet_of(table: pa.Table, path: Path) -> Path:
+    parquet.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("form", WITH_ONE_MORE)
+def test_no_form_of_changes_may_have_other_columns(
+    ws: Workspace, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one that is silently left out, whether the changes have weights or not."""
+    monkeypatch.chdir(tmp_path)
+    weighted = MORE.append_column("weight", pa.array([1]))
+    same = "^changes of 'edge' have no column 'bb'; there may be a, b"
+    with ws.transaction() as tx:
+        for step in (tx.insert, tx.erase):
+            with pytest.raises(errors.ChangeError, match=f"{same}$"):
+                step("edge", WITH_ONE_MORE[form](MORE))
+        with pytest.raises(errors.ChangeError, match=f"{same}, weight$"):
+            tx.apply("edge", WITH_ONE_MORE[form](weighted))
+        tx.insert("edge", WITH_ONE_MORE[form](MORE.select(["b", "a"])))
+        tx.apply("edge", WITH_ONE_MORE[form](weighted.select(["weight", "b", "a"])))
+    assert (8, 9) in rows(ws["edge"])
+
+
+def test_changes_in_files_without_a_header_have_the_relations_columns(ws: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("8,9\n", encoding="utf-8")
+    with ws.transaction() as tx:
+        tx.insert("edge", file)
+    with ws.transaction() as tx:
+        tx.insert("edge", str(file))
+        tx.apply("edge", [])
+    assert (8, 9) in rows(ws["edge"])
 
 
 @pytest.mark.parametrize("strategy", ["trace", "recompute"])
