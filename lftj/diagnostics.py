@@ -24,7 +24,7 @@ _LEAD = 40  # characters shown before the caret in a longer line
 _MAX_NAMES = 8  # names listed when none is near
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_PACKAGES = tuple(
+_PACKAGES = (contextlib.__file__, *(
     os.path.join(_ROOT, name, "") for name in ("indices", "lftj", "maintenance", "spark_bridge")
 )
 

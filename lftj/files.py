@@ -11,6 +11,7 @@ the path.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -101,9 +102,10 @@ def kind_of(file: StoredFile, is_csv: bool = False) -> str:
         return PARQUET
     if kind == IPC or start.startswith((IPC_MAGIC, b"\xff\xff\xff\xff")):
         return IPC
+    text = _kind_of_text(file.head(1 << 12)) if file.by_content else None
     if is_csv:
-        return CSV
-    if file.by_content and (text := _kind_of_text(file.head(1 << 12))) is not None:
+        return EDGES if text == EDGES else CSV
+    if text is not None:
         return text
     raise SourceError(
         f"{file.label}: this is no kind of file that can be loaded; {READABLE}, compressed or not, and any"
@@ -117,9 +119,10 @@ def kind_of_name(name: str) -> str | None:
 
 
 def _kind_of_text(start: bytes) -> str | None:
-    """
-    >>> [_kind_of_text(start) for start in (b"a,b", b"# x, y", b'{"a": 1}', b"PK\\3\\4")]
-    ['CSV', 'a list of edges', 'JSON lines', None]
+    """CSV, unless it begins with a comment or with numbers that blanks separate; None for what is no text.
+
+    >>> [_kind_of_text(start) for start in (b"first name", b"# x, y", b"1 2", b'{"a": 1}', b"PK\\3\\4")]
+    ['CSV', 'a list of edges', 'a list of edges', 'JSON lines', None]
     """
     mark = start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if not mark and any(code < 32 and code not in b"\t\n\r\f" for code in start):
@@ -127,7 +130,9 @@ def _kind_of_text(start: bytes) -> str | None:
     first = start.lstrip().partition(b"\n")[0]
     if first.startswith(b"{"):
         return JSON
-    return CSV if any(c in first for c in b",;|") and not first.startswith((b"#", b"%")) else EDGES
+    fields = first.split()
+    numbers = len(fields) > 1 and all(re.fullmatch(rb"[-+.eE0-9]+", field) for field in fields)
+    return EDGES if numbers or first.startswith((b"#", b"%")) else CSV
 
 
 def _joined(labels: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:

@@ -27,9 +27,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lftj.errors import SourceError
-from lftj.stored_file import StoredFile
+from lftj.stored_file import StoredFile, suffix_of
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
+OTHER_SUFFIXES = (".csv", ".tsv", ".arrow", ".arrows", ".feather", ".ipc", ".jsonl", ".ndjson")
+"""Of other files that hold data for certain; a .txt or .json may be about it."""
 
 _NO_PARQUET = "can't be read as a folder of Parquet files: there is no Parquet file in it"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -72,7 +74,7 @@ def find(place: str | os.PathLike[str]) -> Found:
     try:
         if path.is_dir():
             names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-            return _found_below(str(path), path, [name for name in names if _is_data(name)], _NO_PARQUET)
+            return _found_below(str(path), path, _parquet_among(str(path), names), _NO_PARQUET)
         if path.exists():
             return Found([StoredFile.at(path)])
         if glob.has_magic(text):
@@ -115,13 +117,24 @@ def _found_below(label: str, base: Path, names: list[str], if_none: str) -> Foun
     return _found(label, names, [StoredFile.at(base / name) for name in names], if_none)
 
 
-def _is_data(name: str) -> bool:
+def _parquet_among(label: str, names: Sequence[str]) -> list[str]:
+    """The Parquet files of a folder.  Raises SourceError when there is data of other kinds beside them."""
+    parquet = [name for name in names if _is_data(name)]
+    other = [name for name in names if _is_data(name, OTHER_SUFFIXES)]
+    if parquet and other:
+        raise SourceError(
+            f"{label}: the folder holds files of several kinds, such as {parquet[0]} and {other[0]}:"
+            f" say which ones, as {label}/**/*{PurePosixPath(parquet[0]).suffix}"
+        )
+    return parquet
+
+
+def _is_data(name: str, suffixes: Sequence[str] = PARQUET_SUFFIXES) -> bool:
     """
     >>> [_is_data(name) for name in ("year=2026/part-0.parquet", "_temporary/0.parquet", "notes.txt")]
     [True, False, False]
     """
-    path = PurePosixPath(name)
-    return path.suffix.lower() in PARQUET_SUFFIXES and not any(part[0] in "_." for part in path.parts)
+    return suffix_of(name) in suffixes and not any(part[0] in "_." for part in PurePosixPath(name).parts)
 
 
 def _found(label: str, names: Sequence[str], files: list[StoredFile], if_none: str) -> Found:
@@ -171,7 +184,7 @@ def _find_far(url: str) -> Found:
         if information.type == fs.FileType.File:
             return Found([_far_file(filesystem, path, label)])
         if information.type == fs.FileType.Directory:
-            names = [name for name in _names_below(filesystem, path) if _is_data(name)]
+            names = _parquet_among(label, _names_below(filesystem, path))
             return _found_far(label, filesystem, path, label, names, _NO_PARQUET)
         if glob.has_magic(path):
             plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), path.split("/")))

@@ -61,9 +61,10 @@ def test_lists_of_edges(content: str) -> None:
     columns = ["src", "dst"]
     assert _read(content, columns).to_pydict() == expected
     assert _read(gzip.compress(content.encode()), columns, "t.txt.gz").to_pydict() == expected
-    assert read_table(io.StringIO(content), columns).to_pydict() == expected
+    if "src dst" not in content:  # which could be the name of one column
+        assert read_table(io.StringIO(content), columns).to_pydict() == expected
     database = lftj.Database()
-    database.load("edge", io.BytesIO(content.encode()), columns)
+    database.load("edge", "t.txt", columns)
     assert database.count("two(a, c) <- edge(a, b), edge(b, c).") == 1
 
 

@@ -59,6 +59,16 @@ def test_the_keys_of_a_hive_partitioned_folder_are_columns(folder: Path) -> None
     assert "there is no column 'yaer'; did you mean 'year'?" in _message("hive", ["yaer"])
 
 
+def test_a_folder_with_data_of_other_kinds_is_refused(folder: Path) -> None:
+    """Nothing is left out without a word, but notes and what other programs leave."""
+    (folder / "hive" / "more.csv.gz").touch()
+    assert _message("hive") == (
+        "hive: the folder holds files of several kinds, such as year=2025/month=01/part-0.parquet and"
+        " more.csv.gz: say which ones, as hive/**/*.parquet"
+    )
+    assert read_table("hive/year*/**/*.parquet").to_pydict() == WITH_KEYS
+
+
 def test_a_key_that_the_files_hold_as_well_is_one_column(tmp_path: Path) -> None:
     (tmp_path / "year=2026").mkdir()
     pq.write_table(pa.table({"a": [1], "year": [2026]}), tmp_path / "year=2026" / "part.parquet")
@@ -199,13 +209,19 @@ def test_s3_urls_are_read() -> None:
     """Regression: "s3:/bucket/x.parquet: there is no such file"."""
     parquet = io.BytesIO()
     pq.write_table(EDGES, parquet)
-    content = {"/bucket/data/x.parquet": parquet.getvalue(), "/bucket/data/y.csv": b"src,dst\n1,2\n"}
+    content = {"/bucket/data/x.parquet": parquet.getvalue(), "/bucket/text/y.csv": b"src,dst\n1,2\n"}
     with _store(content) as query:
-        where = "s3://user:secret@bucket/data"
+        where, texts = "s3://user:secret@bucket/data", "s3://user:secret@bucket/text"
         assert read_table(f"{where}/x.parquet{query}").equals(EDGES)
-        assert read_table(f"{where}/y.csv{query}").to_pydict() == {"src": [1], "dst": [2]}
+        assert read_table(f"{texts}/y.csv{query}").to_pydict() == {
+            "src": [1],
+            "dst": [2],
+        }
         assert read_table(f"{where}{query}").equals(EDGES), "the Parquet files of a folder"
-        assert read_table(f"{where}/*.csv{query}").to_pydict() == {"src": [1], "dst": [2]}
+        assert read_table(f"{texts}/*.csv{query}").to_pydict() == {
+            "src": [1],
+            "dst": [2],
+        }
         assert _message(f"s3://user:secret@bucket/nothing.csv{query}") == (
             "s3://bucket/nothing.csv: there is no such file, or it can't be reached"
         )
@@ -219,7 +235,7 @@ class _Files:
     """As much of an fsspec filesystem as pyarrow asks for."""
 
     protocol = "memory"
-    CONTENT = {"/data/a.csv": b"src,dst\n1,2\n", "/data/k=1/b.parquet": b""}  # noqa: RUF012
+    CONTENT = {"/text/a.csv": b"src,dst\n1,2\n", "/data/k=1/b.parquet": b""}  # noqa: RUF012
 
     def info(self, path: str) -> dict[str, Any]:
         if path in self.CONTENT:
@@ -251,8 +267,8 @@ def test_other_urls_are_read_by_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     package.AbstractFileSystem = _Files  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fsspec", package)
     monkeypatch.setitem(sys.modules, "fsspec.core", core)
-    assert read_table("memory://data/a.csv").to_pydict() == {"src": [1], "dst": [2]}
-    assert read_table("memory://data/*.csv").to_pydict() == {"src": [1], "dst": [2]}
+    assert read_table("memory://text/a.csv").to_pydict() == {"src": [1], "dst": [2]}
+    assert read_table("memory://text/*.csv").to_pydict() == {"src": [1], "dst": [2]}
     keyed = {**EDGES.to_pydict(), "k": [1, 1, 1]}
     assert read_table("memory://data").to_pydict() == keyed
     assert read_table("memory://data/**/*.parquet").to_pydict() == keyed

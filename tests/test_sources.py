@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset, feather, ipc
 
+from lftj.csv_options import CsvOptions
 from lftj.domains import Domains
 from lftj.errors import SourceError
 from lftj.relation import Relation
@@ -315,6 +316,16 @@ def test_file_objects_that_can_not_be_read(tmp_path: Path) -> None:
     assert _message(io.BytesIO(b"")) == "a BytesIO: the file is empty"
     assert _message(io.BytesIO(b"PK\x03\x04 and so on")).startswith("a BytesIO: this is no kind of file")
     assert "there is no column 'z'" in _message(io.StringIO("a,b\n1,2\n"), ["z", "a"])
+
+
+def test_text_without_a_suffix_is_csv_as_long_as_nothing_else_shows() -> None:
+    assert read_table(io.StringIO("full name\nAda Lovelace\n")).to_pydict() == {"full name": ["Ada Lovelace"]}
+    assert read_table(io.StringIO("1 2\n3 4\n"), ["a", "b"]).to_pydict() == {"a": [1, 3], "b": [2, 4]}
+    options = CsvOptions(header=False)
+    assert read_table(io.StringIO("# c\nx y\n"), ["a", "b"], csv=options).to_pydict() == {
+        "a": ["x"],
+        "b": ["y"],
+    }
 
 
 def test_pipes_are_read_once(tmp_path: Path) -> None:
