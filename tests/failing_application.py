@@ -3,8 +3,8 @@
     python failing_application.py apply|interrupted|stream FOLDER
 
 ``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
-after Ctrl-C in the middle of the first; ``stream`` reads one Parquet file per batch from ``FOLDER/incoming``.
-What a batch changed goes to ``FOLDER/made``, the head at
+after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
+Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 """
 
@@ -75,31 +75,59 @@ def files_of(state: Path) -> list[str]:
     return sorted(str(file.relative_to(state)) for file in state.rglob("*") if file.is_file())
 
 
-def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> None:
-    """Ctrl-C while tasks of a batch run: nothing has changed, though they go on when it is over."""
-    begun, over = folder / "begun", folder / "over"
-    before = files_of(folder / "state")
+class Waiting:
+    """Tasks of a batch that go on when it is over."""
 
-    def waiting(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begun.touch()
-        while not over.exists():
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._begun, self._over = folder / "begun", folder / "over"
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self._begun.touch()
+        while not self._over.exists():
             time.sleep(0.01)
         yield from given
 
-    def interrupt() -> None:
-        while not begun.exists():
+    def run(self) -> None:
+        """Wait until there is one."""
+        while not self._begun.exists():
             time.sleep(0.01)
+
+    def go_on(self) -> None:
+        self._over.touch()
+
+
+def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> None:
+    """Ctrl-C while tasks of a batch run, and a stream that is stopped then: nothing has changed."""
+    before = files_of(folder / "state")
+    tasks = Waiting(folder / "applied")
+
+    def interrupt() -> None:
+        tasks.run()
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     try:
-        joined.apply({"e": changes.mapInArrow(waiting, CHANGES_SCHEMA)}, batch_id=0)
+        joined.apply({"e": changes.mapInArrow(tasks, CHANGES_SCHEMA)}, batch_id=0)
         raise AssertionError("it was interrupted")
     except KeyboardInterrupt:
         assert files_of(folder / "state") == before
-    finally:
-        over.touch()
-    assert (joined.version, joined.applied()) == (1, None)
+    tasks.go_on()
+
+    changes.write.parquet(str(folder / "incoming"))
+    reader = changes.sparkSession.readStream.schema(CHANGES_SCHEMA).parquet(str(folder / "incoming"))
+    tasks = Waiting(folder / "streamed")
+    delivered: list[int] = []
+    query = joined.stream(
+        {"e": reader.mapInArrow(tasks, CHANGES_SCHEMA)},
+        checkpoint=str(folder / "checkpoint"),
+        sink=lambda changes, number: delivered.append(number),
+    )
+    tasks.run()
+    query.stop()
+    assert files_of(folder / "state") == before
+    tasks.go_on()
+    assert (joined.version, joined.applied(), delivered) == (1, None, [])
 
 
 def main(mode: str, folder: Path) -> None:

@@ -130,6 +130,7 @@ def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path) -> Non
 
 
 def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path) -> None:
+    """By Ctrl-C, and of one of a stream that is stopped."""
     done = run("interrupted", tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     check(tmp_path)
