@@ -9,7 +9,8 @@ the next manifest.
 Invariants
 
 1. What the state is, the newest manifest says, and nothing else: a batch that fails or
-   dies at any moment before its manifest is in place changed nothing.
+   dies at any moment before its manifest is in place changed nothing, and what it wrote
+   goes (:mod:`spark_bridge.attempt`).
 2. A source's batch that is not above the last one applied of that source is not applied.
 3. Grids are chosen once, when the state is made: where a tuple is sent never changes.
 
@@ -19,14 +20,15 @@ they reach; the manifest, which names all partitions, is written anew.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import PythonException
@@ -36,6 +38,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import lftj.errors
 from lftj.errors import ChangeError, LftjError, StateError, UnknownRelationError
+from spark_bridge.attempt import attempt
 from spark_bridge.explanation import explained
 from spark_bridge.fault_points import reached
 from spark_bridge.grids import HeadGrids
@@ -60,7 +63,7 @@ KEPT_BATCHES = 10
 MOST_BATCHES = 2**63
 
 Sink = Callable[[DataFrame, int], object] | str
-_FIRST = "first"  # the token of a new state
+_log = logging.getLogger(__name__)
 _OWN = ""  # the source of batches that apply() is given without one
 _turn = threading.RLock()  # whose holder makes the next version: a stream has a thread of its own
 
@@ -134,6 +137,7 @@ class MaintainedJoin:
             )
             self._chain = self._chain_of(found)
             self._manifest = found
+            self._tidy(self._store.sweep)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}
@@ -243,14 +247,17 @@ class MaintainedJoin:
                 grids = [checked_grids(plans, plan, shares, partitions) for plan in plans]
         except PythonException:
             # Wrong data, most likely: under any grids the stages say so by an error of ours.
-            self._first_receipts(relations, [checked_grids(plans, plan, {}, partitions) for plan in plans])
-            raise
-        receipts = self._first_receipts(relations, grids)
-        self._commit(receipts, None, None)
-        self.stats = BatchStats.of(receipts, time.perf_counter() - started)
+            any_grids = [checked_grids(plans, plan, {}, partitions) for plan in plans]
+            with attempt(self._store, self.session, 1) as token:
+                self._first_receipts(relations, any_grids, token)
+                raise
+        with attempt(self._store, self.session, 1) as token:
+            receipts = self._first_receipts(relations, grids, token)
+            self._commit(receipts, None, None)
+        self._committed(token, receipts, started)
 
     def _first_receipts(
-        self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids]
+        self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids], token: str
     ) -> list[Receipt]:
         """Run the relations as they are through all stages."""
         self._chain = StageChain(self._text, tuple(grids), self._nulls)
@@ -261,7 +268,7 @@ class MaintainedJoin:
             for name, schema in self._relations.items()
         }
         tagged = TaggedInput.of(frames, [(name, signed(schema)) for name, schema in self._relations.items()])
-        return self._run(tagged.frame, tagged.reader(), _FIRST + uuid4().hex)
+        return self._run(tagged.frame, tagged.reader(), token)
 
     def _identity(self, partitions: int) -> dict[str, Any]:
         schemas = {
@@ -315,11 +322,11 @@ class MaintainedJoin:
     def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
         reached("batch: before the job")
         started = time.perf_counter()
-        token = f"batch{self._manifest.version + 1}-{uuid4().hex}"
-        receipts = self._run(frame, reader, token)
-        reached("batch: job done")
-        self._commit(receipts, source, batch_id)
-        self.stats = BatchStats.of(receipts, time.perf_counter() - started)
+        with attempt(self._store, frame.sparkSession, self._manifest.version + 1) as token:
+            receipts = self._run(frame, reader, token)
+            reached("batch: job done")
+            self._commit(receipts, source, batch_id)
+        self._committed(token, receipts, started)
 
     def _run(self, frame: DataFrame, reader: TagReader, token: str) -> list[Receipt]:
         """Run a batch through all stages.  Raises an error that a receipt of the earliest stage has."""
@@ -331,16 +338,12 @@ class MaintainedJoin:
             worker = StageWorker(chain, stage, states, store, token)
             step = in_worker(worker.packets)
             packets = packets.repartitionById(chain.partitions, "pid").mapInArrow(step, SPARK_SCHEMA)
-        try:
-            rows = packets.select("read", "rows").collect()
-            receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
-            # A later stage has seen a part of the changes only: what it complains of may follow from that.
-            errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)
-            if errors:
-                raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
-        except BaseException:
-            store.drop(token)
-            raise
+        rows = packets.select("read", "rows").collect()
+        receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
+        # A later stage has seen a part of the changes only: what it complains of may follow from that.
+        errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)
+        if errors:
+            raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
         return receipts
 
     def _commit(self, receipts: Sequence[Receipt], source: str | None, batch_id: int | None) -> None:
@@ -356,9 +359,24 @@ class MaintainedJoin:
         following = Manifest(was.version + 1, was.identity, was.placement, applied, partitions, batches)
         self._store.commit(following)
         self._manifest = following
+
+    def _committed(self, token: str, receipts: Sequence[Receipt], started: float) -> None:
+        """What follows a commit."""
+        self.stats = BatchStats.of(receipts, time.perf_counter() - started)
         reached("batch: committed, not cleaned")
-        if following.version % KEPT_BATCHES == 0:
-            self._store.clean(KEPT_BATCHES)
+        self._tidy(partial(self._store.end, token))
+        # At the first version, too: of tries before it there may be files without a marker.
+        if self._manifest.version % KEPT_BATCHES == 1:
+            self._tidy(partial(self._store.clean, KEPT_BATCHES))
+        else:
+            self._tidy(self._store.sweep)
+
+    def _tidy(self, tidying: Callable[[], object]) -> None:
+        """What is no part of the state goes.  Where that fails the state is what it is, and goes on."""
+        try:
+            tidying()
+        except StateError as error:
+            _log.warning("%r: the state is whole, but was not tidied up: %s", self._store, error)
 
     def _recorded(self, source: str, batch_id: int) -> DataFrame:
         """The changes that a batch made, as its version recorded them."""

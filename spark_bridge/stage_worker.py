@@ -7,7 +7,8 @@ token or at an earlier one that the log leads on from; else from the image that 
 with the snapshot, sensitivity records and all; or where that is of other software, it is
 evaluated anew from the snapshot's relations.  Then it takes the logged batches.  Files are
 named anew by each try, so a task that is run twice writes twice and the driver takes the
-names of the one that answered; what is in them is the same.
+names of the one that answered; what is in them is the same.  A task that comes too late,
+when its batch is over, leaves no files (:mod:`spark_bridge.task_files`).
 
 The driver learns of a step by a *receipt*, a packet that all later stages pass on.  An
 error in the data is a receipt too: the driver raises it, and nothing is retried.
@@ -33,6 +34,7 @@ from spark_bridge.search_engine import Contribution, SearchEngine
 from spark_bridge.signed_tables import signed
 from spark_bridge.stages import Stage, StageChain
 from spark_bridge.state_store import StateStore, token_of
+from spark_bridge.task_files import TaskFiles
 
 RECEIPT = "receipt"
 MOST_LOGGED = 32
@@ -123,8 +125,9 @@ class StageWorker:
         except (DataError, EvaluationError) as error:
             yield from self._receipt(error_receipt(partition, error))
             return
-        reached("worker: before writing")
-        receipt = self._written(partition, state, engine, source, own, change)
+        with TaskFiles(self.store, self.token, partition) as files:
+            reached("worker: before writing")
+            receipt = self._written(files, state, engine, source, own, change)
         reached("worker: written, not reported")
         _engines.put(self._key(partition), self.token, engine, engine.rows)
         if change is None:
@@ -177,7 +180,7 @@ class StageWorker:
 
     def _written(
         self,
-        partition: str,
+        files: TaskFiles,
         state: PartitionState | None,
         engine: Engine,
         source: str,
@@ -187,26 +190,21 @@ class StageWorker:
         is_last = self.stage == self.chain.last
         head_changes, head_rows = None, 0
         if is_last and change is not None and change.num_rows:
-            head_changes, head_rows = self._write("changes", partition, change), change.num_rows
+            head_changes, head_rows = files.write("changes", change), change.num_rows
         if state is not None:
             changed = engine.taken + sum(logged.rows for logged in state.logged)
             if len(state.logged) < MOST_LOGGED and changed <= max(1000, LOGGED_PART * state.rows):
-                file = self._write("log", partition, pa.Table.from_batches(own, SCHEMA))
+                file = files.write("log", pa.Table.from_batches(own, SCHEMA))
                 logged = Logged(self.token, file, head_changes, engine.taken)
                 state = replace(state, token=self.token, logged=(*state.logged, logged))
-                return Receipt(partition, state, head_changes, head_rows, source)
-        snapshot = self._write("snapshot", partition, self._snapshot(engine))
-        head = self._write("head", partition, engine.head()) if is_last else None
-        made = PartitionState(self.token, snapshot, head, self._write_image(partition, engine), engine.rows)
-        return Receipt(partition, made, head_changes, head_rows, source)
+                return Receipt(files.partition, state, head_changes, head_rows, source)
+        snapshot = files.write("snapshot", self._snapshot(engine))
+        head = files.write("head", engine.head()) if is_last else None
+        made = PartitionState(self.token, snapshot, head, self._write_image(files, engine), engine.rows)
+        return Receipt(files.partition, made, head_changes, head_rows, source)
 
-    def _write(self, kind: str, partition: str, table: pa.Table) -> str:
-        name = self.store.new_name(self.token, kind, partition)
-        self.store.write_table(name, table)
-        return name
-
-    def _write_image(self, partition: str, engine: Engine) -> str:
-        name = self.store.new_name(self.token, "image", partition)
+    def _write_image(self, files: TaskFiles, engine: Engine) -> str:
+        name = files.new_name("image")
         with self.store.open_output(name) as sink:
             write_image(engine, sink, PACKAGES)
         return name

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import quote
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
@@ -83,10 +84,9 @@ class StatePath:
             return system.open_input_file(place)
 
     def output(self, name: str) -> pa.NativeFile:
-        """A new file to write to, in a folder that is made if need be."""
+        """A new file to write to.  Its folder has to be there, where the file system has folders."""
         system, place = self._at(name)
         with self.writing(name):
-            system.create_dir(place.rpartition("/")[0] or "/", recursive=True)
             return system.open_output_stream(place)
 
     def read(self, name: str) -> bytes:
@@ -94,8 +94,23 @@ class StatePath:
             return stream.read()
 
     def write(self, name: str, data: bytes) -> None:
-        with self.writing(name), self.output(name) as stream:
-            stream.write(data)
+        """Write a whole file, in a folder that is made if need be."""
+        system, place = self._at(name)
+        with self.writing(name):
+            system.create_dir(place.rpartition("/")[0] or "/", recursive=True)
+            with system.open_output_stream(place) as stream:
+                stream.write(data)
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder, and those above it, where there is none."""
+        system, place = self._at(name)
+        with self.writing(name):
+            system.create_dir(place, recursive=True)
+
+    def is_file(self, name: str) -> bool:
+        system, place = self._at(name)
+        with self.reading(name):
+            return system.get_file_info(place).type == fs.FileType.File
 
     def name_at_last(self, temporary: str, name: str) -> bool:
         """Give a complete file its name; False if that is taken."""
@@ -131,6 +146,11 @@ class StatePath:
         """Delete a folder, if there is one, and what is in it."""
         system, place = self._at(name)
         with self.writing(name, "deleted"), suppress(FileNotFoundError):
+            if isinstance(system, fs.LocalFileSystem):
+                # Under another name first: nobody can make a file in it while it is being emptied.
+                aside = f"{place}.{uuid4().hex}"
+                os.rename(place, aside)
+                place = aside
             system.delete_dir(place)
 
     # -- errors ---------------------------------------------------------------

@@ -14,15 +14,17 @@ import sys
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 import lftj
 from lftj import errors
@@ -150,17 +152,30 @@ def maintained_by_a_stream(spark: SparkSession) -> None:
                 folder / f"incoming/{number}.parquet",
             )
             changes = spark.readStream.schema("src long, dst long, weight long").parquet(f"{folder}/incoming")
-            joined.stream(
+            start = partial(
+                joined.stream,
                 {"e": changes},
                 checkpoint=f"{folder}/checkpoint",
                 sink=f"{folder}/made",
                 trigger={"availableNow": True},
-            ).awaitTermination()
+            )
+            started(start).awaitTermination()
         assert joined.applied(f"stream {folder}/checkpoint") == 1
         now = in_memory(TRIANGLES, e=pairs(rows))
         assert shown(joined.table().toArrow()) == now
         made = spark.read.parquet(*map(str, sorted((folder / "made").iterdir()))).drop("weight").toArrow()
         assert shown(made) == sorted(set(now) - set(before))
+
+
+def started(start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """The query.  The server gives the worker of ``foreachBatch`` ten seconds to come up, which no setting
+    changes; on a loaded machine that may take some tries."""
+    while True:
+        try:
+            return start()
+        except PySparkException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
 
 
 def pairs(rows: set[tuple[int, ...]]) -> pa.Table:

@@ -1,8 +1,9 @@
 """An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
 
-    python failing_application.py apply|stream FOLDER
+    python failing_application.py apply|interrupted|stream FOLDER
 
-``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``stream`` reads one
+``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
+after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
 Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 """
@@ -10,7 +11,12 @@ last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOL
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -65,6 +71,65 @@ def session() -> SparkSession:
     return spark
 
 
+def files_of(state: Path) -> list[str]:
+    return sorted(str(file.relative_to(state)) for file in state.rglob("*") if file.is_file())
+
+
+class Waiting:
+    """Tasks of a batch that go on when it is over."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._begun, self._over = folder / "begun", folder / "over"
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self._begun.touch()
+        while not self._over.exists():
+            time.sleep(0.01)
+        yield from given
+
+    def run(self) -> None:
+        """Wait until there is one."""
+        while not self._begun.exists():
+            time.sleep(0.01)
+
+    def go_on(self) -> None:
+        self._over.touch()
+
+
+def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> None:
+    """Ctrl-C while tasks of a batch run, and a stream that is stopped then: nothing has changed."""
+    before = files_of(folder / "state")
+    tasks = Waiting(folder / "applied")
+
+    def interrupt() -> None:
+        tasks.run()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        joined.apply({"e": changes.mapInArrow(tasks, CHANGES_SCHEMA)}, batch_id=0)
+        raise AssertionError("it was interrupted")
+    except KeyboardInterrupt:
+        assert files_of(folder / "state") == before
+    tasks.go_on()
+
+    changes.write.parquet(str(folder / "incoming"))
+    reader = changes.sparkSession.readStream.schema(CHANGES_SCHEMA).parquet(str(folder / "incoming"))
+    tasks = Waiting(folder / "streamed")
+    delivered: list[int] = []
+    query = joined.stream(
+        {"e": reader.mapInArrow(tasks, CHANGES_SCHEMA)},
+        checkpoint=str(folder / "checkpoint"),
+        sink=lambda changes, number: delivered.append(number),
+    )
+    tasks.run()
+    query.stop()
+    assert files_of(folder / "state") == before
+    tasks.go_on()
+    assert (joined.version, joined.applied(), delivered) == (1, None, [])
+
+
 def main(mode: str, folder: Path) -> None:
     spark = session()
     edges = {"e": spark.createDataFrame(edge_table(first_edges()))}
@@ -77,7 +142,9 @@ def main(mode: str, folder: Path) -> None:
         feather.write_feather(changes.toArrow(), str(part), compression="uncompressed")
         part.replace(made / f"{number}.arrow")
 
-    if mode == "apply":
+    if mode == "interrupted":
+        interrupted(joined, spark.createDataFrame(change_table(batches()[0])), folder)
+    if mode != "stream":
         for number, changes in enumerate(batches()):
             given = {"e": spark.createDataFrame(change_table(changes))}
             deliver(joined.apply(given, batch_id=number), number)
@@ -94,7 +161,7 @@ def main(mode: str, folder: Path) -> None:
     joined._store.clean(1)
     manifest = joined._store.newest()
     assert manifest is not None
-    left = sorted(str(f.relative_to(folder / "state")) for f in (folder / "state").rglob("*") if f.is_file())
+    left = files_of(folder / "state")
     named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
     (folder / "left.json").write_text(json.dumps({"version": manifest.version, "left": left, "named": named}))
     spark.stop()

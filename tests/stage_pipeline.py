@@ -21,7 +21,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +101,9 @@ class StagePipeline:
         self._replaced = 0
         self.manifest = Manifest(0, {}, {}, {}, {}, ())
         first = {name: with_weight(relations[name]) for name in self.relations}
-        self._commit(self._run(first, f"first{uuid4().hex}"), None)
+        token = self.store.begin(1)
+        self._commit(self._run(first, token), None)
+        self.store.end(token)
 
     @property
     def schema(self) -> pa.Schema:
@@ -112,7 +113,7 @@ class StagePipeline:
 
     def apply(self, changes: Tables) -> pa.Table:
         """A batch; returns the changes of the head.  A refused one leaves nothing."""
-        token = f"batch{self.manifest.version + 1}-{uuid4().hex}"
+        token = self.store.begin(self.manifest.version + 1)
         try:
             receipts = self._run(changes, token)
         except lftj.errors.LftjError:
@@ -120,6 +121,7 @@ class StagePipeline:
             raise
         number = self.manifest.applied.get("", -1) + 1
         self._commit(receipts, number)
+        self.store.end(token)
         files = self.manifest.batches[-1].changes
         return changes_frame(self._session, self.store, signed(self.schema), files)
 

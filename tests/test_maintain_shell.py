@@ -18,7 +18,7 @@ from pyarrow import csv, parquet
 from lftj import errors, shell
 from maintenance import Workspace, head
 from maintenance.shell import cli
-from test_shell import Done, Lftj, fails, on_terminal, start
+from test_shell import SECONDS, Done, Lftj, fails, on_terminal, start
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 LOAD = ("--load", "edge=edges.csv")
@@ -342,13 +342,13 @@ def test_an_interruption_keeps_what_was_committed(folder: Path, number: int) -> 
     rule = ("maintain", "-e", "back(b, a) <- edge(a, b).", *LOAD, *CHANGES)
     out = ("--out-changes", "back=back.parquet", "--stats", "stats.jsonl")
     process = start(*rule, *out, stderr=subprocess.PIPE)
-    deadline = time.perf_counter() + 60
+    deadline = time.perf_counter() + SECONDS
     while not any(part.stat().st_size for part in folder.glob(".stats.jsonl.*.part")):
         assert time.perf_counter() < deadline
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 128 + number
     n_done = len(lines_of("stats.jsonl"))
     assert 0 < n_done < 1_000_000
@@ -368,7 +368,7 @@ def test_a_transaction_that_is_being_read_is_dropped(folder: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"b,a,weight\n"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out) == (130, b"")
     assert err.splitlines()[-1] == b"error: interrupted after 0 transactions, whose changes are written"
 
@@ -382,7 +382,7 @@ def test_a_reader_that_has_enough_ends_the_run(folder: Path) -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=SECONDS) == 1
 
 
 def test_on_a_terminal(folder: Path) -> None:

@@ -14,12 +14,14 @@ from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 import lftj
@@ -27,6 +29,7 @@ from lftj import errors
 from spark_bridge import MaintainedJoin, join
 from spark_bridge.maintained_join import KEPT_BATCHES
 from spark_bridge.signed_tables import signed
+from spark_bridge.state_store import StateStore
 from strategies import any_row
 from transactions import after
 
@@ -341,6 +344,77 @@ def test_tables_and_changes_are_lazy_and_stay(spark: SparkSession, tmp_path: Pat
     assert sorted(rows_of(first.toArrow())) == sorted(set(rows))
     assert rows_of(changes.toArrow()) == [(50, 51, 1)]
     assert first.where("a > 50").count() == 0 and followed.joined.table().where("a > 50").count() == 1
+
+
+# -- what is left -------------------------------------------------------------------
+
+
+def test_what_killed_applications_left_goes(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the first version when there is one, of a later one when that is made, or the state opened again."""
+    store = StateStore(tmp_path)
+
+    def left(version: int) -> str:
+        name = store.new_name(store.begin(version), "snapshot", "0-0")
+        store.write_table(name, edges(5, 9))
+        return name
+
+    left(1)
+    options = {"shares": ONE_CELL, "partitions": 1}
+    followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
+    made = files_of(tmp_path)
+    assert made == {"manifest-000000000001.json", *followed.joined._manifest.files()}
+    running = left(2)
+    followed.opened()
+    assert running in files_of(tmp_path), "another application may be at it"
+    followed.batch({"e": [((50, 51), 1)]})
+    made = {"manifest-000000000001.json", "manifest-000000000002.json", *followed.joined._manifest.files()}
+    assert files_of(tmp_path) == made
+    left(2)
+    followed.opened()
+    assert files_of(tmp_path) == made
+
+
+def test_nothing_is_left_of_a_batch_that_cant_be_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job was done; another application has made the version meanwhile, or Ctrl-C came between."""
+    options = {"shares": ONE_CELL, "partitions": 1}
+    followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
+    files = files_of(tmp_path)
+    changes = followed.changes({"e": [((50, 51), 1)]})
+    for error in (KeyboardInterrupt, errors.StateError):
+        with monkeypatch.context() as patch, pytest.raises(error):
+            patch.setattr(StateStore, "commit", mock.Mock(side_effect=error))
+            followed.joined.apply(changes)
+        assert files_of(tmp_path) == files
+    followed.batch({"e": [((50, 51), 1)]})
+
+
+def test_nothing_is_left_where_only_sampling_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stages, which are run to say in our words what is wrong with the data, find nothing."""
+    sampling = mock.Mock(side_effect=PythonException("a lost worker"))
+    monkeypatch.setattr("spark_bridge.maintained_join.sampled_grids", sampling)
+    frames = {"e": spark.createDataFrame(edges(5, 9))}
+    with pytest.raises(PythonException, match="a lost worker"):
+        MaintainedJoin("h(a, b) <- e(a, b).", frames, state=tmp_path, partitions=1)
+    assert files_of(tmp_path) == set()
+
+
+def test_a_batch_stands_whose_tidying_up_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"shares": ONE_CELL, "partitions": 1}
+    followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
+    with monkeypatch.context() as patch:
+        patch.setattr(StateStore, "end", mock.Mock(side_effect=errors.StateError("can't be deleted: why")))
+        followed.batch({"e": [((50, 51), 1)]})
+    assert "the state is whole, but was not tidied up: can't be deleted: why" in caplog.text
+    assert any(name.startswith("running-") for name in files_of(tmp_path))
+    followed.batch({"e": [((50, 51), -1)]})
+    assert not any(name.startswith("running-") for name in files_of(tmp_path))
+    followed.check()
 
 
 # -- refused ------------------------------------------------------------------------

@@ -23,6 +23,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = 1800
+"""For a command that hangs: on a loaded machine one that compiles all kernels takes minutes."""
+
 PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
 
@@ -69,7 +72,7 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=SECONDS,
         )
         shown = "\n".join(lines[n_command_lines:])
         assert done.stdout.rstrip() == shown.rstrip(), f"{page.name}:{block.line}: {command}"

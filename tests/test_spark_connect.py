@@ -18,7 +18,8 @@ pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install pyspar
 from connect_cases import CASES, START
 
 SCRIPT = Path(__file__).with_name("connect_cases.py")
-SECONDS = 300
+SECONDS = 1800
+"""For a script that hangs: on a loaded machine that compiles all kernels it takes minutes."""
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,9 @@ from spark_bridge.fault_points import MARKER, POINTS, VARIABLE
 from transactions import after
 
 SCRIPT = Path(__file__).with_name("failing_application.py")
-SECONDS = 300
+SECONDS = 1800
+"""For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
+
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]
 
@@ -125,6 +127,13 @@ def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path) -> Non
     done = run("apply", tmp_path, "worker: written, not reported")
     assert (done.returncode, version(tmp_path)) == (1, 0), done.stderr[-3000:]
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
+
+
+def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path) -> None:
+    """By Ctrl-C, and of one of a stream that is stopped."""
+    done = run("interrupted", tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    check(tmp_path)
 
 
 @pytest.mark.parametrize("point", AT_WORKERS)

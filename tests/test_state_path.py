@@ -113,6 +113,6 @@ def test_a_write_that_fails_half_way_is_told(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr("spark_bridge.state_store.ipc.new_file", lambda *of: Full(*of))
     store = StateStore(tmp_path)
-    name = store.new_name("t", "changes", "0")
+    name = store.new_name(store.begin(1), "changes", "0")
     with pytest.raises(StateError, match=f"/{name}: can't be written: .*No space left"):
         store.write_table(name, TABLE)
