@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lftj
 from lftj import errors
+from lftj.relation import Relation
 from spark_bridge import MaintainedJoin, join
 from spark_bridge.maintained_join import KEPT_BATCHES
 from spark_bridge.signed_tables import signed
@@ -74,7 +75,8 @@ class Followed:
     def expected(self) -> pa.Table:
         database = lftj.Database()
         for name, schema in self.schemas.items():
-            database.load(name, table_of(schema, list(self.relations[name])))
+            table = table_of(schema, list(self.relations[name]))
+            database.add(Relation.from_table(name, table, database.domains))
         return database.query(self.rule, threads=1)
 
     def changes(self, changes: Changes) -> dict[str, DataFrame]:
