@@ -8,6 +8,7 @@ Every error of the rule language is made by :func:`error_at`, so that its
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import sys
@@ -24,8 +25,9 @@ _LEAD = 40  # characters shown before the caret in a longer line
 _MAX_NAMES = 8  # names listed when none is near
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_PACKAGES = (contextlib.__file__, *(
-    os.path.join(_ROOT, name, "") for name in ("indices", "lftj", "maintenance", "spark_bridge")
+_PACKAGES = (
+    contextlib.__file__,  # of decorated calls
+    *(os.path.join(_ROOT, name, "") for name in ("indices", "lftj", "maintenance", "spark_bridge")),
 )
 
 Error = TypeVar("Error", bound=RuleError)
