@@ -163,7 +163,7 @@ def test_what_is_no_tuple_is_refused(holder: Holder, row: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "2", b"2", 2.5, True, 2**63, -(2**70), float("nan"), float("inf"), object(), [2], (2,),
+    [None, "2", b"2", 2.5, True, 2**63, -(2**70), float("nan"), float("inf"), NotImplemented, [2], (2,),
      datetime.date(2026, 1, 1), decimal.Decimal("2.5"), np.float64(2.5), pa.scalar("2"), pa.scalar(None)],
     ids=repr,
 )  # fmt: skip
@@ -219,7 +219,7 @@ def test_a_value_of_every_type_is_found_as_it_comes_out(kind: str) -> None:
         here.load("one", pa.table({"x": array}))
         (row,) = here["one"]
         assert row in here["one"] and [array[0]] in here["one"] and (other,) not in here["one"]
-        assert not any((value,) in here["one"] for value in (None, object(), [1], "never seen"))
+        assert not any((value,) in here["one"] for value in (None, NotImplemented, [1], "never seen"))
         assert here["one"].to_arrow() == pa.table({"x": array}) or kind == "nan"
         assert len(repr(here["one"]).splitlines()) == 3
 
