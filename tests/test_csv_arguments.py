@@ -42,7 +42,8 @@ def test_each_option(lftj: Lftj) -> None:
     assert done.status == 0
     assert done.out == 'a,b\n"x","""y"\n'
     Path("r.csv").write_text("1,2\n3,4\n")
-    assert lftj(*QUERY, "r=r.csv", "--csv-header").out == "a,b\n3,4\n"
+    renamed = "--rename", "r.1=a", "--rename", "r.2=b"
+    assert lftj(*QUERY, "r=r.csv", "--csv-header", *renamed).out == "a,b\n3,4\n"
 
 
 def test_columns_name_those_of_lists_of_edges_and_choose_among_others(lftj: Lftj) -> None:

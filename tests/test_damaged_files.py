@@ -1,8 +1,8 @@
 """Damaged files: an error of ours or a whole table, never the end of the process.
 
 The damages are loaded in one other process, so that a crash is seen.  A changed
-byte that no checksum covers can be another value, so a table that comes out is
-compared with what pyarrow reads itself, not with what was written.
+byte that no checksum covers can be another value, so a table that comes out
+only has to be valid.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def load_damages(folder: Path) -> None:
             try:
                 database = Database()
                 database.load("r", path, nulls="drop")
-                database.relations["r"].to_table().validate(full=True)
+                database.relations["r"].table.validate(full=True)
                 tables += 1
             except LftjError:
                 refused += 1
@@ -182,7 +182,7 @@ def test_nulls_of_dictionaries_are_nulls(tmp_path: Path) -> None:
     with pytest.raises(LftjError, match="column 'a': NULL in row 1"):
         database.load("r", tmp_path / "t.arrow")
     database.load("r", tmp_path / "t.arrow", nulls="drop")
-    assert database.relations["r"].n_rows == 1
+    assert database.relations["r"].count == 1
 
 
 if __name__ == "__main__":
