@@ -6,6 +6,7 @@ the rule's text with a caret under the place (see :mod:`lftj.diagnostics`).
 
 from __future__ import annotations
 
+from indices.errors import CacheFolderWarning as CacheFolderWarning
 from indices.errors import LftjError
 
 # -- data -------------------------------------------------------------------
