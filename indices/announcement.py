@@ -14,31 +14,42 @@ from pathlib import Path
 
 NOTICEABLE = 0.5
 
-_SECONDS_PER_KERNEL = 0.2
+_SECONDS = {"lftj.kernel.search": 10.0, "lftj.region_search.search_regions": 10.0}
+_OTHERS_SECONDS = 0.3
+"""What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
 
-known: list[str] = []
+kernels: list[str] = []
 """Names of the kernels of all modules that are imported so far."""
 
 _spent = 0.0
 _since: float | None = None  # when a compilation began that no other event has followed
+_folder: Path | None = None
 _quiet = False
 
 
 def begins(folder: Path) -> None:
     """A kernel is missing in the folder, and is compiled from now on."""
+    global _folder
+    _folder = folder
+    goes_on()
+
+
+def goes_on() -> None:
+    """A part of a kernel is compiled from now on."""
     global _since, _quiet
-    _pass()
+    ended()
     _since = time.monotonic()
-    if _spent > NOTICEABLE and not _quiet and sys.stderr is not None:
+    if _spent > NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
         _quiet = True
-        seconds = max(5, round(_missing(folder) * _SECONDS_PER_KERNEL / 5) * 5)
+        seconds = max(5, round(_missing_seconds(_folder) / 5) * 5)
         print(f"compiling the kernels, once per installation (about {seconds} s)", file=sys.stderr)
 
 
 def ended() -> None:
-    """The kernel is compiled; another that needed it may go on being compiled."""
-    global _since
-    _pass()
+    """What began last is compiled; another that needed it may go on being compiled."""
+    global _spent, _since
+    if _since is not None:
+        _spent += time.monotonic() - _since
     _since = None
 
 
@@ -53,12 +64,6 @@ def silence() -> Iterator[None]:
         _quiet = before
 
 
-def _pass() -> None:
-    global _spent
-    if _since is not None:
-        _spent += time.monotonic() - _since
-
-
-def _missing(folder: Path) -> int:
+def _missing_seconds(folder: Path) -> float:
     there = {path.name.rsplit("-", 2)[0] for path in folder.iterdir()} if folder.is_dir() else set()
-    return sum(name not in there for name in known)
+    return sum(_SECONDS.get(name, _OTHERS_SECONDS) for name in kernels if name not in there)

@@ -118,9 +118,10 @@ def cache_folder() -> Path | None:
 
 
 def share(folder: Path) -> None:
-    """Let other users read a folder of this user's, never write to it."""
+    """Let other users read a folder of this user's, never write to it; another user's stays as it is."""
     for path in [folder, *folder.iterdir()]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # gone meanwhile; not this user's
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _bases() -> Iterator[tuple[Path, str]]:

@@ -6,7 +6,8 @@ first compilation that takes long is announced (:mod:`indices.announcement`).
 
 Invariant: each kernel has one signature, whatever work is done; another one
 would be another compilation of all that it calls.  Callers see to it: arrays
-are C-contiguous, and those that are read-only are so always.
+are C-contiguous, and those that are read-only are so always.  Numba would take
+each constant argument for a type of its own; here it does not.
 """
 
 from __future__ import annotations
@@ -16,43 +17,73 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba import config
+from numba import config, types
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
 from indices import announcement
 from indices.cache_folder import KERNEL_PACKAGES, cache_folder
 from indices.kernel_cache import KernelCache
+from indices.part import PartCompiler, make_part
 
 kernels: list[Any] = []
 """All kernels of the modules that are imported so far."""
 
+parts: list[Any] = []
+"""All parts of kernels, likewise."""
+
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile ``function`` with ``njit(nogil=True)``, cached in :func:`~indices.cache_folder.cache_folder`.
+    """A function that Python code calls: ``njit(nogil=True)``, kept on disk.
 
     Options go to ``numba.njit``.
     """
     if function is None:
         return functools.partial(kernel, **options)
-    compiled = numba.njit(nogil=True, **options)(function)
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
-        _cache(compiled, function, "function")
+        _take_constants_as_numbers(compiled)
+        _keep_on_disk(compiled, function, "function")
         kernels.append(compiled)
-        announcement.known.append(f"{function.__module__}.{function.__qualname__}")
+        announcement.kernels.append(f"{function.__module__}.{function.__qualname__}")
+    return compiled
+
+
+def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """A function that kernels call, and Python code does not (:mod:`indices.part`).
+
+    Options go to ``numba.njit``.
+    """
+    if function is None:
+        return functools.partial(part, **options)
+    compiled = numba.njit(pipeline_class=PartCompiler, **options)(function)
+    if not config.DISABLE_JIT:
+        _take_constants_as_numbers(compiled)
+        make_part(compiled)
+        parts.append(compiled)
     return compiled
 
 
 def callback(function: Callable[..., Any], signature: Any) -> Any:
     """A plain function as one that kernels take for an argument, compiled for numba's ``signature``."""
     compiled = CFunc(function, normalize_signature(signature), locals={}, options={})
-    _cache(compiled, function, "callback")
+    _keep_on_disk(compiled, function, "callback")
     compiled.compile()
     return compiled
 
 
-def _cache(compiled: Any, function: Callable[..., Any], kind: str) -> None:
-    """Keep compiled code on disk, of functions that the folder's name covers: not what they close over."""
+def _take_constants_as_numbers(compiled: Any) -> None:
+    """Let kernels that call it pass a constant as any other number, not as a type of its own."""
+    template = compiled.get_call_template
+
+    def get_call_template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return template(tuple(map(types.unliteral, arguments)), named)
+
+    compiled.get_call_template = get_call_template
+
+
+def _keep_on_disk(compiled: Any, function: Callable[..., Any], kind: str) -> None:
+    """Of functions that the folder's name covers: that is not what they close over."""
     folder = cache_folder()
     ours = function.__module__.split(".")[0] in KERNEL_PACKAGES and function.__closure__ is None
     if folder is not None and ours:
