@@ -277,6 +277,7 @@ def large(folder: Path) -> str:
     return "edge=dense.parquet"
 
 
+@pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize(
     ("number", "rule"),
     [
@@ -302,6 +303,7 @@ def test_an_interrupted_join_stops_cleanly(folder: Path, large: str, number: int
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_reader_that_has_enough_ends_the_run(folder: Path, large: str) -> None:
     process = start("query", "-e", LONG, "--load", large, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
@@ -331,6 +333,7 @@ def on_terminal(*arguments: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_terminal_gets_a_table(folder: Path) -> None:
     csv.write_csv(pa.table({"a": range(100)}), "many.csv")
     shown = on_terminal("query", "-e", "few(a) <- many(a).", "--load", "many=many.csv")
@@ -338,6 +341,7 @@ def test_a_terminal_gets_a_table(folder: Path) -> None:
     assert sum(line.strip().isdigit() for line in shown.splitlines()) == 40
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_terminal_gets_csv_when_it_asks(folder: Path) -> None:
     shown = on_terminal("query", "tri.rules", "--load", "edge=edges.csv", "--out", "-")
     assert "a,b,c\r\n" in shown
