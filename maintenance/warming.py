@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from indices.complement import missing
+from indices.interval_tree import IntervalTree
 from indices.monoid import COUNT
 from indices.record_joining import join_smallest_gaps
 from indices.record_sort import number_prefixes
@@ -77,6 +78,8 @@ def _sums() -> None:
 def _rare() -> None:
     """What it takes large data or a failure to reach."""
     ones = np.ones(1, np.int64)
+    IntervalTree.from_intervals(ones, ones).check_invariants()
+    ScanTree(COUNT).insert_many(np.arange(1000))
     list(missing(ScanTree.from_sorted([2, 3], None, COUNT), 1, 4))
     join_smallest_gaps(np.array([[0, 0], [1, 5], [2, 6]]), 1, 1)
     number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)
