@@ -24,9 +24,11 @@ demo: $(STAMPS)/bench
 
 # The whole suite comes last: its summary is what a reader of the output looks for.
 # The two small runs before it take the kernels' tests only, since interpreted kernels are slow.
+# Warmed up, the workers of the suite do not compile the same at the same time.
 test: lint
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
+	$(BIN)/lftj warm-up
 	$(BIN)/python -m pytest -n logical
 
 lint: $(STAMPS)/dev

@@ -1,78 +1,90 @@
-"""`kernel`: numba compilation with an on-disk cache that is never stale.
+"""`kernel`: numba compilation, once per installation.
 
-Numba's cache notices a change of the file that a function stands in, not of the
-functions it calls in *other* files.  So the cache folder's name carries a hash
-of the sources of all kernel modules, of this package and of ``lftj``: a change
-in any of them starts a new folder, and nobody runs a stale kernel.  Kernels
-compiled with bounds checks (``NUMBA_BOUNDSCHECK=1``) have a folder of their
-own: numba would mix them up.
+Compiled code is kept on disk (:mod:`indices.kernel_cache`) in a folder that is
+never stale and that nobody else writes to (:mod:`indices.cache_folder`).  The
+first compilation that takes long is announced (:mod:`indices.announcement`).
 
-The folder is in this package's own ``__pycache__`` (inside the checkout or the
-environment, never a user's home); where that cannot be written, a folder of
-the user's in the system's temporary directory.
+Invariant: each kernel has one signature, whatever work is done; another one
+would be another compilation of all that it calls.  Callers see to it: arrays
+are C-contiguous, and those that are read-only are so always.  Numba would take
+each constant argument for a type of its own; here it does not.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import getpass
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba import config
+from numba import config, types
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
-_HERE = Path(__file__).resolve().parent
-_KERNEL_PACKAGES = (_HERE, _HERE.parent / "lftj")
-"""The folders whose kernels are hashed.  By place, not by import: this package imports no other."""
+from indices import announcement
+from indices.cache_folder import KERNEL_PACKAGES, cache_folder
+from indices.kernel_cache import KernelCache
+from indices.part import PartCompiler, make_part
 
+kernels: list[Any] = []
+"""All kernels of the modules that are imported so far."""
 
-@functools.cache
-def cache_folder() -> Path:
-    """The folder that compiled kernels are kept in; made when missing."""
-    digest = hashlib.sha256(f"bounds checks: {config.BOUNDSCHECK}".encode())
-    for source in [path for package in _KERNEL_PACKAGES for path in sorted(package.glob("*.py"))]:
-        text = source.read_bytes()
-        if b"indices.compiled" in text or source == Path(__file__).resolve():
-            digest.update(f"{source.parent.name}/{source.name}\0".encode() + text)
-    name = f"kernels-{digest.hexdigest()[:16]}"
-    folder = _HERE / "__pycache__" / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    folder = Path(tempfile.gettempdir()) / f"lftj-{getpass.getuser()}" / name
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
-
-
-@contextlib.contextmanager
-def cached(wanted: bool = True) -> Iterator[bool]:
-    """Within it numba's caches are made in :func:`cache_folder`; gives ``wanted`` back, for ``cache=``.
-
-    The process-wide cache setting that other users of numba rely on is left as it was.
-    """
-    saved = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder()) if wanted else saved
-    try:
-        yield wanted
-    finally:
-        config.CACHE_DIR = saved
+parts: list[Any] = []
+"""All parts of kernels, likewise."""
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile ``function`` with ``njit(nogil=True, cache=True)``, cached in :func:`cache_folder`.
+    """A function that Python code calls: ``njit(nogil=True)``, kept on disk.
 
     Options go to ``numba.njit``.
     """
     if function is None:
         return functools.partial(kernel, **options)
-    with cached() as cache:
-        return numba.njit(nogil=True, cache=cache, **options)(function)
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    if not config.DISABLE_JIT:
+        _take_constants_as_numbers(compiled)
+        _keep_on_disk(compiled, function, "function")
+        kernels.append(compiled)
+        announcement.kernels.append(f"{function.__module__}.{function.__qualname__}")
+    return compiled
+
+
+def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """A function that kernels call, and Python code does not (:mod:`indices.part`).
+
+    Options go to ``numba.njit``.
+    """
+    if function is None:
+        return functools.partial(part, **options)
+    compiled = numba.njit(pipeline_class=PartCompiler, **options)(function)
+    if not config.DISABLE_JIT:
+        _take_constants_as_numbers(compiled)
+        make_part(compiled)
+        parts.append(compiled)
+    return compiled
+
+
+def callback(function: Callable[..., Any], signature: Any) -> Any:
+    """A plain function as one that kernels take for an argument, compiled for numba's ``signature``."""
+    compiled = CFunc(function, normalize_signature(signature), locals={}, options={})
+    _keep_on_disk(compiled, function, "callback")
+    compiled.compile()
+    return compiled
+
+
+def _take_constants_as_numbers(compiled: Any) -> None:
+    """Let kernels that call it pass a constant as any other number, not as a type of its own."""
+    template = compiled.get_call_template
+
+    def get_call_template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return template(tuple(map(types.unliteral, arguments)), named)
+
+    compiled.get_call_template = get_call_template
+
+
+def _keep_on_disk(compiled: Any, function: Callable[..., Any], kind: str) -> None:
+    """Of functions that the folder's name covers: that is not what they close over."""
+    folder = cache_folder()
+    ours = function.__module__.split(".")[0] in KERNEL_PACKAGES and function.__closure__ is None
+    if folder is not None and ours:
+        compiled._cache = KernelCache(function, folder, kind)

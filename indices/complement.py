@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.errors import KeyOrderError, MonoidError
 from indices.node_pool import slots_below
 from indices.scan_climb import HEIGHT, ROOT, TOUCHED
@@ -37,7 +37,7 @@ _FIRST_BATCH = 16
 _LARGEST_BATCH = 2**16
 
 
-@kernel
+@part
 def _rank(leaves, inners, state, key):
     """How many keys are less than ``key``, (1,) int64."""
     node = state[ROOT]
@@ -51,7 +51,7 @@ def _rank(leaves, inners, state, key):
     return rank + slots_below(leaves, node, key, 0)
 
 
-@kernel
+@part
 def _run_end(leaves, inners, state, shift):
     """The records with ``key - rank <= shift``: how many, and whether and which key follows them."""
     node = state[ROOT]

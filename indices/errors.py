@@ -17,3 +17,7 @@ class MonoidError(LftjError):
 
 class KeyOrderError(LftjError):
     """Keys are not of the shape, type or order that an index asks for."""
+
+
+class CacheFolderWarning(UserWarning):
+    """Compiled kernels can't be kept where they were meant to be.  Names the folder and the way out."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.record_packing import (
     ANCHOR_BASE,
     ANCHOR_BITS,
@@ -123,7 +123,7 @@ def write_maxima(pool, table, run):
         size = node - first_node
 
 
-@kernel
+@part
 def _compare_prefix(pool, table, run, prefix_width, group, queries, query):
     """-1, 0 or 1: how the group's prefix compares with ``queries[:prefix_width, query]``."""
     at = table[run, GROUPS_AT] + (group + 1) * table[run, GROUP_BITS]
@@ -139,7 +139,7 @@ def _compare_prefix(pool, table, run, prefix_width, group, queries, query):
     return 0
 
 
-@kernel
+@part
 def _find_group(pool, table, run, prefix_width, queries, query):
     """(group of the query's prefix or -1, prefixes compared)."""
     low = 0
@@ -159,7 +159,7 @@ def _find_group(pool, table, run, prefix_width, queries, query):
     return -1, touched
 
 
-@kernel
+@part
 def _stop_of_starts(pool, table, run, low, high, key):
     """(the first record of [low, high) whose lo exceeds the key, records compared)."""
     touched = 0
@@ -173,7 +173,7 @@ def _stop_of_starts(pool, table, run, low, high, key):
     return low, touched
 
 
-@kernel
+@part
 def _step_over(pool, table, run, record, key):
     """(the first record behind the nodes around ``record`` whose maximum is below the key, nodes read).
 
@@ -198,7 +198,7 @@ def _step_over(pool, table, run, record, key):
     return behind, touched
 
 
-@kernel
+@part
 def _stab_run(pool, table, run, prefix_width, context_width, queries, query, out, count):
     """Append to ``out`` what one run knows of one query.  Returns (new count, touched)."""
     key = queries[prefix_width, query]

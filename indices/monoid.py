@@ -40,7 +40,7 @@ from numba import config
 from numba.core.errors import NumbaError
 from numba.extending import is_jitted
 
-from indices.compiled import cached, kernel
+from indices.compiled import callback, kernel
 from indices.errors import MonoidError
 
 _TYPES = {np.dtype(np.int64): numba.int64, np.dtype(np.float64): numba.float64}
@@ -197,5 +197,4 @@ def _operation(combine: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
     if not is_jitted(combine):
         return combine
     number = _TYPES[dtype]
-    with cached(combine.__module__ == __name__) as cache:
-        return numba.cfunc(number(number, number), cache=cache)(combine.py_func)  # type: ignore[attr-defined]
+    return callback(combine.py_func, number(number, number))  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 CAPACITY = 16
 """Slots of a node."""
@@ -94,7 +94,7 @@ def room(pool):
     return len(pool.lengths) - pool.rows[USED] + pool.rows[FREE]
 
 
-@kernel
+@part
 def take_node(pool):
     """An empty node, from the free list if there is one; the caller has seen to :func:`room`."""
     if pool.rows[FREE] > 0:
@@ -108,7 +108,7 @@ def take_node(pool):
     return node
 
 
-@kernel
+@part
 def give_node(pool, node):
     """Put the node on the free list."""
     pool.lengths[node] = -2 - pool.rows[HEAD]
@@ -116,7 +116,7 @@ def give_node(pool, node):
     pool.rows[FREE] += 1
 
 
-@kernel
+@part
 def compare(pool, node, slot, key):
     """-1, 0 or 1 as the slot's key is less than, equal to or greater than ``key``, (columns,) int64."""
     for column in range(len(key)):
@@ -128,7 +128,7 @@ def compare(pool, node, slot, key):
     return 0
 
 
-@kernel
+@part
 def slots_below(pool, node, key, inclusive):
     """How many slots have a key less than ``key``, or equal to it where ``inclusive`` is 1 rather than 0."""
     low = 0
@@ -143,7 +143,7 @@ def slots_below(pool, node, key, inclusive):
     return low
 
 
-@kernel
+@part
 def fold(pool, node, start, stop, combine, identity):
     """The values of slots ``[start, stop)`` combined from left to right."""
     if start >= stop:
@@ -154,7 +154,7 @@ def fold(pool, node, start, stop, combine, identity):
     return result
 
 
-@kernel
+@part
 def copy_slots(pool, source, start, stop, target, at):
     """Copy slots ``[start, stop)`` of ``source`` to ``target`` from slot ``at`` on; lengths stay.
 
@@ -172,7 +172,7 @@ def copy_slots(pool, source, start, stop, target, at):
             pool.children[target, at + offset] = pool.children[source, start + offset]
 
 
-@kernel
+@part
 def put_slot(pool, node, slot, key, value, child):
     """Make room at ``slot`` and write there; the node is not full.  ``child`` is ignored in leaves."""
     copy_slots(pool, node, slot, pool.lengths[node], node, slot + 1)
@@ -184,14 +184,14 @@ def put_slot(pool, node, slot, key, value, child):
     pool.lengths[node] += 1
 
 
-@kernel
+@part
 def drop_slot(pool, node, slot):
     """Take a slot away; those behind it move up."""
     copy_slots(pool, node, slot + 1, pool.lengths[node], node, slot)
     pool.lengths[node] -= 1
 
 
-@kernel
+@part
 def split_node(pool, node):
     """Move the upper half of a node's slots to a new node; returns that."""
     right = take_node(pool)
@@ -202,7 +202,7 @@ def split_node(pool, node):
     return right
 
 
-@kernel
+@part
 def pour_left(pool, left, right, slots):
     """Move the first ``slots`` slots of ``right`` to the end of ``left``."""
     copy_slots(pool, right, 0, slots, left, pool.lengths[left])
@@ -211,7 +211,7 @@ def pour_left(pool, left, right, slots):
     pool.lengths[right] -= slots
 
 
-@kernel
+@part
 def pour_right(pool, left, right, slots):
     """Move the last ``slots`` slots of ``left`` to the front of ``right``."""
     copy_slots(pool, right, 0, pool.lengths[right], right, slots)

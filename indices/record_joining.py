@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.record_packing import KEY_MAX, unsigned
 
 _NO_GAP = np.uint64(2**64 - 1)
 """Stands before a family's first record; a gap between two keys is less."""
 
 
-@kernel
+@part
 def _gap(rows, lo_at, row, hi):
     """From hi to the row's lo, as uint64; 0 if lo is not greater; _NO_GAP if the row begins a family."""
     lo = rows[lo_at, row]

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 KEY_MIN = -(2**63)
 """The lower end that means minus infinity."""
@@ -81,7 +81,7 @@ FIELDS = 18  # from here on: base and bits of each prefix column, then of each c
 # -- bits ---------------------------------------------------------------------
 
 
-@kernel
+@part
 def read_bits(pool, at, bits):
     """The ``bits`` (0 to 64) from bit number ``at`` on, as uint64.
 
@@ -97,7 +97,7 @@ def read_bits(pool, at, bits):
     return value & (_ALL_ONES >> np.uint64(64 - bits))
 
 
-@kernel
+@part
 def write_bits(pool, at, bits, value):
     """Put ``value`` (uint64, below ``2**bits``) there; the bits have to be 0 before.  pool: as above."""
     if bits == 0:
@@ -108,13 +108,13 @@ def write_bits(pool, at, bits, value):
     pool[word + 1] |= (value >> np.uint64(1)) >> np.uint64(63 - shift)
 
 
-@kernel
+@part
 def signed(code):
     """The int64 of the same bits as a uint64."""
     return np.uint64(code).view(np.int64)
 
 
-@kernel
+@part
 def unsigned(value):
     """The uint64 of the same bits as an int64."""
     return np.int64(value).view(np.uint64)
@@ -123,7 +123,7 @@ def unsigned(value):
 # -- reading a run ------------------------------------------------------------
 
 
-@kernel
+@part
 def read_low(pool, table, run, record):
     """A record's lo; KEY_MIN for minus infinity."""
     at = table[run, RECORDS_AT] + record * table[run, RECORD_BITS] + table[run, LENGTH_SHIFT]
@@ -134,7 +134,7 @@ def read_low(pool, table, run, record):
     return signed(read_bits(pool, at, bits) + unsigned(table[run, ANCHOR_BASE]))
 
 
-@kernel
+@part
 def read_high(pool, table, run, record):
     """A record's hi; KEY_MAX for plus infinity."""
     at = table[run, RECORDS_AT] + record * table[run, RECORD_BITS] + table[run, LENGTH_SHIFT]
@@ -142,7 +142,7 @@ def read_high(pool, table, run, record):
     return add_length(pool, at, table[run, LENGTH_BITS], table[run, INFINITE], table[run, ANCHOR_BITS], base)
 
 
-@kernel
+@part
 def add_length(pool, at, length_bits, infinite, anchor_bits, base):
     """The hi of the record whose length starts at bit ``at``.  base: uint64."""
     length = read_bits(pool, at, length_bits)
@@ -160,7 +160,7 @@ def read_start(pool, table, run, group):
     return signed(read_bits(pool, at, table[run, START_BITS]))
 
 
-@kernel
+@part
 def read_column(pool, at, base, bits):
     """A prefix or context column's value."""
     return signed(read_bits(pool, at, bits) + unsigned(base))
@@ -192,7 +192,7 @@ def unpack_run(pool, table, run, prefix_width, context_width, rows, first_row):
         unpack_context(pool, table, run, record, prefix_width, context_width, rows, prefix_width + 2, row)
 
 
-@kernel
+@part
 def unpack_context(pool, table, run, record, prefix_width, context_width, rows, first_column, row):
     """Write a record's context into column ``row`` of ``rows``, int64, from ``first_column`` on."""
     at = table[run, RECORDS_AT] + record * table[run, RECORD_BITS] + table[run, CONTEXT_TOP]

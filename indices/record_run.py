@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.errors import KeyOrderError
 from indices.max_scan import FAN_OUT, nodes_of_scan, read_maximum, write_maxima
 from indices.record_packing import (
@@ -122,7 +122,7 @@ def lay_out(
     return row
 
 
-@kernel
+@part
 def _differ(rows, words, row):  # type: ignore[no-untyped-def]
     """Whether the row is another than the one before."""
     word = 0

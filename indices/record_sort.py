@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.record_packing import WORD_BITS, pack_column, read_bits, signed, unsigned, write_bits
 
 _BUCKET_ROWS = 1 << 12
@@ -64,7 +64,7 @@ def _deal(rows, words, codes, code_bits, row_bits, n_buckets, dealt):
     return starts
 
 
-@kernel
+@part
 def _less(rows, row, others, other, words):
     """Whether a row comes before one of ``others``."""
     for word in range(words - 1, 0, -1):
@@ -73,14 +73,14 @@ def _less(rows, row, others, other, words):
     return rows[row * words] < others[other * words]
 
 
-@kernel
+@part
 def _copy(rows, row, others, other, words):
     """Let a row be as one of ``others``."""
     for word in range(words):
         rows[row * words + word] = others[other * words + word]
 
 
-@kernel
+@part
 def _sort_by_insertion(rows, spare, words, start, stop):
     """Sort the rows from start to stop; row ``start`` of ``spare`` is written."""
     for row in range(start + 1, stop):
@@ -94,7 +94,7 @@ def _sort_by_insertion(rows, spare, words, start, stop):
         _copy(rows, place, spare, start, words)
 
 
-@kernel
+@part
 def _count_digits(rows, words, start, stop, counts):
     """Fill ``counts``, int64 (digits, _DIGITS): how often each digit has each value.  Digits above are 0."""
     counts[:] = 0
@@ -106,7 +106,7 @@ def _count_digits(rows, words, start, stop, counts):
                 rest >>= np.uint64(_DIGIT_BITS)
 
 
-@kernel
+@part
 def _scatter(rows, spare, words, start, stop, digit, places):
     """Copy the rows from start to stop into ``spare``, each to the next place of its digit's value."""
     of_word = digit >> 3
@@ -125,7 +125,7 @@ def _scatter(rows, spare, words, start, stop, digit, places):
         places[value] += 1
 
 
-@kernel
+@part
 def _sort_by_digits(rows, spare, words, start, stop, places):
     """Sort the rows from start to stop; those rows of ``spare`` are written.  ``places``: scratch."""
     _count_digits(rows, words, start, stop, places)
@@ -175,10 +175,14 @@ def _number_dense(codes, column, base, width, n_codes):
     rows = np.full(n_codes * width, -1, np.int64)
     for row in range(len(codes)):
         rows[codes[row] * width + (column[row] - base)] = row
-    first_rows = rows[rows >= 0]
+    n_pairs = 0
+    for pair in range(len(rows)):
+        n_pairs += rows[pair] >= 0
+    first_rows = np.empty(n_pairs, np.int64)
     rank = 0
     for pair in range(len(rows)):
         if rows[pair] >= 0:
+            first_rows[rank] = rows[pair]
             rows[pair] = rank
             rank += 1
     for row in range(len(codes)):

@@ -21,7 +21,7 @@ What the kernels take, and who may write it
 
 from __future__ import annotations
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.node_pool import (
     CAPACITY,
     USED,
@@ -49,7 +49,7 @@ FULL_ENOUGH = 12
 """Slots of a node that the bulk constructor fills; siblings that hold as many together become one."""
 
 
-@kernel
+@part
 def _descend(leaves, inners, state, path, key):
     """The leaf that holds the key or would; leaves the way there in ``path``."""
     node = state[ROOT]
@@ -62,7 +62,7 @@ def _descend(leaves, inners, state, path, key):
     return node
 
 
-@kernel
+@part
 def _total(leaves, inners, state, node, level, combine, identity):
     """The combination of a node, all of whose keys agree in the first GROUPED columns; else the identity."""
     pool = inners if level > 0 else leaves
@@ -77,7 +77,7 @@ def _total(leaves, inners, state, node, level, combine, identity):
     return fold(pool, node, 0, pool.lengths[node], combine, identity)
 
 
-@kernel
+@part
 def _refresh(leaves, inners, state, child, level, node, slot, combine, identity):
     """Copy key and aggregate of ``child``, a node of the level, into its slot in its parent ``node``."""
     below = inners if level > 0 else leaves
@@ -86,7 +86,7 @@ def _refresh(leaves, inners, state, child, level, node, slot, combine, identity)
     inners.values[node, slot] = _total(leaves, inners, state, child, level, combine, identity)
 
 
-@kernel
+@part
 def _enter(pool, node, slot, key, value, child):
     """Put a slot into a node, splitting it if it is full.  Returns the new right sibling or -1."""
     if pool.lengths[node] < CAPACITY:
@@ -101,7 +101,7 @@ def _enter(pool, node, slot, key, value, child):
     return right
 
 
-@kernel
+@part
 def _insert(leaves, inners, state, path, key, value, combine, identity):
     """Insert a record; False if its key is there."""
     node = _descend(leaves, inners, state, path, key)
@@ -163,7 +163,7 @@ def update_records(leaves, inners, state, path, keys, values, combine, identity,
             node = parent
 
 
-@kernel
+@part
 def _mend(leaves, inners, state, level, parent, at, combine, identity):
     """Give the too short child at slot ``at`` of ``parent`` slots of a sibling, or make one of the two.
 
@@ -188,7 +188,7 @@ def _mend(leaves, inners, state, level, parent, at, combine, identity):
     _refresh(leaves, inners, state, left, level, parent, left_slot, combine, identity)
 
 
-@kernel
+@part
 def _erase(leaves, inners, state, path, key, combine, identity):
     """Erase a record; False if its key is not there."""
     node = _descend(leaves, inners, state, path, key)
@@ -222,7 +222,7 @@ def erase_records(leaves, inners, state, path, keys, combine, identity, done):
         done[row] = _erase(leaves, inners, state, path, keys[row], combine, identity)
 
 
-@kernel
+@part
 def _pair(left, n_left, right, n_right, combine):
     """Two values combined, or the one of them that is of any slots at all."""
     if n_left == 0:
@@ -230,7 +230,7 @@ def _pair(left, n_left, right, n_right, combine):
     return left if n_right == 0 else combine(left, right)
 
 
-@kernel
+@part
 def _query(leaves, inners, state, low, high, combine, identity):
     """The values of all records with ``low <= key <= high``, combined in key order."""
     node = state[ROOT]

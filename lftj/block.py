@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.layout import (
     BLOCK,
     C_OFFSET,
@@ -79,7 +79,7 @@ MERGE_RATIO = 12
 """Two ranges are merged when the longer has at most this many times the keys of the shorter."""
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def fill_block(plan, state, row):
     """Try up to N_BLOCK leader keys; put the matches into the depth's lists, N_MATCHES of them.
 
@@ -134,7 +134,7 @@ def fill_block(plan, state, row):
         filter_matches(plan, state, row)
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def merged_with(plan, state, first, last, leader, length):
     """The one other participant when merging with it pays, else -1."""
     other = np.int64(-1)
@@ -151,7 +151,7 @@ def merged_with(plan, state, first, last, leader, length):
     return other
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def merge_block(plan, state, keys, start, stop, other, slot):
     """Merge keys[start:stop] with the range of one other participant, whose cursor moves.
 
@@ -171,7 +171,7 @@ def merge_block(plan, state, keys, start, stop, other, slot):
     return found - slot, start
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def leapfrog_block(plan, state, row, start, stop, first, last):
     """Leapfrog search (LFTJ section 3.1) led by one list, for any number and kind of participants.
 
@@ -236,7 +236,7 @@ def leapfrog_block(plan, state, row, start, stop, first, last):
     return found, start, seeks
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def filter_matches(plan, state, row):
     """Drop the matches that a condition or a negated atom, fully bound here, refuses."""
     condition = plan[row + D_CONDITION]
@@ -250,7 +250,7 @@ def filter_matches(plan, state, row):
             filter_negation(plan, state, row, plan[place])
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def keep_match(plan, state, row, source, target):
     """Move a match, with its positions, to an earlier place of the lists."""
     slot = plan[row + D_SLOT]
@@ -262,7 +262,7 @@ def keep_match(plan, state, row, source, target):
             state[slot + target] = state[slot + source]
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def condition_holds(plan, state, condition, key):
     """Whether one filter condition holds for a key of its depth."""
     operator = plan[condition + C_OPERATOR]
@@ -280,7 +280,7 @@ def condition_holds(plan, state, condition, key):
     return table[key] >= table[right]
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def filter_condition(plan, state, row, condition):
     """Keep the matches for which one filter condition holds."""
     node = plan[row + D_NODE]
@@ -303,7 +303,7 @@ def filter_condition(plan, state, row, condition):
     state[node + N_MATCHES] = kept
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def filter_negation(plan, state, row, iterator):
     """Drop the matches that a negated atom holds, whose last variable is bound here."""
     start, end = child_range(plan, state, iterator)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from indices.errors import CacheFolderWarning as CacheFolderWarning
 from indices.errors import LftjError
 
 # -- data -------------------------------------------------------------------

@@ -34,7 +34,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj import debug
 from lftj.memory import address, view
 from lftj.seek import lower_bound, upper_bound
@@ -64,7 +64,7 @@ XR_LENGTH = 1
 X_RUN_FIELDS = 2
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def compare_rows(a, a_length, i, b, b_length, j, levels):
     """Sign of (tuple i of run a) - (tuple j of run b), lexicographically."""
     for level in range(levels):
@@ -74,7 +74,7 @@ def compare_rows(a, a_length, i, b, b_length, j, levels):
     return 0
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def merge_runs(a, a_length, b, b_length, levels, out):
     """Add two runs up; returns the number of tuples.  Weights that cancel leave no tuple.
 
@@ -104,7 +104,7 @@ def merge_runs(a, a_length, b, b_length, levels, out):
     return n
 
 
-@kernel
+@part
 def _flat_run(rows, weights, n):
     """The first ``n`` of sorted distinct rows and their weights as a run's flat array."""
     levels = rows.shape[0]
@@ -140,7 +140,8 @@ def _with_run(index, rows, weights):
         flat = _flat_run(out[:levels], out[levels], n)
     end = runs + kept * X_RUN_FIELDS
     memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
-    memory[:end] = index[:end]
+    for field in range(end):
+        memory[field] = index[field]
     memory[X_RUNS] = kept
     if n > 0:
         memory[X_RUNS] = kept + 1
@@ -316,7 +317,7 @@ def _added(
 # -- kernels on X_* memory --------------------------------------------------------
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def net_weights(index, rows, row, out):
     """Net weight of every prefix of one tuple: ``out[l]`` for the branch rows[0..l, row] of the index.
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 _FREE = -1
 
 
-@kernel
+@part
 def _hash(data, begin, end):  # type: ignore[no-untyped-def]
     """FNV-1a of 64 bits over ``data[begin:end]``, its halves mixed because slots use the low bits."""
     value = np.uint64(0xCBF29CE484222325)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.block import fill_block
 from lftj.layout import (
     D_BACK,
@@ -72,7 +72,7 @@ from lftj.layout import (
 from lftj.node import all_match, bind, open_node, times_multiplicity
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def match_weight(plan, state, node, match):
     """Assignments that one match of the last walked depth stands for; -1: more than int64 holds."""
     weight = state[node + N_WEIGHT]
@@ -85,7 +85,7 @@ def match_weight(plan, state, node, match):
     return weight
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def block_weight(plan, state, node):
     """Assignments that all unused matches of the last walked depth stand for; -1: overflow."""
     first, last = state[node + N_NEXT], state[node + N_MATCHES]
@@ -110,7 +110,7 @@ def block_weight(plan, state, node):
     return total
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def emit_block(plan, state, depth, row, rows, weights):
     """Write unused matches of the last walked depth as rows, as many as fit; False: a weight overflowed."""
     node = plan[row + D_NODE]
@@ -140,7 +140,7 @@ def emit_block(plan, state, depth, row, rows, weights):
     return True
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def emit_prefix(plan, state, rows, weights, weight):
     """Write the present binding of the emitted depths as one row; False when there is no room."""
     if plan[H_WRITE]:

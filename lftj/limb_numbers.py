@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.superaccumulator import (
     _GUARD,
     _HALF,
@@ -44,7 +44,7 @@ class Numbers(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-@kernel
+@part
 def load_number(numbers, number, limbs):  # type: ignore[no-untyped-def]
     """Write a number into ``limbs``: (_LIMBS,) int64, all zero.  Returns its ``low`` and ``high``."""
     length = np.int64(numbers.lengths[number])

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.limb_numbers import Numbers, load_number, plain
 from lftj.superaccumulator import (
     _CARRY_ROWS,
@@ -55,7 +55,7 @@ LIMBS = 1
 # -- kernels ----------------------------------------------------------------
 
 
-@kernel
+@part
 def _trim(limbs, low, high):  # type: ignore[no-untyped-def]
     """Carry and narrow ``[low, high]`` to the limbs that invariant 1 keeps; ``high < low`` for zero."""
     if high < low:
@@ -73,7 +73,7 @@ def _trim(limbs, low, high):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@kernel
+@part
 def _write_down(limbs, low, high, number, starts, lows, lengths, stored):  # type: ignore[no-untyped-def]
     """Append the trimmed value of ``limbs`` to ``stored`` as ``number``; leaves ``limbs`` zero.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.block import filter_matches
 from lftj.layout import (
     C_OFFSET,
@@ -87,7 +87,7 @@ from lftj.seek import child_range, find, gallop
 from lftj.stage import MARKS_RATIO, current_stage, rent_stage
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
     if plan[H_SPLIT] == depth:
@@ -95,7 +95,7 @@ def bounds(plan, state, depth, row):
     return condition_bounds(plan, state, row, KEY_MIN, KEY_MAX)
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def condition_bounds(plan, state, row, low, high):
     """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
     condition = plan[row + D_CONDITION]
@@ -118,7 +118,7 @@ def condition_bounds(plan, state, row, low, high):
     return low, high
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def open_node(plan, state, depth, row):
     """Set the cursors of all participants below the present binding and choose the leader."""
     node = plan[row + D_NODE]
@@ -202,7 +202,7 @@ def open_node(plan, state, depth, row):
     state[R_WORK] += opened
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def all_match(plan, state, row):
     """Whether every key that the node has left is a match: one participant, nothing that drops matches."""
     node = plan[row + D_NODE]
@@ -214,7 +214,7 @@ def all_match(plan, state, row):
     )
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def outer_weight(plan, state):
     """Product of the multiplicities that are bound before the last walked depth; -1: overflow."""
     weight = np.int64(1)
@@ -227,7 +227,7 @@ def outer_weight(plan, state):
     return weight
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def times_multiplicity(plan, factor, position, weight):
     """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
     offsets = view(plan[factor + F_OFFSETS], plan[plan[factor + F_PARENT] + I_LENGTH] + 1)
@@ -237,7 +237,7 @@ def times_multiplicity(plan, factor, position, weight):
     return weight * rows
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def bind(plan, state, depth, row):
     """Bind the node's next match: its key, its participants' positions, its negations' branches."""
     node = plan[row + D_NODE]

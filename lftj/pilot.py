@@ -81,7 +81,12 @@ class OrderPilot:
             limits = [JoinCondition(order[self.second], operator, None) for operator in (">=", "<=")]
             problem = replace(problem, conditions=(*problem.conditions, *limits))
         plan = compile_plan(problem, order, write=False)
-        self.plan = replace(plan, memory=plan.memory.copy())  # whose limits change from sample to sample
+        self.limits = (
+            plan.memory.copy()
+        )  # written from sample to sample; the kernel gets what it always gets:
+        memory = self.limits.view()
+        memory.flags.writeable = False  # for another type of array it would be compiled anew
+        self.plan = replace(plan, memory=memory)
         self.keys, self.starts = first_keys(plan, first)
         # A short circuit ends with its first success: no sample shows how soon that is.
         self.indivisible = any(low <= first <= high for low, high in plan.segments) or not len(self.keys)
@@ -139,7 +144,7 @@ class OrderPilot:
     def _limit_second(self, low: int, high: int) -> None:
         """Write the limits into the plan's last two conditions on the second variable."""
         if self.ranges is not None:
-            memory = self.plan.memory
+            memory = self.limits
             row = memory[L.H_DEPTH_ROWS] + self.second * L.DEPTH_FIELDS
             end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * L.CONDITION_FIELDS
             memory[end - 2 * L.CONDITION_FIELDS + L.C_OFFSET] = low

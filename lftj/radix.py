@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 _DIGIT_BITS = 8
 _BUCKETS = 1 << _DIGIT_BITS
 
 
-@kernel
+@part
 def _starts_of_buckets(words, low_bit, high_bit):  # type: ignore[no-untyped-def]
     """int64 (digits, buckets): where each bucket starts; -1 first if all words share the digit."""
     digits = (high_bit - low_bit + _DIGIT_BITS - 1) // _DIGIT_BITS

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.index_version import (
     X_BASE,
     X_HEADER,
@@ -76,7 +76,7 @@ from lftj.seek import gallop, lower_bound, upper_bound
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def open_cursor(plan, state, indexes, participant):
     """Set the cursor on all keys below its parent's key; it has not landed yet."""
     cursor = plan[participant + P_CURSOR]
@@ -122,7 +122,7 @@ def open_cursor(plan, state, indexes, participant):
     state[cursor + C_ACTIVE] = active
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def open_base(plan, state, indexes, participant):
     """:func:`open_cursor` below a key that the base holds, under a prefix where no run has tuples."""
     cursor = plan[participant + P_CURSOR]
@@ -136,7 +136,7 @@ def open_base(plan, state, indexes, participant):
     state[cursor + C_ACTIVE] = 0
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def land(plan, state, indexes, participant, key, gap):
     """Move to the least present key >= ``key``, never backwards; False: there is none."""
     cursor = plan[participant + P_CURSOR]
@@ -162,7 +162,7 @@ def land(plan, state, indexes, participant, key, gap):
     return True
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def beyond(plan, indexes, participant, keys, position, end, key):
     """Least position in [position, end] that is the end or holds a key >= ``key``: a look-up or a gallop."""
     if plan[participant + P_LEVEL] == 0:
@@ -175,7 +175,7 @@ def beyond(plan, indexes, participant, keys, position, end, key):
     return gallop(keys, position, end, key)
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def holds(plan, state, indexes, participant, key):
     """Whether the key is present; if so the cursor has landed on it.  Never moves backwards."""
     cursor = plan[participant + P_CURSOR]
@@ -192,7 +192,7 @@ def holds(plan, state, indexes, participant, key):
     return position < end and keys[position] == key
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def land_in_runs(plan, state, indexes, participant, key, exact):
     """:func:`land`, where runs have tuples under the prefix; the base stands at its least key >= ``key``.
 
@@ -262,7 +262,7 @@ def land_in_runs(plan, state, indexes, participant, key, exact):
             state[cursor + C_POSITION] = position + 1
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def hide_branch(plan, state, indexes, participant):
     """The cursor has not landed on the key asked for: let everything that is opened below it be empty."""
     cursor = plan[participant + P_CURSOR]
@@ -277,7 +277,7 @@ def hide_branch(plan, state, indexes, participant):
 # -- records ---------------------------------------------------------------------------
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def flush(plan, state, log, row, participant):
     """Write the cursor's growing record, and the node's binding if it is the first one of the node."""
     cursor = plan[participant + P_CURSOR]
@@ -295,7 +295,7 @@ def flush(plan, state, log, row, participant):
     log[stream + S_COUNT] = count + 1
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def log_node(plan, state, log, row):
     """Write the binding above the node, and how many records each of its streams has so far."""
     nodes = plan[row + E_LOG]
@@ -311,7 +311,7 @@ def log_node(plan, state, log, row):
     log[nodes + L_COUNT] = place + 1
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def extend(plan, state, log, row, participant, low, high, joined):
     """The trace depends on the keys in [low, high]; ``joined``: and on those since the last record."""
     if plan[participant + P_STREAM] < 0 or not state[Q_RECORD]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.block import condition_holds
 from lftj.layout import (
     C_OPERATOR,
@@ -63,7 +63,7 @@ ALIGN_END = 0
 ALIGN_LOG_FULL = 2
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def has_room(plan, log, row):
     """Whether the depth's logs take one more step."""
     if plan[row + E_LOG] < 0:
@@ -79,7 +79,7 @@ def has_room(plan, log, row):
     return True
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def close_node(plan, state, log, row):
     """Write the records that are still growing."""
     first = plan[row + E_STREAM]
@@ -87,7 +87,7 @@ def close_node(plan, state, log, row):
         flush(plan, state, log, row, plan[place])
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def open_node(plan, state, indexes, log, row, low, high):
     """Open all participants and land them on their first key >= low; False: the node has no match."""
     node = plan[row + E_NODE]
@@ -113,7 +113,7 @@ def open_node(plan, state, indexes, log, row, low, high):
     return True
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def align(plan, state, indexes, log, row):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
     gap = plan[G_GAP]
@@ -148,7 +148,7 @@ def align(plan, state, indexes, log, row):
     return ALIGN_MATCH if greatest <= high else ALIGN_END
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def accept(plan, state, indexes, log, row, key):
     """Whether the conditions and the negated atoms that are complete here let the key pass.
 
@@ -174,7 +174,7 @@ def accept(plan, state, indexes, log, row, key):
     return True
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def step(plan, state, indexes, log, row):
     """After a match, move the first participant on; False: it has no further key."""
     if plan[row + E_PARTICIPANTS] == 0:
@@ -191,7 +191,7 @@ def step(plan, state, indexes, log, row):
     return landed
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def emit(plan, state, rows):
     """Write the whole binding as a row; the caller sees to room."""
     at = state[Q_ROWS]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.layout import (
     H_DEPTHS,
     H_KEYS,
@@ -64,7 +64,7 @@ from lftj.seek import gallop, upper_bound
 SIX, SIXTY_THREE = np.uint64(6), np.uint64(63)
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def plain_pair(plan, state, row):
     """Whether the node is two participants of the base alone, with nothing that drops matches."""
     if not plan[row + E_MERGES]:
@@ -74,7 +74,7 @@ def plain_pair(plan, state, row):
     return state[left + C_ACTIVE] == 0 and state[right + C_ACTIVE] == 0
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def open_pair(plan, state, indexes, row):
     """:func:`open_node` for a :func:`plain_pair` without bounds; False, and nothing done, if it is none."""
     first = plan[row + E_FIRST]
@@ -97,7 +97,7 @@ def open_pair(plan, state, indexes, row):
     return True
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def mark_keys(state, where, start, end):
     """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
     if state[Q_MARKED_FROM] == start and state[Q_MARKED_TO] == end:
@@ -113,7 +113,7 @@ def mark_keys(state, where, start, end):
     state[Q_MARKED_FROM], state[Q_MARKED_TO] = start, end
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def list_marked(state, keys, start, end, out, at):
     """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
     marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
@@ -127,7 +127,7 @@ def list_marked(state, keys, start, end, out, at):
     return at, stop, STATUS_DONE if stop == end else STATUS_FULL
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def merge_pair(plan, state, log, row, rows):
     """The rest of a :func:`plain_pair` node of the last depth, from where both have landed; a STATUS_*.
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.layout import (
     H_DEPTHS,
     H_KEYS,
@@ -96,7 +96,7 @@ from lftj.region_pair import merge_pair, open_pair, plain_pair
 from lftj.region_tail import enter_tail, keep_witness, same_head, tail_has_room
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def follow_path(plan, state, indexes, log, regions, region, fixed):
     """Test the first ``fixed`` coordinates of a region one depth after the other; False: one of them failed.
 
@@ -124,7 +124,7 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
     return True
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def on_path(plan, state, indexes, log, row, key, is_last):
     """Whether all participants of a depth hold the key and nothing refuses it; land them on it.
 
@@ -159,7 +159,7 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     return accepted
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def descend(plan, state, log, rows, depth):
     """After a match: the depth and move that come next.  A whole binding is emitted, and ends its tail."""
     if depth + 1 < plan[H_DEPTHS]:

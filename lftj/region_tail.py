@@ -17,7 +17,7 @@ Invariants
 
 from __future__ import annotations
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.layout import H_DEPTHS, H_KEYS
 from lftj.region_cursor import flush
 from lftj.region_layout import (
@@ -43,7 +43,7 @@ from lftj.region_layout import (
 from lftj.region_node import has_room
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def enter_tail(plan, log):
     """Note what has been logged before the tail that is searched from now on."""
     for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
@@ -56,7 +56,7 @@ def enter_tail(plan, log):
             log[stream + S_BEFORE] = log[stream + S_COUNT]
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def tail_has_room(plan, log):
     """Whether the logs of the tail's depths take a witness."""
     for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
@@ -65,7 +65,7 @@ def tail_has_room(plan, log):
     return True
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def keep_witness(plan, state, log):
     """After a success: of all records of the tail keep the points of the witness, which the keys are now."""
     for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
@@ -89,7 +89,7 @@ def keep_witness(plan, state, log):
             flush(plan, state, log, row, plan[place])
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def same_head(plan, regions, one, other):
     """Whether two regions, both inside of the tail, are below one binding of the head variables."""
     same = True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.layout import (
     I_BASE,
     I_CHILDREN,
@@ -25,7 +25,7 @@ from lftj.layout import (
 from lftj.memory import view, view32
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def gallop(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] >= key.
 
@@ -49,7 +49,7 @@ def gallop(keys, start, end, key):
     return below
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def lower_bound(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] >= key."""
     while start < end:
@@ -61,7 +61,7 @@ def lower_bound(keys, start, end, key):
     return start
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def upper_bound(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] > key."""
     while start < end:
@@ -73,7 +73,7 @@ def upper_bound(keys, start, end, key):
     return start
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def find(plan, iterator, keys, start, end, key):
     """Like :func:`gallop` on an iterator's keys; one look-up where its level has a rank table."""
     if plan[iterator + I_RANKS]:
@@ -88,7 +88,7 @@ def find(plan, iterator, keys, start, end, key):
     return gallop(keys, start, end, key)
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def child_range(plan, state, iterator):
     """Half-open range of the keys of ``iterator`` below its parent's bound key."""
     parent = plan[iterator + I_PARENT]

@@ -46,7 +46,7 @@ import numpy as np
 from numba import config
 from numba.extending import is_jitted
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.monoid import Monoid
 from lftj.errors import AggregateError
 from lftj.memory import address, view
@@ -275,7 +275,7 @@ def _guarded(function: Callable[..., Any], number: Any, where: int) -> Callable[
     return guard
 
 
-@kernel
+@part
 def power(value, times, combine):
     """``value`` combined with itself, ``times`` > 0 times; no higher power is computed on the way."""
     bit = np.int64(1)

@@ -237,6 +237,14 @@ def explain(
     click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
 
 
+@cli.command("warm-up")
+def warm_up() -> None:
+    """Compile everything now, not at the first query: for container images, CI and Spark nodes."""
+    folder = lftj.warm_up()
+    if folder is not None:
+        say("note", f"all kernels are compiled, in {folder}")
+
+
 def read_rules(
     rules: str | None,
     text: str | None,

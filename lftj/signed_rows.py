@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.sorting import sort_distinct_weighted
 
 Columns = Sequence[np.ndarray] | np.ndarray
@@ -82,7 +82,7 @@ def row_order(columns: Columns) -> np.ndarray:
     return np.lexsort(columns[::-1])
 
 
-@kernel
+@part
 def _less(table, left, right):
     """Whether row ``left`` comes before row ``right``."""
     for column in range(table.shape[0]):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import part
 from lftj.layout import (
     D_COUNTERS,
     D_FIRST,
@@ -63,14 +63,14 @@ SIXTY_THREE = np.uint64(63)
 ONE = np.int64(1)
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def marked(state, marks, base, key):
     """1 where the key's bit is set, else 0.  The key lies within the bit map's range."""
     bit = np.uint64(key - base)
     return (state[np.uint64(marks) + (bit >> SIX)] >> np.int64(bit & SIXTY_THREE)) & ONE
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def set_marks(state, marks, base, keys, start, end):
     """Set the bits of keys[start:end]."""
     for place in range(start, end):
@@ -78,7 +78,7 @@ def set_marks(state, marks, base, keys, start, end):
         state[np.uint64(marks) + (bit >> SIX)] |= ONE << np.int64(bit & SIXTY_THREE)
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def clear_marks(state, marks, base, keys, start, end):
     """Clear the words that hold the bits of keys[start:end]; no other bits are set in them."""
     for place in range(start, end):
@@ -86,7 +86,7 @@ def clear_marks(state, marks, base, keys, start, end):
         state[np.uint64(marks) + (bit >> SIX)] = 0
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def intersect_marked(keys, start, end, state, marks, base, out):
     """List the marked ones of keys[start:end] at ``state[out:]``; return how many."""
     found = np.uint64(out)
@@ -97,7 +97,7 @@ def intersect_marked(keys, start, end, state, marks, base, out):
     return np.int64(found) - out
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def intersect_galloping(keys, start, end, others, other_start, other_end, state, out):
     """List what keys[start:end] and others[other_start:other_end] share at ``state[out:]``; return how many.
 
@@ -119,7 +119,7 @@ def intersect_galloping(keys, start, end, others, other_start, other_end, state,
     return found - out
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def current_stage(plan, state, row):
     """Last stage of a depth that is up to date together with all before it; -1: none."""
     stage = plan[row + D_STAGE]
@@ -132,7 +132,7 @@ def current_stage(plan, state, row):
     return current
 
 
-@kernel(_nrt=False, forceinline=True)
+@part(_nrt=False, forceinline=True)
 def rent_stage(plan, state, row, current, length):
     """Count ``length`` leader keys against the first stale stage; build it once that has cost enough.
 
@@ -163,7 +163,7 @@ def rent_stage(plan, state, row, current, length):
     return current
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def build_stage(plan, state, row, stage):
     """Intersect the stage's participants with the stage before it; list and mark the result.
 

@@ -37,7 +37,7 @@ from typing import cast
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 _LIMB_BITS = 32
 _MASK = 2**32 - 1
@@ -58,7 +58,7 @@ _NAN = _POSITIVE_INFINITY | 1 << (_FRACTION_BITS - 1)
 # -- kernels ----------------------------------------------------------------
 
 
-@kernel
+@part
 def _add_scaled(limbs, position, magnitude, sign, weight):  # type: ignore[no-untyped-def]
     """Add ``sign * weight * magnitude * 2**position``; ``0 <= magnitude < 2**53``, sign is 1 or -1.
 
@@ -85,7 +85,7 @@ def _add_scaled(limbs, position, magnitude, sign, weight):  # type: ignore[no-un
         position += _WEIGHT_BITS
 
 
-@kernel
+@part
 def _carry(limbs, low, high):  # type: ignore[no-untyped-def]
     """Propagate carries (invariant 3).  Returns the new ``high``."""
     carry = 0
@@ -102,7 +102,7 @@ def _carry(limbs, low, high):  # type: ignore[no-untyped-def]
     return high + 1
 
 
-@kernel
+@part
 def _make_magnitude(limbs, low, high):  # type: ignore[no-untyped-def]
     """Replace the value by its absolute value, carried.  Returns (new ``high``, 1 or -1)."""
     high = _carry(limbs, low, high)
@@ -113,7 +113,7 @@ def _make_magnitude(limbs, low, high):  # type: ignore[no-untyped-def]
     return _carry(limbs, low, high), -1
 
 
-@kernel
+@part
 def _divide(limbs, low, high, divisor):  # type: ignore[no-untyped-def]
     """Divide a carried magnitude by ``divisor > 0``, to at least 65 significant bits or to the last limb.
 
@@ -151,7 +151,7 @@ def _divide(limbs, low, high, divisor):  # type: ignore[no-untyped-def]
     return min(low, index + 1), inexact
 
 
-@kernel
+@part
 def _round(limbs, low, high, inexact):  # type: ignore[no-untyped-def]
     """Bits of the double nearest to a carried magnitude; ``inexact``: it is a bit more than the limbs say."""
     top = high
@@ -185,7 +185,7 @@ def _round(limbs, low, high, inexact):  # type: ignore[no-untyped-def]
     return bits
 
 
-@kernel
+@part
 def _finish(limbs, low, high, divisor):  # type: ignore[no-untyped-def]
     """Bits of the double nearest to value / divisor; leaves the limbs zero for the next group."""
     if high < low:
@@ -201,7 +201,7 @@ def _finish(limbs, low, high, divisor):  # type: ignore[no-untyped-def]
     return bits
 
 
-@kernel
+@part
 def _add_doubles(limbs, low, high, bits, weights, begin, end, carry_rows, specials):  # type: ignore[no-untyped-def]
     """Add ``weights[row]`` times the double of ``bits[row]``, for rows ``[begin, end)``.
 
@@ -231,7 +231,7 @@ def _add_doubles(limbs, low, high, bits, weights, begin, end, carry_rows, specia
     return low, high
 
 
-@kernel
+@part
 def _with_specials(bits, specials):  # type: ignore[no-untyped-def]
     """What a sum is, its finite summands' being the double of ``bits`` (invariant 4)."""
     if specials[0] != 0 or (specials[1] != 0 and specials[2] != 0):
@@ -262,7 +262,7 @@ def _float_groups(bits, weights, offsets, average, carry_rows, out):  # type: ig
         out[group] = _with_specials(result, specials) if count > 0 else _NAN
 
 
-@kernel
+@part
 def _add_words(limbs, words, row, weight, base):  # type: ignore[no-untyped-def]
     """Add ``weight`` times the integer in ``words[row]``, its lowest bit at ``base``.
 

@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.block import condition_holds
 from lftj.dictionary import DECIMAL
 from lftj.errors import LimitError, RuleError
@@ -108,13 +108,13 @@ ROWS_AT_ONCE = 1 << 18
 """Operations that are turned into text together."""
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _ended(plan, state, iterator):
     cursor = plan[iterator + I_CURSOR]
     return state[cursor + P_CURSOR] >= state[cursor + P_END]
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _write(plan, state, log, row, depth, iterator, operation, start, landed):
     """Append one operation; rows beyond the log's length are only counted."""
     if row < log.shape[0]:
@@ -129,7 +129,7 @@ def _write(plan, state, log, row, depth, iterator, operation, start, landed):
     return row + 1
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _key_at(plan, state, iterator):
     """The iterator's present key, END when it has passed its last."""
     cursor = plan[iterator + I_CURSOR]
@@ -139,7 +139,7 @@ def _key_at(plan, state, iterator):
     return view(plan[iterator + I_KEYS], end)[position]
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _open(plan, state, iterator):
     """Put the iterator on its first key below its parent's bound key; returns that key, or END."""
     cursor = plan[iterator + I_CURSOR]
@@ -149,7 +149,7 @@ def _open(plan, state, iterator):
     return _key_at(plan, state, iterator)
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _seek(plan, state, iterator, key):
     """Move the iterator to the least key >= ``key``; returns it, or END."""
     cursor = plan[iterator + I_CURSOR]
@@ -158,7 +158,7 @@ def _seek(plan, state, iterator, key):
     return _key_at(plan, state, iterator)
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _negations_allow(plan, state, depth, first, count, key, log, row):
     """Walk negated atoms' iterators to ``key``; whether no negated atom holds now, and the log's length."""
     allowed = True
@@ -177,7 +177,7 @@ def _negations_allow(plan, state, depth, first, count, key, log, row):
     return allowed, row
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _accept(plan, state, depth, at, key, log, row):
     """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
     condition = plan[at + D_CONDITION]
@@ -197,7 +197,7 @@ def _accept(plan, state, depth, at, key, log, row):
     return allowed, row
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _open_ring(plan, state, depth, at, low, ring, log, row):
     """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
     first = plan[at + D_FIRST]
@@ -219,7 +219,7 @@ def _open_ring(plan, state, depth, at, low, ring, log, row):
     return found, row
 
 
-@kernel(_nrt=False)
+@part(_nrt=False)
 def _leapfrog(plan, state, depth, count, high, ring, log, row):
     """Leapfrog search (LFTJ 3.1) on from the ring's present state.
 

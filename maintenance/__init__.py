@@ -14,6 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import lftj
+
+if not hasattr(
+    lftj, "__path__"
+):  # a module, where a package is meant: none of ours can be imported to say so
+    raise ImportError(f"{lftj.__file__} stands in the way of the package 'lftj': rename it", name="lftj")
+
 if TYPE_CHECKING:
     from lftj.semigroup import register as aggregate
     from maintenance.transaction import Transaction

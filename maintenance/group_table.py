@@ -28,14 +28,14 @@ from contextlib import AbstractContextManager, nullcontext
 import numba
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.signed_rows import Columns, table_of
 
 _FREE = -1
 _LEAST_ROOM = 16
 
 
-@kernel
+@part
 def _hash(keys, row):  # type: ignore[no-untyped-def]
     """Of ``keys[:, row]``; multiplied and folded column by column, since places use the low bits."""
     value = np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +46,7 @@ def _hash(keys, row):  # type: ignore[no-untyped-def]
     return value ^ (value >> np.uint64(29))
 
 
-@kernel
+@part
 def _place_of(keys, row, stored, places):  # type: ignore[no-untyped-def]
     """The place of the slot whose keys are ``keys[:, row]``, or the free one where it would stand."""
     mask = np.uint64(len(places) - 1)

@@ -52,6 +52,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from indices.fingerprint import add_sources
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from lftj import sink
 from lftj.body import Schema
@@ -254,13 +255,10 @@ def _software(packages: Sequence[str]) -> dict[str, Any]:
 
 @functools.cache
 def _sources_of(*packages: str) -> str:
-    """A hash of packages' sources, in a folder or a zip file."""
+    """A hash of packages' sources, sub-packages' too, in a folder or a zip file."""
     digest = hashlib.sha256()
     for package in packages:
-        sources = {entry.name: entry for entry in files(package).iterdir() if entry.name.endswith(".py")}
-        for name in sorted(sources):
-            text = sources[name].read_bytes()
-            digest.update(f"{package}/{name}\0{len(text)}\0".encode() + text)
+        add_sources(digest, files(package), package)
     return digest.hexdigest()
 
 

@@ -120,8 +120,18 @@ def _regions_of(path, signs, sign, queries, contexts, places, context_places, de
 
 @kernel
 def _chosen(rows, signs, sign):
-    """Copies of the rows with a sign."""
-    return rows[np.flatnonzero(signs == sign)]
+    """Copies of the rows with a sign.  Loops: numpy's ways to choose take the compiler a second."""
+    n = 0
+    for row in range(len(signs)):
+        n += signs[row] == sign
+    chosen = np.empty((n, rows.shape[1]), np.int64)
+    n = 0
+    for row in range(len(signs)):
+        if signs[row] == sign:
+            for column in range(rows.shape[1]):
+                chosen[n, column] = rows[row, column]
+            n += 1
+    return chosen
 
 
 @kernel

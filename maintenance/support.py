@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.index_version import (
     X_HEADER,
     X_LEVEL_FIELDS,
@@ -221,7 +221,7 @@ def crossing(rows, before, after, least):
     return crossed, before[places], after[places]
 
 
-@kernel
+@part
 def _prefix_range(rows, length, prefixes, row):
     """The half-open range of a run's tuples that begin with ``prefixes[:, row]``.
 

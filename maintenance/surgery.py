@@ -41,7 +41,8 @@ class Surgeries:
     @cached_property
     def _found(self) -> np.ndarray:
         found = np.empty((3, self.rows.size), dtype=np.int64)
-        return found[:, : surgeries(self._index.memory, self.rows, self._weights, *found)]
+        n = surgeries(self._index.memory, self.rows, self._weights, *found)
+        return np.ascontiguousarray(found[:, :n])
 
     @property
     def levels(self) -> np.ndarray:
@@ -69,12 +70,19 @@ def _branches_of(rows, found, level):
 
     rows: int64 (levels, tuples); found: int64 (3, branches), each branch's level, tuple and sign.
     """
-    here = np.flatnonzero(found[0] == level)
-    path = np.empty((level + 1, len(here)), dtype=np.int64)
-    for above in range(level + 1):
-        for branch in range(len(here)):
-            path[above, branch] = rows[above, found[1, here[branch]]]
-    return path, found[2][here]
+    n = 0
+    for branch in range(found.shape[1]):
+        n += found[0, branch] == level
+    path = np.empty((level + 1, n), dtype=np.int64)
+    signs = np.empty(n, dtype=np.int64)
+    at = 0
+    for branch in range(found.shape[1]):
+        if found[0, branch] == level:
+            for above in range(level + 1):
+                path[above, at] = rows[above, found[1, branch]]
+            signs[at] = found[2, branch]
+            at += 1
+    return path, signs
 
 
 def find_surgeries(index: IndexVersion, columns: Columns, weights: np.ndarray) -> Surgeries:

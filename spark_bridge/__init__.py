@@ -4,8 +4,19 @@ The only package that imports pyspark.  DataFrames in, DataFrames out, by public
 only: no RDD, no SparkContext, so Classic and Connect run the same.
 """
 
-from spark_bridge.explanation import explain
-from spark_bridge.join import join
-from spark_bridge.maintained_join import MaintainedJoin
+import lftj
+
+if not hasattr(
+    lftj, "__path__"
+):  # a module, where a package is meant: none of ours can be imported to say so
+    raise ImportError(f"{lftj.__file__} stands in the way of the package 'lftj': rename it", name="lftj")
+
+from lftj.siblings import check_siblings
+
+check_siblings("maintenance")
+
+from spark_bridge.explanation import explain  # noqa: E402
+from spark_bridge.join import join  # noqa: E402
+from spark_bridge.maintained_join import MaintainedJoin  # noqa: E402
 
 __all__ = ["MaintainedJoin", "explain", "join"]

@@ -16,6 +16,9 @@ unless the environment has another ``LFTJ_DEBUG``.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +78,30 @@ def data_folder() -> Path:
             "no real data: neither ../shared/data beside the repository nor the folder named by LFTJ_DATA"
         )
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_announced() -> Iterator[None]:
+    """Tests look at what is said on stderr, whether or not kernels are compiled meanwhile."""
+    from indices import announcement
+
+    with announcement.silence():
+        yield
+
+
+@pytest.fixture(scope="session")
+def warmed() -> Path | None:
+    """The folder of compiled kernels with everything in it: no process that a test starts has to compile."""
+    if _INTERPRETED:
+        return None
+    told = subprocess.run(
+        [sys.executable, "-c", "import lftj; print(lftj.warm_up())"],
+        cwd=Path(__file__).resolve().parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return Path(told.stdout.strip())
 
 
 @pytest.fixture(scope="session")

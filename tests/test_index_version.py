@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from unittest import mock
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import event, given
@@ -90,6 +91,12 @@ def check_version(version: RelationVersion, rows: frozenset[Row], keys: list[Ind
     version.check_invariants()
 
 
+@numba.njit
+def weigh(index, rows, row, out):  # type: ignore[no-untyped-def]
+    """The kernels' own function, for Python code to call."""
+    net_weights(index, rows, row, out)
+
+
 def check_branches(index: IndexVersion, expected: list[Row]) -> None:
     """The net weight of every branch is its number of tuples, that of any other one 0."""
     below = Counter(row[: level + 1] for row in expected for level in range(index.levels))
@@ -105,7 +112,7 @@ def check_branches(index: IndexVersion, expected: list[Row]) -> None:
     rows = np.stack(columns_of(ordered, index.levels))
     weights = np.empty(index.levels, dtype=np.int64)
     for place, row in enumerate(ordered):
-        net_weights(index.memory, rows, place, weights)
+        weigh(index.memory, rows, place, weights)
         assert weights.tolist() == [below[row[: level + 1]] for level in range(index.levels)], row
     held = np.empty(len(ordered), dtype=np.int64)
     present(index.memory, rows, held)

@@ -336,6 +336,7 @@ def many_changes(n: int) -> None:
     )
 
 
+@pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_keeps_what_was_committed(folder: Path, number: int) -> None:
     many_changes(1_000_000)
@@ -359,6 +360,7 @@ def test_an_interruption_keeps_what_was_committed(folder: Path, number: int) -> 
     assert not list(folder.glob(".*.part"))
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_transaction_that_is_being_read_is_dropped(folder: Path) -> None:
     """All of the file is one transaction: nothing of it is committed."""
     n = 3_000_000
@@ -373,6 +375,7 @@ def test_a_transaction_that_is_being_read_is_dropped(folder: Path) -> None:
     assert err.splitlines()[-1] == b"error: interrupted after 0 transactions, whose changes are written"
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_reader_that_has_enough_ends_the_run(folder: Path) -> None:
     many_changes(200_000)
     maintain = ("maintain", "-e", "back(b, a) <- edge(a, b).", *LOAD, *CHANGES, "--out-changes", "back=-")
@@ -385,6 +388,7 @@ def test_a_reader_that_has_enough_ends_the_run(folder: Path) -> None:
     assert process.wait(timeout=SECONDS) == 1
 
 
+@pytest.mark.usefixtures("warmed")
 def test_on_a_terminal(folder: Path) -> None:
     shown = on_terminal(*MAINTAIN, "--out-changes", "tri=-")
     assert "1,2,3,4,1\r\n" in shown

@@ -78,6 +78,7 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
         assert done.stdout.rstrip() == shown.rstrip(), f"{page.name}:{block.line}: {command}"
 
 
+@pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_do_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lftj.parser import parse

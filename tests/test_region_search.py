@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from unittest import mock
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import event, given
@@ -315,6 +316,17 @@ def test_regions_that_split_everything(case: Case, data: st.DataObject) -> None:
 # -- cursors --------------------------------------------------------------------------
 
 
+@numba.njit
+def open_here(plan, state, indexes, participant):  # type: ignore[no-untyped-def]
+    """The kernels' own function, for Python code to call, as is the next one."""
+    open_cursor(plan, state, indexes, participant)
+
+
+@numba.njit
+def land_here(plan, state, indexes, participant, key, gap):  # type: ignore[no-untyped-def]
+    return land(plan, state, indexes, participant, key, gap)
+
+
 @given(cases(most_steps=5), st.data())
 def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject) -> None:
     """Seeks of one atom, level by level, over base and runs, against the sorted keys."""
@@ -337,10 +349,10 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
         )
         cursor = int(plan.memory[participant + R.P_CURSOR])
         present = sorted({row[level] for row in rows if row[:level] == path})
-        open_cursor(plan.memory, cursors, memories, participant)
+        open_here(plan.memory, cursors, memories, participant)
         for key in sorted(data.draw(st.lists(st.sampled_from(case.keys), min_size=1, max_size=6))):
             gap = data.draw(st.sampled_from((0, 1, 8)))
-            landed = bool(land(plan.memory, cursors, memories, participant, key, gap))
+            landed = bool(land_here(plan.memory, cursors, memories, participant, key, gap))
             place = bisect_left(present, key)
             assert landed == (place < len(present)), (level, key)
             assert cursors[cursor + R.C_KEY] == (present[place] if landed else TOP)

@@ -305,6 +305,7 @@ def large(folder: Path) -> str:
     return "edge=dense.parquet"
 
 
+@pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize(
     ("number", "rule"),
     [
@@ -345,6 +346,7 @@ def processor_seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_reader_that_has_enough_ends_the_run(folder: Path, large: str) -> None:
     process = start("query", "-e", LONG, "--load", large, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
@@ -374,6 +376,7 @@ def on_terminal(*arguments: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_terminal_gets_a_table(folder: Path) -> None:
     csv.write_csv(pa.table({"a": range(100)}), "many.csv")
     shown = on_terminal("query", "-e", "few(a) <- many(a).", "--load", "many=many.csv")
@@ -381,6 +384,7 @@ def test_a_terminal_gets_a_table(folder: Path) -> None:
     assert sum(line.strip().isdigit() for line in shown.splitlines()) == 40
 
 
+@pytest.mark.usefixtures("warmed")
 def test_a_terminal_gets_csv_when_it_asks(folder: Path) -> None:
     shown = on_terminal("query", "tri.rules", "--load", "edge=edges.csv", "--out", "-")
     assert "a,b,c\r\n" in shown

@@ -1,0 +1,69 @@
+"""What is said on stderr when kernels have to be compiled: one line, once per process.
+
+Invariant: a process that finds what it needs says nothing, nor does one that
+compiles for less than ``NOTICEABLE`` seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NOTICEABLE = 0.5
+
+_SECONDS = {"lftj.kernel.search": 10.0, "lftj.region_search.search_regions": 10.0}
+_OTHERS_SECONDS = 0.3
+"""What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
+
+kernels: list[str] = []
+"""Names of the kernels of all modules that are imported so far."""
+
+_spent = 0.0
+_since: float | None = None  # when a compilation began that no other event has followed
+_folder: Path | None = None
+_quiet = False
+
+
+def begins(folder: Path) -> None:
+    """A kernel is missing in the folder, and is compiled from now on."""
+    global _folder
+    _folder = folder
+    goes_on()
+
+
+def goes_on() -> None:
+    """A part of a kernel is compiled from now on."""
+    global _since, _quiet
+    ended()
+    _since = time.monotonic()
+    if _spent > NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
+        _quiet = True
+        seconds = max(5, round(_missing_seconds(_folder) / 5) * 5)
+        print(f"compiling the kernels, once per installation (about {seconds} s)", file=sys.stderr)
+
+
+def ended() -> None:
+    """What began last is compiled; another that needed it may go on being compiled."""
+    global _spent, _since
+    if _since is not None:
+        _spent += time.monotonic() - _since
+    _since = None
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Nothing is said within: whoever compiles shows it in a way of their own."""
+    global _quiet
+    before, _quiet = _quiet, True
+    try:
+        yield
+    finally:
+        _quiet = before
+
+
+def _missing_seconds(folder: Path) -> float:
+    there = {path.name.rsplit("-", 2)[0] for path in folder.iterdir()} if folder.is_dir() else set()
+    return sum(_SECONDS.get(name, _OTHERS_SECONDS) for name in kernels if name not in there)

@@ -1,0 +1,86 @@
+"""Compiled kernels on disk: one file per kernel and signature.
+
+Takes the place of numba's own cache, which keeps an index beside its files: two
+processes that compile one function for different types at once can make one
+index entry name the other's code, and a folder that can't be written to is not
+read either.
+
+Invariants
+
+1. A file appears under its name when it is whole, and never changes: any number of processes
+   may compile into one folder.
+2. A file's name carries the types that it was compiled for; all else that it depends on is in
+   the folder's name (:mod:`indices.cache_folder`).
+3. What can't be read or written is compiled again; nothing fails for it.
+
+Cost: one small file read per kernel that Python code calls; those that it calls are in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+
+from indices import announcement
+
+SUFFIX = ".kernel"
+
+
+class KernelCache(_Cache):
+    """What numba asks for compiled code of one function, and tells of it.
+
+    ``kind``: tells apart the two forms that one function may be compiled in.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path, kind: str) -> None:
+        self._folder = folder
+        self._name = f"{function.__module__}.{function.__qualname__}-{kind}"
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._folder)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The code for a signature; None where there is none, and it is going to be compiled."""
+        target_context.refresh()
+        try:
+            parts = pickle.loads(self._file(signature).read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError):
+            announcement.begins(self._folder)
+            return None
+        return CompileResult._rebuild(target_context, *parts)
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        announcement.ended()
+        if result.library.has_dynamic_globals or result.lifted:
+            return
+        file = self._file(signature)
+        whole = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        with contextlib.suppress(OSError):
+            try:
+                with open(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as sink:
+                    sink.write(dumps(result._reduce()))
+                whole.replace(file)
+            finally:
+                whole.unlink(missing_ok=True)
+
+    def enable(self) -> None: ...
+
+    def disable(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def _file(self, signature: Any) -> Path:
+        types = hashlib.sha256(repr(normalize_signature(signature)).encode()).hexdigest()[:16]
+        return self._folder / f"{self._name}-{types}{SUFFIX}"
