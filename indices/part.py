@@ -10,6 +10,8 @@ Invariants
 1. A part has no address.  Numba's dispatcher, which calls what it is told of, is told
    of none; Python code that calls a part gets a TypeError.
 2. A part is never written to disk: the kernels that took it over are.
+3. A part raises nothing whose message is made as it runs: that would need numba's environment,
+   which only kernels have.  Errors of indices and divisions come through.
 
 Departs from numba's documented interface: ``pipeline_class=`` is part of it, the
 methods of the library that are replaced here are not.
