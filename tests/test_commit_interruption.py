@@ -282,7 +282,7 @@ def inject(scene: Scene, run: Callable[[Scene], None], lines: Lines) -> None:
         with lines, warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.HousekeepingWarning)
             run(scene)
-    except (Injected, Failure, errors.RuleError):
+    except (Injected, MemoryError, errors.RuleError):
         pass
     try:
         scene.check()
