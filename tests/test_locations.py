@@ -83,7 +83,7 @@ def test_a_missing_key_is_null(tmp_path: Path) -> None:
     with pytest.raises(lftj.errors.NullError, match="column 'year'"):
         database.load("r", tmp_path)
     database.load("r", tmp_path, nulls="drop")
-    assert database.relations["r"].to_table().to_pydict() == {"a": [1], "year": [2026]}
+    assert database.relations["r"].to_pydict() == {"a": [1], "year": [2026]}
 
 
 def test_globs_and_lists_of_files(folder: Path) -> None:

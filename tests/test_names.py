@@ -108,7 +108,7 @@ def test_renames_of_every_source(source: Any, tmp_path: Path, monkeypatch: pytes
         db.load("orders", source)
     assert caught.value.renames == RENAMES
     db.load("orders", source, columns=RENAMES)
-    assert [c.name for c in db.relations["orders"].schema.columns] == [
+    assert db["orders"].column_names == [
         "Order_ID",
         "Order_ID_2",
         "price",
