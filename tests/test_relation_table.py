@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import lftj
 from lftj.errors import ArityError, UnknownRelationError
+from lftj.relation import Relation
 from lftj.relation_table import DECODED_ROWS, SHOWN_ROWS, RelationTable
 from maintenance import Workspace
 
@@ -407,7 +408,7 @@ def test_notebooks_get_a_table(holder: Holder) -> None:
 def test_html_is_escaped_and_cut() -> None:
     db = lftj.Database()
     values = ["<script>alert(1)</script>", *(f"&{n}" for n in range(SHOWN_ROWS))]
-    db.load("page", pa.table({"a<b": values}))
+    db.add(Relation.from_table("page", pa.table({"a<b": values}), db.domains))
     page = db["page"]._repr_html_()
     assert "<script>" not in page
     texts = Cells(page).texts
