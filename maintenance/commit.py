@@ -49,7 +49,7 @@ class Commit:
         self.stepped: list[MaintainedHead] = []
         """Every head that may have staged something."""
         self.announcement: Announcement | None = None
-        self._transaction = transaction
+        self.transaction = transaction
         self._changes: dict[str, Change] = {}
         self._schemas = {name: state.heads[name].schema for name in shown}
         for name, buffer in buffers.items():
@@ -106,14 +106,14 @@ class Commit:
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
         schemas, changes = self._schemas, self._changes
-        self._transaction.stats = self.stats
-        self._transaction.changes = Changes(
+        self.transaction.stats = self.stats
+        self.transaction.changes = Changes(
             tuple(schemas), lambda name: _table_of(schemas[name], changes.get(name))
         )
         for head in self.stepped:
             head.keep()
         if self.announcement is None:
-            self.announcement = subscribers.announcement(self._transaction, self._changes)
+            self.announcement = subscribers.announcement(self.transaction, self._changes)
         subscribers.announce(self.announcement)
 
     def drop(self) -> None:

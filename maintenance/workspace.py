@@ -271,9 +271,9 @@ class Workspace(Database):
             try:
                 self._commit(transaction, buffers, problems)
             finally:
-                self._finish(unheard)
+                self._finish(transaction, unheard)
         finally:  # again, if an interruption came amid the first time
-            self._finish(unheard)
+            self._finish(transaction, unheard)
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
         for problem in unheard:
@@ -299,10 +299,12 @@ class Workspace(Database):
             commit.measure()
             commit.stats.seconds = time.perf_counter() - started
 
-    def _finish(self, unheard: list[str]) -> None:
-        """Settle the last commit, and tell what is to be told; ``unheard`` gets what callbacks raised."""
-        with self._committing:
-            self._settle()
+    def _finish(self, transaction: Transaction, unheard: list[str]) -> None:
+        """Settle a transaction's commit and tell what waits; ``unheard`` gets what callbacks raised."""
+        unsettled = self._unsettled
+        if unsettled is not None and unsettled.transaction is transaction:
+            with self._committing:
+                self._settle()
         unheard += self._subscribers.tell()
 
     def paused(self) -> AbstractContextManager[object]:
