@@ -1,7 +1,11 @@
-"""What is said on stderr when kernels have to be compiled: one line, once per process.
+"""What is said on stderr when kernels have to be compiled: one line, with the seconds that it will take.
 
-Invariant: a process that finds what it needs says nothing, nor does one that
-compiles for less than ``NOTICEABLE`` seconds.
+Invariants
+
+1. A process that finds what it needs says nothing, nor does one that compiles for less than
+   ``NOTICEABLE`` seconds.
+2. Compiling that goes on for longer than was said, or for what was not yet imported then, is said again:
+   nobody waits in silence.
 """
 
 from __future__ import annotations
@@ -14,14 +18,15 @@ from pathlib import Path
 
 NOTICEABLE = 0.5
 
-_SECONDS = {"lftj.kernel.search": 10.0, "lftj.region_search.search_regions": 10.0}
-_OTHERS_SECONDS = 0.3
+_SECONDS = {"lftj.kernel.search": 8.0, "lftj.region_search.search_regions": 6.0}
+_OTHERS_SECONDS = 0.2
 """What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
 
 kernels: list[str] = []
 """Names of the kernels of all modules that are imported so far."""
 
-_spent = 0.0
+_spent = 0.0  # seconds of compiling so far
+_said = 0.0  # up to here somebody knows
 _since: float | None = None  # when a compilation began that no other event has followed
 _folder: Path | None = None
 _quiet = False
@@ -36,12 +41,12 @@ def begins(folder: Path) -> None:
 
 def goes_on() -> None:
     """A part of a kernel is compiled from now on."""
-    global _since, _quiet
+    global _since, _said
     ended()
     _since = time.monotonic()
-    if _spent > NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
-        _quiet = True
+    if _spent > _said + NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
         seconds = max(5, round(_missing_seconds(_folder) / 5) * 5)
+        _said = _spent + seconds
         print(f"compiling the kernels, once per installation (about {seconds} s)", file=sys.stderr)
 
 

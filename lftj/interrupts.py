@@ -3,22 +3,33 @@
 A signal's handler runs between any two steps of Python.  Where that is amid a call of
 compiled code, what the handler raised can reach the caller as another exception: numba
 tells of a SystemError or a TypeError.  Within an :class:`interruptible` block or function
-the handler's own exception comes out again, with the other one as its cause.
+the handler's own exception comes out again, with the other one as its cause.  And where
+an exception would be lost, or end the process, the handler is called a moment later.
 """
 
 from __future__ import annotations
 
+import _thread
 import functools
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 _END = object()
+_MOMENT = 0.001
+_DEAF = (
+    os.path.join("numba", "core", "serialize.py"),
+    os.path.join("numba", "core", "typing", "typeof.py"),
+    "weakref.py",
+)
+"""Files of functions that compiled code or the interpreter calls without looking at what they raise."""
 
 
 class interruptible:
@@ -60,12 +71,21 @@ class interruptible:
         if self._raised is not None and isinstance(error, Exception) and error is not self._raised:
             raise self._raised from error
 
-    def _interrupt(self, *call: Any) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename.endswith(_DEAF):
+            _thread.start_new_thread(_again, (number,))
+            return
         try:
-            self._handler(*call)
+            self._handler(number, frame)
         except BaseException as error:
             self._raised = error
             raise
+
+
+def _again(number: int) -> None:
+    """Send a signal to the main thread once more, from a thread of its own."""
+    time.sleep(_MOMENT)
+    signal.pthread_kill(threading.main_thread().ident, number)  # type: ignore[arg-type]
 
 
 def each(items: Generator[Item, None, None]) -> Iterator[Item]:

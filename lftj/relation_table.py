@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lftj.body import Schema
 from lftj.errors import ArityError
+from lftj.interrupts import interruptible
 from lftj.row_codes import codes_of_row
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class RelationTable:
     # -- as a table -----------------------------------------------------------------------
 
     @property
+    @interruptible()
     def table(self) -> pa.Table:
         """The tuples, in no particular order, in the data's own types.
 

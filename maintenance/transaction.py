@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from lftj.errors import TransactionError
+from lftj.interrupts import interruptible
 from maintenance.changes import encode_rows, encode_zset
 from maintenance.head_changes import Changes, Outstanding
 from maintenance.stats import TransactionStats
@@ -45,14 +46,17 @@ class Transaction:
         self.stats = cast(TransactionStats, self._nothing)
         self.subscriber_errors: list[tuple[str, Exception]] = []
 
+    @interruptible()
     def insert(self, relation: str, source: Any) -> None:
         """Stage rows to insert, in any form that ``load`` takes; rows that are there are no change."""
         self._stage(relation, source, 1)
 
+    @interruptible()
     def erase(self, relation: str, source: Any) -> None:
         """Stage rows to erase; rows that are not there are no change."""
         self._stage(relation, source, -1)
 
+    @interruptible()
     def apply(self, relation: str, zset: Any) -> None:
         """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
         buffer, schema = self._buffer(relation)

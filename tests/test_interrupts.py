@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +57,21 @@ def test_a_handler_that_only_takes_note() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(noted) == 1
+
+
+def test_where_it_would_be_lost_it_comes_a_moment_later(tmp_path: Path) -> None:
+    """As in a callback of a weak reference, whose exceptions the interpreter only prints."""
+    deaf = tmp_path / "weakref.py"
+    deaf.write_text(
+        "def interrupted(signal):\n    signal.raise_signal(signal.SIGINT)\n    return 'through'\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(deaf.read_text(), str(deaf), "exec"), names)
+    came = []
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        came.append(names["interrupted"](signal))
+        time.sleep(60)
+    assert came == ["through"]
 
 
 def test_in_other_threads_nothing_happens() -> None:

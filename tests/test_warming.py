@@ -70,10 +70,10 @@ def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
     assert [process.stdout for process in told] == ["", ""]
 
 
-def test_a_short_compilation_is_not_announced(
+def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in (("_spent", 0.0), ("_since", None), ("_quiet", False)):
+    for name, value in (("_spent", 0.0), ("_said", 0.0), ("_since", None), ("_quiet", False)):
         monkeypatch.setattr(announcement, name, value)
     clock = [0.0]
     monkeypatch.setattr(announcement.time, "monotonic", lambda: clock[0])
@@ -88,6 +88,10 @@ def test_a_short_compilation_is_not_announced(
         clock[0] += 0.6
         announcement.goes_on()
     assert capsys.readouterr().err == ""
+    announcement.goes_on()
+    announcement.goes_on()
+    assert capsys.readouterr().err.count(LINE) == 1
+    clock[0] += 1000  # longer than was said, or something else
     announcement.goes_on()
     announcement.goes_on()
     assert capsys.readouterr().err.count(LINE) == 1
