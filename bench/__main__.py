@@ -23,11 +23,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from bench import engine, harness, machine, plots, spark_workloads, sweep, workloads
-from bench.counting_bar import counting_bar
-from bench.markdown import number
-from bench.measurement import Measurement
-from bench.results import Results
+from bench import harness, workloads
+from bench.peers import engine
+from bench.report import machine, plots, sweep
+from bench.report.counting_bar import counting_bar
+from bench.report.markdown import number
+from bench.report.measurement import Measurement
+from bench.report.results import Results
+from bench.spark import workloads as spark_workloads
 from bench.workload import IN_SPARK, MAINTENANCE, Workload
 
 _HOME = Path(__file__).resolve().parent / "results"

@@ -23,7 +23,7 @@ from unittest import mock
 
 import lftj
 from bench import datasets
-from bench.markdown import number, table
+from bench.report.markdown import number, table
 
 RUNS = 5
 _HOME = Path(__file__).resolve().parent / "results"
@@ -56,7 +56,9 @@ QUICK = [_Question("triangles, RMAT 10/8", "rmat-10", f"t(a, b, c) <- {_SYMMETRI
 @contextmanager
 def without(idea: str) -> Iterator[None]:
     """The engine with one idea switched off; "" for none."""
-    from lftj import evaluation, plan, trie
+    from lftj.evaluation import evaluation
+    from lftj.search.base import plan
+    from lftj.storage import trie
 
     def no_stages(self: Any, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:
         return self.participants[depth], []

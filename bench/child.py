@@ -1,4 +1,4 @@
-"""The process that measures one engine on one workload; ``bench.measurement`` starts it.
+"""The process that measures one engine on one workload; ``bench.report.measurement`` starts it.
 
 It reads one line of JSON from its standard input, the :class:`Assignment`, and
 writes one line of JSON per event to its standard output:
@@ -34,9 +34,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engine import Engine, engine_class
-from bench.memory import peak_bytes
-from bench.repetition import repeated
+from bench.peers.engine import Engine, engine_class
+from bench.report.memory import peak_bytes
+from bench.report.repetition import repeated
 from bench.workload import IN_SPARK, MAINTENANCE, Workload
 from bench.workloads import named
 
@@ -150,7 +150,7 @@ def _measure_in_spark(
     workload: Workload, assignment: Assignment, report: Callable[[dict[str, Any]], None]
 ) -> None:
     """The same events for what runs in a Spark session; memory is that of the JVM and the workers too."""
-    from bench.spark_run import spark_subject
+    from bench.spark.subject import spark_subject
 
     started = time.perf_counter()
     subject = spark_subject(workload, assignment.engine, assignment.files)
@@ -176,18 +176,18 @@ def _measure_in_spark(
 def _maintained(workload: Workload, engine: str, tables: Mapping[str, pa.Table]) -> Any:
     """What has ``load``, ``first``, ``times`` and ``figures``."""
     if workload.task == "replay":
-        from bench.order_book_replay import replay
+        from bench.maintenance.order_book_replay import replay
 
         return replay(workload, engine, tables)
     if workload.task == "sums":
-        from bench.signed_sums_run import DuckSums, MaintainedSums
+        from bench.maintenance.signed_sums_run import DuckSums, MaintainedSums
 
         return (MaintainedSums if engine == "lftj" else DuckSums)(workload, tables)
     if workload.task == "window":
-        from bench.edge_window import Window
+        from bench.maintenance.edge_window import Window
 
         return Window(workload, tables)
-    from bench.maintained import subject
+    from bench.maintenance.maintained import subject
 
     return subject(workload, engine.partition(":")[2], tables)
 

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import graphs, order_book, signed_sums
+from bench import graphs
+from bench.maintenance import order_book, signed_sums
 
 
 class DataMissing(Exception):

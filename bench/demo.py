@@ -20,12 +20,13 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
-from bench import datasets, machine, workloads
-from bench.engine import Engine, engine_class, version
-from bench.engine_lftj import Lftj
-from bench.markdown import number
+from bench import datasets, workloads
+from bench.peers.engine import Engine, engine_class, version
+from bench.peers.lftj_engine import Lftj
+from bench.report import machine
+from bench.report.markdown import number
 from bench.workload import Workload
-from lftj import warming
+from lftj.database import warming
 
 _OWN_RULE = """\
 import lftj

@@ -19,12 +19,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench import datasets, startup
+from bench import datasets
 from bench.child import Assignment
-from bench.engine import extra as engine_extra
-from bench.engine import version
-from bench.measurement import Measurement
-from bench.memory import peak_bytes
+from bench.joins import startup
+from bench.peers.engine import extra as engine_extra
+from bench.peers.engine import version
+from bench.report.measurement import Measurement
+from bench.report.memory import peak_bytes
 from bench.workload import IN_SPARK, Workload
 
 START_LIMIT_SECONDS = 300.0

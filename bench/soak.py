@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
-from bench.counting_bar import counting_bar
+from bench.report.counting_bar import counting_bar
 from lftj.errors import VerificationError
 from maintenance import Workspace
 

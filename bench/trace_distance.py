@@ -21,12 +21,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import distance_plots, machine
-from bench.bound_fit import Point
-from bench.counting_bar import counting_bar
-from bench.distance_measurement import Skipped, measure
-from bench.distance_report import DistanceResults
-from bench.distance_workloads import Family, families
+from bench.distance import plots as distance_plots
+from bench.distance.bound_fit import Point
+from bench.distance.measurement import Skipped, measure
+from bench.distance.report import DistanceResults
+from bench.distance.workloads import Family, families
+from bench.report import machine
+from bench.report.counting_bar import counting_bar
 from lftj.errors import VerificationError
 
 LIMIT = 8_000_000

@@ -32,23 +32,23 @@ Task = Literal[
 ``list``: produce every result as Arrow record batches, each dropped when the next one comes.
 ``load``: a new database, loading from Parquet, and the first index.
 
-The rest are whole Python processes (:mod:`bench.startup`); their "query" is Python code that
+The rest are whole Python processes (:mod:`bench.joins.startup`); their "query" is Python code that
 leaves the count in ``answer`` and may leave seconds in ``seconds``:
 
 ``process``: the whole process is timed.  ``inside``: what the code timed itself.
 ``compile``: what the code timed itself, with no compiled code kept from before; one run.
 
-The others keep rules' heads up to date (:mod:`bench.maintained`):
+The others keep rules' heads up to date (:mod:`bench.maintenance.maintained`):
 
 ``commit``: one transaction that changes one tuple, from its beginning to its end.
 ``install``: a rule is installed over relations that are loaded and indexed.
 ``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
-``replay``: one batch of published changes (:mod:`bench.order_book_replay`).
-``window``: one change of a window that slides over a stream of edges (:mod:`bench.edge_window`).
-``sums``: signed summands to the exact sums of their groups (:mod:`bench.signed_sums`).
+``replay``: one batch of published changes (:mod:`bench.maintenance.order_book_replay`).
+``window``: one change of a window that slides over a stream of edges (:mod:`bench.maintenance.edge_window`).
+``sums``: signed summands to the exact sums of their groups (:mod:`bench.maintenance.signed_sums`).
 
 In a Spark session on one machine, from Parquet files; "lftj" is ``spark_bridge`` there
-(:mod:`bench.spark_workloads`):
+(:mod:`bench.spark.workloads`):
 
 ``spark count``: the results counted.  ``spark list``: every row made, and dropped by Spark's noop sink.
 ``spark batches``: one batch of changes applied to a maintained join, to its commit.

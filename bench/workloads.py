@@ -4,23 +4,23 @@ The question is asked of all engines over the same tables.  A key of
 ``queries`` is an engine's name, or ``engine:variant`` for a second wording of
 the same question; an engine without a key has no such query and the results
 say so.  GraphBLAS has no query language: its "queries" name the functions of
-:mod:`bench.engine_graphblas`.
+:mod:`bench.peers.graphblas_engine`.
 
 Every ``expected`` count was found by at least two engines, or is published.
 """
 
 from __future__ import annotations
 
-from bench import spark_workloads
-from bench.existence import existence
-from bench.lsqb import lsqb
-from bench.maintenance import BULK_TARGETS, bulk_loads, commits, view_building
-from bench.order_book import order_book
-from bench.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
-from bench.signed_sums import signed_sums
-from bench.star_joins import star_joins
-from bench.startup import starting
-from bench.throughput import listing, loading, product
+from bench.joins.lsqb import lsqb
+from bench.joins.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
+from bench.joins.star_joins import star_joins
+from bench.joins.startup import starting
+from bench.joins.throughput import listing, loading, product
+from bench.maintenance.existence import existence
+from bench.maintenance.order_book import order_book
+from bench.maintenance.signed_sums import signed_sums
+from bench.maintenance.workloads import BULK_TARGETS, bulk_loads, commits, view_building
+from bench.spark import workloads as spark_workloads
 from bench.workload import Target, Workload
 
 

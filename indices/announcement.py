@@ -18,7 +18,7 @@ from pathlib import Path
 
 NOTICEABLE = 0.5
 
-_SECONDS = {"lftj.kernel.search": 8.0, "lftj.region_search.search_regions": 6.0}
+_SECONDS = {"lftj.search.base.kernel.search": 8.0, "lftj.search.regions.search.search_regions": 6.0}
 _OTHERS_SECONDS = 0.2
 """What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.keys import KEY_MAX, KEY_MIN
 from indices.record_packing import (
     ANCHOR_BASE,
     ANCHOR_BITS,
@@ -39,8 +40,6 @@ from indices.record_packing import (
     GROUPS,
     GROUPS_AT,
     INFINITE,
-    KEY_MAX,
-    KEY_MIN,
     LENGTH_BITS,
     LENGTH_SHIFT,
     MAXIMA_AT,

@@ -16,7 +16,7 @@ the first two in full)
 Departures from a true monoid: SUM over int64 wraps around at 64 bits, as
 numpy's does, so whoever needs an error bounds the values first; SUM over
 float64 rounds, so its last digits depend on where the tree's nodes end (exact
-sums: :mod:`lftj.superaccumulator`).  MIN and MAX of anything and NaN are NaN.
+sums: :mod:`lftj.aggregates.superaccumulator`).  MIN and MAX of anything and NaN are NaN.
 
 Cost: one indirect call per combination, some 3 ns.  The operation reaches a
 kernel as a typed function pointer, so a kernel is compiled once per type of

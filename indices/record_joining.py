@@ -22,7 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import kernel, part
-from indices.record_packing import KEY_MAX, unsigned
+from indices.keys import KEY_MAX
+from indices.record_packing import unsigned
 
 _NO_GAP = np.uint64(2**64 - 1)
 """Stands before a family's first record; a gap between two keys is less."""

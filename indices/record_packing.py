@@ -45,12 +45,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import kernel, part
-
-KEY_MIN = -(2**63)
-"""The lower end that means minus infinity."""
-
-KEY_MAX = 2**63 - 1
-"""The upper end that means plus infinity."""
+from indices.keys import KEY_MAX, KEY_MIN
 
 WORD_BITS = 64
 _ALL_ONES = np.uint64(2**64 - 1)

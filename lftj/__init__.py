@@ -8,19 +8,19 @@
 """
 
 # Ahead of all that imports the package that is looked at.
-from lftj.siblings import check_siblings
+from lftj.process.siblings import check_siblings
 
 check_siblings("indices")
 
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from lftj import errors  # noqa: E402
-from lftj.csv_options import CsvOptions  # noqa: E402
-from lftj.database import Database  # noqa: E402
+from lftj.database.database import Database  # noqa: E402
 from lftj.errors import LftjError  # noqa: E402
+from lftj.files.csv_options import CsvOptions  # noqa: E402
 
 if TYPE_CHECKING:
-    from lftj.warming import warm_up
+    from lftj.database.warming import warm_up
 
 __version__ = "0.1.0"
 
@@ -30,7 +30,7 @@ __all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "warm
 def __getattr__(name: str) -> Any:
     """What is imported when it is asked for: it brings the compiler with it."""
     if name == "warm_up":
-        from lftj.warming import warm_up
+        from lftj.database.warming import warm_up
 
         return warm_up
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

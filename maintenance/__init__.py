@@ -22,9 +22,9 @@ if not hasattr(
     raise ImportError(f"{lftj.__file__} stands in the way of the package 'lftj': rename it", name="lftj")
 
 if TYPE_CHECKING:
-    from lftj.semigroup import register as aggregate
-    from maintenance.transaction import Transaction
-    from maintenance.workspace import Snapshot, Workspace
+    from lftj.values.semigroup import register as aggregate
+    from maintenance.workspace.transaction import Transaction
+    from maintenance.workspace.workspace import Snapshot, Workspace
 
 __all__ = ["Snapshot", "Transaction", "Workspace", "aggregate"]
 
@@ -32,11 +32,11 @@ __all__ = ["Snapshot", "Transaction", "Workspace", "aggregate"]
 def __getattr__(name: str) -> Any:
     """What is imported when it is asked for: ``lftj --help`` should not wait for the compiler."""
     if name == "aggregate":
-        from lftj.semigroup import register
+        from lftj.values.semigroup import register
 
         return register
     if name in __all__:
-        from maintenance import transaction, workspace
+        from maintenance.workspace import transaction, workspace
 
         return getattr(transaction if name == "Transaction" else workspace, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lftj.explain import strata_text
-from lftj.relation_version import RelationVersion
-from maintenance.body_trace import BodyTrace
-from maintenance.head import MaintainedHead
-from maintenance.rule_body import RuleBody
+from lftj.evaluation.explain import strata_text
+from lftj.storage.relation_version import RelationVersion
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.rule_body import RuleBody
+from maintenance.strategies.trace.body_trace import BodyTrace
 
 
 def explain_head(head: MaintainedHead) -> str:

@@ -11,7 +11,7 @@ row 1 a pickle of the engine (protocol 5), each further row one of its large arr
 Invariants
 
 1. No address is in an image.  What holds addresses is written without them and makes its
-   own again of the arrays they were of: indices (:class:`~lftj.index_version.IndexVersion`)
+   own again of the arrays they were of: indices (:class:`~lftj.storage.index_version.IndexVersion`)
    and searches here, support counts in their own file.
 2. Nothing compiled is in it, and no lock: operations are known by their names, late
    evaluations by the body they are of, locks are new.
@@ -19,7 +19,7 @@ Invariants
 4. Arrays come back as copies that nothing else holds, those that may not be written to as such.
 5. An image is read by the software that wrote it, or not at all; and whole, or not at all:
    the header has a fingerprint of all sources and versions, and a checksum of all rows.
-6. At a path there is at any time a whole image, or what was there before (:mod:`lftj.sink`).
+6. At a path there is at any time a whole image, or what was there before (:mod:`lftj.files.sink`).
 
 Subscribers, changes that are still being told to them, snapshots and staged transactions
 are no part of an image.  Plans are written without the rows that they were made over.
@@ -54,16 +54,16 @@ import pyarrow as pa
 
 from indices.fingerprint import add_sources
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
-from lftj import sink
-from lftj.body import Schema
 from lftj.errors import ImageError
-from lftj.index_version import IndexVersion, Runs
-from lftj.region_evaluation import RegionSearch
-from lftj.relation import Relation
-from lftj.semigroup import Operation, registered_names, semigroup
-from lftj.trie import Trie
-from maintenance.support import described
-from maintenance.workspace import Workspace
+from lftj.files import sink
+from lftj.search.regions.evaluation import RegionSearch
+from lftj.storage.index_version import IndexVersion, Runs
+from lftj.storage.relation import Relation
+from lftj.storage.support import described
+from lftj.storage.trie import Trie
+from lftj.values.schema import Schema
+from lftj.values.semigroup import Operation, registered_names, semigroup
+from maintenance.workspace.workspace import Workspace
 
 FORMAT = 1
 

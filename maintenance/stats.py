@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-from lftj.diagnostics import unknown_name
+from lftj.language.diagnostics import unknown_name
 
 
 @dataclass

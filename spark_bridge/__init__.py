@@ -11,7 +11,7 @@ if not hasattr(
 ):  # a module, where a package is meant: none of ours can be imported to say so
     raise ImportError(f"{lftj.__file__} stands in the way of the package 'lftj': rename it", name="lftj")
 
-from lftj.siblings import check_siblings
+from lftj.process.siblings import check_siblings
 
 check_siblings("maintenance")
 

@@ -8,7 +8,7 @@
           edge(a, c)  200,000 rows, 2 copies
           sent: 1,200,000 rows, 150,000 to a cell (estimated)
 
-Rows are estimated from the sample that the join itself would take (:mod:`spark_bridge.key_sample`).
+Rows are estimated from the sample that the join itself would take (:mod:`spark_bridge.placing.key_sample`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lftj.shown_text import ShownText
-from spark_bridge.grids import Grid, HeadGrids
-from spark_bridge.head_plan import HeadPlan, ProgramText
+from lftj.values.shown_text import ShownText
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
-from spark_bridge.key_sample import sampled_grids
-from spark_bridge.placing import Nulls
-from spark_bridge.schemas import arrow_schemas
+from spark_bridge.placing.grids import Grid, HeadGrids
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.key_sample import sampled_grids
+from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.schemas import arrow_schemas
 
 
 def explain(

@@ -1,6 +1,6 @@
 """`join`: a rule over Spark DataFrames, as a DataFrame.
 
-Per head of the program one shuffle of its inputs, as packets (:mod:`spark_bridge.packets`),
+Per head of the program one shuffle of its inputs, as packets (:mod:`spark_bridge.placing.packets`),
 and one Python pass behind it that evaluates the cells; a second, small shuffle where cells
 have to be combined.  Everything is a plan of public DataFrame operations: nothing runs
 before an action, and Classic and Connect run the same.
@@ -17,16 +17,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import CartesianProductWarning, LimitError, OrderError
-from spark_bridge.cell_search import CellSearch
-from spark_bridge.combining import Combining
-from spark_bridge.grids import HeadGrids, given_grids
-from spark_bridge.head_plan import HeadPlan, ProgramText
-from spark_bridge.key_sample import plan_frame
-from spark_bridge.packets import SPARK_SCHEMA
-from spark_bridge.placing import Nulls, Placer, check_nulls
-from spark_bridge.schemas import arrow_schema, arrow_schemas, spark_schema
-from spark_bridge.tagged_input import TaggedInput, plan_of
-from spark_bridge.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.cells.cell_search import CellSearch
+from spark_bridge.cells.combining import Combining
+from spark_bridge.placing.grids import HeadGrids, given_grids
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.key_sample import plan_frame
+from spark_bridge.placing.packets import SPARK_SCHEMA
+from spark_bridge.placing.placing import Nulls, Placer, check_nulls
+from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, spark_schema
+from spark_bridge.placing.tagged_input import TaggedInput, plan_of
+from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 
 MOST_PARTITIONS = 1_000_000
 

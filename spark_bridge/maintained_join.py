@@ -1,16 +1,16 @@
 """`MaintainedJoin`: a rule over Spark DataFrames whose result follows batches of changes.
 
 Every partition's relations and results are files below a state path, of which a manifest
-names those that count (:mod:`spark_bridge.state_store`).  A batch is one query: changes
+names those that count (:mod:`spark_bridge.state.store`).  A batch is one query: changes
 are placed like the relations were, each stage steps the partitions that got some
-(:mod:`spark_bridge.stage_worker`), and the driver, when it has all receipts, commits by
+(:mod:`spark_bridge.stages.worker`), and the driver, when it has all receipts, commits by
 the next manifest.
 
 Invariants
 
 1. What the state is, the newest manifest says, and nothing else: a batch that fails or
    dies at any moment before its manifest is in place changed nothing, and what it wrote
-   goes (:mod:`spark_bridge.attempt`).
+   goes (:mod:`spark_bridge.state.attempt`).
 2. A source's batch that is not above the last one applied of that source is not applied.
 3. Grids are chosen once, when the state is made: where a tuple is sent never changes.
 
@@ -38,24 +38,24 @@ from pyspark.sql.streaming import StreamingQuery
 
 import lftj.errors
 from lftj.errors import ChangeError, LftjError, StateError, UnknownRelationError
-from spark_bridge.attempt import attempt
+from spark_bridge.cells.signed_tables import refuse_null_weights, signed, weight_of
 from spark_bridge.explanation import explained
-from spark_bridge.fault_points import reached
-from spark_bridge.grids import HeadGrids
-from spark_bridge.head_plan import ProgramText
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
-from spark_bridge.key_sample import sampled_grids
-from spark_bridge.manifest import Batch, Manifest, PartitionState
-from spark_bridge.packets import SPARK_SCHEMA, PacketWriter
-from spark_bridge.placing import Nulls, check_nulls, without_nulls
-from spark_bridge.schemas import arrow_schema, arrow_schemas, plain, spark_schema
-from spark_bridge.signed_tables import refuse_null_weights, signed, weight_of
-from spark_bridge.stage_worker import RECEIPT, Receipt, StageWorker, error_receipt
-from spark_bridge.stages import StageChain
-from spark_bridge.state_frames import changes_frame, table_frame
-from spark_bridge.state_store import StateStore
-from spark_bridge.tagged_input import TaggedInput, TagReader
-from spark_bridge.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.head_plan import ProgramText
+from spark_bridge.placing.key_sample import sampled_grids
+from spark_bridge.placing.packets import SPARK_SCHEMA, PacketWriter
+from spark_bridge.placing.placing import Nulls, check_nulls, without_nulls
+from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, plain, spark_schema
+from spark_bridge.placing.tagged_input import TaggedInput, TagReader
+from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.stages.stages import StageChain
+from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker, error_receipt
+from spark_bridge.state.attempt import attempt
+from spark_bridge.state.fault_points import reached
+from spark_bridge.state.frames import changes_frame, table_frame
+from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.store import StateStore
 
 KEPT_BATCHES = 10
 """Newest versions whose files stay: for readers of them, and for batches that are asked for again."""

@@ -9,7 +9,7 @@ they are skipped under ``NUMBA_DISABLE_JIT=1``.  The folder of real data is
 ``../shared/data`` beside the repository, or where ``LFTJ_DATA`` says; tests
 that need it skip with a message when it is absent.
 
-The engine checks here what it takes on trust elsewhere (:mod:`lftj.debug`),
+The engine checks here what it takes on trust elsewhere (:mod:`lftj.process.debug`),
 unless the environment has another ``LFTJ_DEBUG``.
 """
 
@@ -108,7 +108,7 @@ def warmed() -> Path | None:
 def spark() -> SparkSession:
     """The process's Spark session; tests that need it skip where pyspark is not installed."""
     pytest.importorskip("pyspark")
-    from spark_session import spark_session
+    from support.spark_session import spark_session
 
     return spark_session()
 
@@ -116,4 +116,4 @@ def spark() -> SparkSession:
 @pytest.fixture(autouse=True)
 def no_registered_aggregates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has the language's own aggregates and those that it registers itself."""
-    monkeypatch.setattr("lftj.semigroup._registered", {})
+    monkeypatch.setattr("lftj.values.semigroup._registered", {})

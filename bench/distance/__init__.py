@@ -1,0 +1,1 @@
+"""Trace edit distance against recomputation (ILFTJ section 4)."""

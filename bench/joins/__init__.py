@@ -1,0 +1,1 @@
+"""Joins: workloads and their data."""

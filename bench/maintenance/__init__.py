@@ -1,0 +1,1 @@
+"""Maintenance: workloads, their changes, and what is timed."""

@@ -1,0 +1,1 @@
+"""The engines that are measured, each behind one protocol."""

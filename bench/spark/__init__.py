@@ -1,0 +1,1 @@
+"""``python -m bench.spark``: joins and maintained joins beside Spark SQL."""

@@ -1,0 +1,1 @@
+"""Aggregates of all assignments: groups, exact sums, what partitions can add up."""

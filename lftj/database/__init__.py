@@ -1,0 +1,1 @@
+"""The database: relations by name, and queries over them."""

@@ -1,0 +1,458 @@
+"""`Database`: relations by name, and rules evaluated over them.
+
+The database holds immutable relations; loading replaces one as a whole, so a
+query that runs keeps what it started with, and a failed load changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import OrderError, RuleError, UnknownRelationError
+from lftj.files.csv_options import CsvOptions
+from lftj.language.body import CheckedProgram
+from lftj.language.diagnostics import unknown_name
+from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.process.enough_memory import enough_memory
+from lftj.process.interrupts import each, interruptible
+from lftj.process.progress import bar
+from lftj.storage.relation import Relation
+from lftj.storage.relation_table import RelationTable
+from lftj.values.domains import Domains
+from lftj.values.schema import Schema
+
+if TYPE_CHECKING:
+    from lftj.evaluation.evaluation import Evaluation, Plans, Settings
+    from lftj.evaluation.explain import Explanation
+    from lftj.language.syntax import Program
+
+BATCH_ROWS = 1 << 16
+QUERY_BATCH_ROWS = 1 << 18
+
+
+NEEDED = (
+    "what has to be held for the result does not fit into memory: explain() says what that is;"
+    " fewer variables in the head, or another order=, may take less"
+)
+
+PREPARED = 64
+"""Programs whose plans a database remembers; a plan is forgotten when a relation it reads is replaced."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A checked program, the loaded relations it reads, and plans of its bodies made so far."""
+
+    program: CheckedProgram
+    reads: dict[str, Relation]
+    plans: Plans
+
+    def holds_for(self, relations: Mapping[str, RelationTable]) -> bool:
+        """Whether the program reads these relations and derives none of them."""
+        read = all(name in relations and relations[name].relation is was for name, was in self.reads.items())
+        return read and not any(name in relations for name in self.program.derived)
+
+
+class Relations(dict[str, RelationTable]):
+    """The loaded relations by name; shows as a table of names, columns, types and row counts."""
+
+    def __missing__(self, name: object) -> RelationTable:
+        raise unknown_name("relation", name, self)
+
+    def __repr__(self) -> str:
+        entries = []
+        for name, table in self.items():
+            dropped = f"  ({table.dropped_rows:,} with NULL dropped)" if table.dropped_rows else ""
+            entries.append((name, table.count, table.schema, dropped))
+        return relations_table(entries)
+
+
+def relations_table(entries: Sequence[tuple[str, int, pa.Schema, str]]) -> str:
+    """Names, row counts and columns of relations, aligned; the last item of an entry is a remark."""
+    if not entries:
+        return "no relations"
+    lines = [("relation", "rows", "columns")]
+    for name, n_rows, schema, remark in entries:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        lines.append((name, f"{n_rows:,}", columns + remark))
+    widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
+    return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
+
+
+class Database:
+    """Relations in memory, and multiway joins over them.
+
+    ``db["edge"]`` is a relation as it is now (:class:`~lftj.storage.relation_table.RelationTable`),
+    ``"edge" in db`` says whether there is one, and iteration gives their names.
+
+    >>> db = Database()
+    >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
+    >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
+    [{'a': 1, 'b': 2, 'c': 3}]
+    >>> db.relations
+    relation  rows  columns
+    edge         3  src: int64, dst: int64
+    """
+
+    def __init__(self) -> None:
+        self._relations = Relations()
+        self.domains = Domains()
+        self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
+
+    @property
+    def relations(self) -> Mapping[str, RelationTable]:
+        """The relations by name; shows as a table of names, columns, types and row counts."""
+        return self._relations
+
+    def __getitem__(self, name: str) -> RelationTable:
+        """A relation (in a workspace also a head) as it is now.  O(1).  Raises UnknownRelationError."""
+        return self.relations[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a relation has this name."""
+        return isinstance(name, str) and name in self.relations
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the relations."""
+        return iter(self.relations)
+
+    def __len__(self) -> int:
+        """Number of relations."""
+        return len(self.relations)
+
+    def __bool__(self) -> bool:
+        """True, also where nothing is loaded: ``database or Database()`` must not lose one."""
+        return True
+
+    @interruptible()
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
+    def load(
+        self,
+        name: str,
+        source: Any,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        progress: bool = False,
+        csv: CsvOptions | None = None,
+    ) -> None:
+        """Load a relation, replacing one of the same name.
+
+        ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
+        of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
+        object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
+        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
+        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
+        a CSV file is written, where that can't be read off the file.
+
+        ``columns``: a list names columns that have no names, and of a source with names says which to take;
+        a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
+
+        Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError) and
+        then changes nothing.
+        """
+        from lftj.database.loading import load_relation
+
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
+
+    def add(self, relation: Relation) -> None:
+        """Take a relation that was made with the database's ``domains``, replacing one of the same name.
+
+        Its name and its columns' may be such as no rule's text can hold, only a syntax tree.
+        """
+        self._relations[relation.name] = RelationTable(relation)
+        for rule in [rule for rule, known in list(self._prepared.items()) if relation.name in known.reads]:
+            self._prepared.pop(rule, None)
+
+    @interruptible()
+    @enough_memory(
+        "the result does not fit into memory: take it in batches with stream(), or its size with count()"
+    )
+    def query(
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        threads: int | None = None,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> pa.Table:
+        """The rows of a head, in no particular order, each once.
+
+        ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
+        ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
+
+        Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
+        :meth:`count` may still do.
+        """
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "joining") as settings:
+            evaluation.settings = settings
+            evaluation.derive_for(name)
+            schema = evaluation.program.derived[name]
+            batches = [
+                _record_batch(schema, piece)
+                for columns in evaluation.head_batches(name)
+                for piece in _pieces(columns, QUERY_BATCH_ROWS)
+            ]
+        return pa.Table.from_batches(batches, _arrow_schema(schema))
+
+    def stream(
+        self,
+        rule: str | Program,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
+
+        Memory is bounded when the search itself gives distinct rows; ``explain`` says when it does not and
+        all distinct rows have to be held.  With ``threads`` above 1 the order of batches varies.
+        An empty result is one empty batch.
+        """
+        if batch_rows < 1:
+            raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
+        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows)
+        schema = evaluation.program.derived[name]
+
+        def run() -> Generator[pa.RecordBatch, None, None]:
+            with (
+                enough_memory(NEEDED),
+                _progress(evaluation.settings, progress, "joining") as settings,
+            ):
+                evaluation.settings = settings
+                evaluation.derive_for(name)
+                yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
+
+        return each(run())
+
+    @interruptible()
+    @enough_memory(NEEDED)
+    def count(
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        threads: int | None = None,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> int:
+        """Number of rows that :meth:`query` would give; rows are not built where the search can count."""
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "counting") as settings:
+            evaluation.settings = settings
+            evaluation.derive_for(name)
+            return evaluation.count(name)
+
+    @interruptible()
+    def explain(
+        self,
+        rule: str,
+        *,
+        analyze: bool = False,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> Explanation:
+        """How :meth:`query` would evaluate a rule: key order and why, index per atom, estimates per depth.
+
+        ``analyze``: also evaluate it and show the measured opens, nexts and seeks beside the estimates.
+        """
+        from lftj.evaluation.explain import explain
+
+        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS)
+        with _progress(evaluation.settings, progress, "joining") as settings:
+            evaluation.settings = settings
+            return explain(evaluation, name, analyze)
+
+    @interruptible()
+    def trace(
+        self,
+        rule: str,
+        *,
+        head: str | None = None,
+        order: Sequence[str] | None = None,
+        limit: int = 1_000_000,
+    ) -> pa.Table:
+        """Every iterator operation of the plain leapfrog evaluation of one rule with one body.
+
+        One row per operation: depth, node binding, atom, level, operation, from, to (ENGINE.md section 1,
+        *trace*; :mod:`lftj.evaluation.trace` says what is logged).
+
+        Raises LimitError when there are more than ``limit`` operations; a million take about 250 MB.
+        Raises RuleError for a head with several rules, a disjunction or aggregates among its terms.
+
+        >>> db = Database()
+        >>> db.load("a", {"x": [1, 3, 4]})
+        >>> db.load("b", {"x": [3, 9]})
+        >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
+        >>> for row in trace.to_pylist():
+        ...     print(*row.values())
+        a(x) open None 1
+        b(x) open None 3
+        a(x) seek 3 3
+        b(x) next 3 9
+        a(x) seek 9 None
+        """
+        from lftj.evaluation.trace import trace
+
+        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS)
+        if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
+            raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
+        evaluation.derive_for(name)
+        return trace(evaluation, name, limit)
+
+    def check(self, rule: str | Program) -> CheckedProgram:
+        """Check a program, a text or its syntax tree, against the loaded relations.  Raises RuleError."""
+        return self._check(rule, self._now()[1])
+
+    def _check(self, rule: str | Program, catalog: Mapping[str, Schema]) -> CheckedProgram:
+        from lftj.language.checker import check
+        from lftj.language.parser import parse
+
+        tree = parse(rule) if isinstance(rule, str) else rule
+        return check(tree, catalog, self.domains, self._installed())
+
+    def _installed(self) -> Collection[str]:
+        """Which relations are heads of installed rules."""
+        return ()
+
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
+        """All relations at one moment, and their schemas: whatever other threads do meanwhile."""
+        relations = dict(self._relations)
+        return relations, {name: table.relation.schema for name, table in relations.items()}
+
+    def _evaluation(
+        self,
+        rule: str | Program,
+        head: str | None,
+        threads: int | None,
+        order: Sequence[str] | None,
+        batch_rows: int,
+    ) -> tuple[Evaluation, str]:
+        from lftj.evaluation.evaluation import Evaluation, Settings
+
+        prepared = self._prepare(rule)
+        program = prepared.program
+        name = chosen_head(program, head)
+        if threads is None:
+            threads = (
+                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            )
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
+        if order is not None and isinstance(order, str):
+            raise OrderError(f"order= takes a list of variables, not the string {order!r}")
+        settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
+        return Evaluation(program, dict(prepared.reads), settings, target=name, plans=prepared.plans), name
+
+    def _prepare(self, rule: str | Program) -> _Prepared:
+        """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""
+        known = self._prepared.pop(rule, None)
+        relations, catalog = self._now()
+        if known is None or not known.holds_for(relations):
+            program = self._check(rule, catalog)
+            read = {
+                atom.relation
+                for stratum in program.strata
+                for checked in stratum
+                for body in checked.bodies
+                for atom in (*body.atoms, *body.negations)
+            }
+            reads = {name: relations[name].relation for name in read - set(program.derived)}
+            known = _Prepared(program, reads, {})
+        self._prepared[rule] = known
+        while len(self._prepared) > PREPARED:
+            self._prepared.popitem(last=False)
+        return known
+
+
+def chosen_head(program: CheckedProgram, head: str | None) -> str:
+    """The head that is asked for, by default the last rule's only one.  Raises RuleError."""
+    if head is not None:
+        heads = [name for name in program.derived if not is_auxiliary(name)]
+        if head not in heads:
+            raise UnknownRelationError(f"no rule has the head {head!r}; heads are {', '.join(heads)}")
+        return head
+    if len(program.last_heads) > 1:
+        raise RuleError(
+            f"the last rule has several heads, {', '.join(program.last_heads)}: say which with head="
+        )
+    return program.last_heads[0]
+
+
+def _progress(settings: Settings, enabled: bool, label: str) -> AbstractContextManager[Settings]:
+    """The settings with a progress bar's ``advance`` for the length of the block."""
+    from contextlib import contextmanager
+    from dataclasses import replace
+
+    @contextmanager
+    def shown() -> Iterator[Settings]:
+        if not enabled:
+            yield settings
+            return
+        with bar(label) as advance:
+            yield replace(settings, advance=advance)
+
+    return shown()
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([(column.name, column.type.arrow) for column in schema.columns])
+
+
+def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:
+    """Code columns as values."""
+    arrays = [
+        column.type.domain.decode(codes, column.type.arrow)
+        for column, codes in zip(schema.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_arrow_schema(schema))
+
+
+def _pieces(columns: Sequence[np.ndarray], most_rows: int) -> Iterator[Sequence[np.ndarray]]:
+    """The same rows in pieces: one Arrow array holds 2 GiB of text at most."""
+    for start in range(0, len(columns[0]), most_rows):
+        yield [column[start : start + most_rows] for column in columns]
+
+
+def _rebatched(
+    schema: Schema, batches: Iterable[list[np.ndarray]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches of exactly ``batch_rows`` rows but for the last; one empty batch when there are no rows."""
+    waiting: list[list[np.ndarray]] = []
+    n_waiting = 0
+    yielded = False
+
+    def gathered() -> list[np.ndarray]:
+        if len(waiting) == 1:
+            return waiting[0]
+        return [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
+
+    for batch in batches:
+        start, n_rows = 0, len(batch[0])
+        while start < n_rows:
+            taken = min(batch_rows - n_waiting, n_rows - start)
+            waiting.append([column[start : start + taken] for column in batch])
+            n_waiting += taken
+            start += taken
+            if n_waiting == batch_rows:
+                yield _record_batch(schema, gathered())
+                yielded = True
+                waiting, n_waiting = [], 0
+    if waiting:
+        yield _record_batch(schema, gathered())
+    elif not yielded:
+        yield _record_batch(schema, [np.empty(0, dtype=np.int64) for _ in schema.columns])

@@ -1,0 +1,74 @@
+"""What ``load`` does: a source as a relation, under names that rules can use (:mod:`lftj.values.names`)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lftj.errors import SourceError, UnusableNameError
+from lftj.files.csv_options import CsvOptions
+from lftj.storage.relation import Nulls, Relation
+from lftj.values.domains import Domains
+from lftj.values.names import check_relation_name, is_usable, nearest_usable
+
+Columns = Sequence[str] | Mapping[str, str]
+
+
+def load_relation(
+    name: str,
+    source: Any,
+    columns: Columns | None,
+    domains: Domains,
+    nulls: Nulls = "refuse",
+    progress: bool = False,
+    csv: CsvOptions | None = None,
+) -> Relation:
+    """Load a source as relation ``name``.
+
+    ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
+    ``csv``: as there.
+
+    Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
+    """
+    from lftj.files.sources import read_table
+
+    check_relation_name(name)
+    if isinstance(columns, Mapping):
+        table = _renamed(read_table(source, None, progress, csv), columns)
+    else:
+        table = read_table(source, columns, progress, csv)
+    _check_column_names(name, table.column_names)
+    return Relation.from_table(name, table, domains, nulls, progress)
+
+
+def _check_column_names(relation: str, names: Sequence[str]) -> None:
+    renames: dict[str, str] = {}
+    usable = [name for name in names if is_usable(name)]
+    for name in names:
+        if not is_usable(name):
+            renames[name] = nearest_usable(name, [*usable, *renames.values()])
+    if renames:
+        first, *more = map(repr, renames)
+        others = f", nor can {', '.join(more)}" if more else ""
+        raise UnusableNameError(
+            f"relation {relation!r}: column {first} cannot be a variable in a rule{others}:"
+            f" give other names, as in columns={renames!r}",
+            renames,
+        )
+
+
+def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    known = table.column_names
+    for old in names:
+        if old not in known:
+            near = difflib.get_close_matches(str(old), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, known))}"
+            raise SourceError(f"columns= renames {old!r}, and there is no such column; {hint}")
+    renamed = [names.get(name, name) for name in table.column_names]
+    for name in renamed:
+        if renamed.count(name) > 1:
+            raise SourceError(f"columns= makes two columns {name!r}: names must differ")
+    return table.rename_columns(renamed)

@@ -1,0 +1,110 @@
+"""Compiling everything beforehand: for container images, CI and Spark nodes.
+
+Invariants
+
+1. Afterwards no work compiles anything; only a user's own aggregates are compiled,
+   in each process that registers them.
+2. What is compiled can be read by other users of the machine, and be written by this one only.
+
+A kernel is compiled for the arguments that it gets, so what compiles it is work that
+reaches it, over a few rows.  The packages above this one have work of their own
+(``steps`` of their module ``warming``); they are known here by their name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from indices import announcement
+from indices.cache_folder import cache_folder, share
+from indices.monoid import SUM
+from lftj.database.database import Database
+from lftj.process.progress import bar
+from lftj.process.siblings import check_siblings
+from lftj.storage.radix import sort_words
+from lftj.storage.sorting import SMALL_ROWS, sort_distinct
+from lftj.values.interner import Interner
+from lftj.values.semigroup import Semigroup
+
+Step = Callable[[], object]
+
+_ABOVE = ("maintenance",)
+
+TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+SUMS = "s(k, {}) <- value(k, i, j, f, d).".format(
+    ", ".join(f"{name}({column})" for name in ("sum", "avg") for column in "ifd")
+)
+EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (2, 4)]
+VALUES = pa.table(
+    {
+        "k": ["a", "a", "b", "b"],
+        "i": [1, 2, 3, 4],
+        "j": [5, 6, 7, 8],
+        "f": [0.5, 1.5, 2.5, 3.5],
+        "d": [Decimal(f"{units}.25") for units in range(4)],
+    }
+)
+
+
+def warm_up(progress: bool = True) -> Path | None:
+    """Compile all kernels that are not compiled yet; returns the folder that they are kept in.
+
+    ``progress``: show a bar on stderr, where that is a terminal.  Takes half a minute to a minute once,
+    and about two seconds when everything is there.  The folder can be read by other users afterwards,
+    so an image can be made by one user and used by another.  None: no folder can be written to, and
+    each process compiles for itself.
+    """
+    todo = list(steps())
+    check_siblings(*_ABOVE)
+    for package in _ABOVE:
+        if find_spec(package) is not None:
+            todo += import_module(f"{package}.warming").steps()
+    with announcement.silence(), bar("compiling the kernels", progress) as advance:
+        for done, step in enumerate(todo):
+            step()
+            advance((done + 1) / len(todo))
+    folder = cache_folder()
+    if folder is not None:
+        share(folder)
+    return folder
+
+
+def steps() -> Sequence[Step]:
+    """The work that reaches every kernel of this package."""
+    database = Database()
+    database.load("edge", EDGES, columns=["src", "dst"])
+    database.load("value", VALUES)
+    return [
+        lambda: database.query(TRIANGLES, threads=1),
+        lambda: database.trace(TRIANGLES),
+        lambda: database.query(SUMS),
+        _strings,
+        _sorts,
+        _own_aggregates,
+    ]
+
+
+def _strings() -> None:
+    Interner().codes(np.zeros(100, np.uint8), np.arange(100))
+
+
+def _sorts() -> None:
+    words = np.arange(1 << 10, dtype=np.uint64)
+    sort_words(words, words.copy(), 0, 10)
+    sort_distinct([np.array([1 << 62, -1 << 62] * SMALL_ROWS)] * 3)
+
+
+def _own_aggregates() -> None:
+    for number in (np.int64, np.float64):
+        operation = Semigroup("sum", SUM.combine).operation(number)
+        values, once = np.ones(2, number), np.ones(2, np.int64)
+        operation.fold(values, once, np.array([0, 2]), str)
+        with operation.watched():
+            operation.powers(values, once)

@@ -1,0 +1,355 @@
+"""Evaluating a checked program: bodies to rows, rows to heads, strata in order.
+
+A head is the union, over its rules and the bodies of each, of projected rows.
+Rows travel as int64 code columns and become Arrow values only at the end, or
+where an expression needs them.
+
+How a head's rows are made distinct, cheapest way that holds:
+
+* nothing to do: one body, every emitted variable in the head, and an order
+  under which rows come out distinct (:attr:`lftj.search.base.plan.Plan.needs_distinct`);
+* else all rows go through :class:`lftj.storage.zset.Distinct`.
+
+An aggregate's input is a Z-set of assignments projected to group keys and
+arguments; the search itself counts the assignments behind each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.aggregates.whole import Aggregation
+from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
+from lftj.evaluation.finishing import compared_variables, finish
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.diagnostics import warn_caller, with_rule
+from lftj.language.several_aggregates import joins_auxiliary, shown_name
+from lftj.language.syntax import Aggregate, Atom, Variable
+from lftj.planning.lowering import Lowered, lower
+from lftj.planning.planner import OrderChoice, choose_order
+from lftj.search.base.plan import Plan, compile_plan
+from lftj.search.base.search import Counters, batches, count_assignments, count_rows
+from lftj.search.problem import connected
+from lftj.storage.relation import Relation
+from lftj.storage.zset import Distinct
+from lftj.values.functional import refuse_conflicts
+
+Advance = Callable[[float], None]
+Columns = list[np.ndarray]
+
+
+class Planned(NamedTuple):
+    """A body's plan, and what to warn about whenever it is used."""
+
+    lowered: Lowered
+    choice: OrderChoice
+    plan: Plan
+    warning: str | None
+
+
+Plans = dict[tuple[object, ...], Planned]
+"""Plans by body, wanted variables and settings; only of bodies that read nothing but loaded relations."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: threads of the search, rows of a batch, a pinned key order, progress."""
+
+    threads: int = 1
+    batch_rows: int = 1 << 16
+    order: tuple[str, ...] | None = None
+    advance: Advance | None = None
+
+
+@dataclass
+class BodyRun:
+    """One body, planned; the counters fill as it runs."""
+
+    rule: CheckedRule
+    head: CheckedHead
+    body: Body
+    lowered: Lowered
+    choice: OrderChoice
+    plan: Plan
+    counters: Counters
+    rows: int = 0
+
+
+@dataclass
+class Evaluation:
+    """A program over loaded relations.  ``runs`` gathers what was planned and measured, for ``explain``."""
+
+    program: CheckedProgram
+    relations: dict[str, Relation]
+    settings: Settings = field(default_factory=Settings)
+    target: str | None = None  # the head that Settings.order is meant for
+    runs: list[BodyRun] = field(default_factory=list)
+    plans: Plans = field(default_factory=dict)  # kept by the database for the next evaluation of the program
+    warned: set[str] = field(default_factory=set)  # what this evaluation has warned about
+
+    # -- heads ------------------------------------------------------------------
+
+    def derive_for(self, head: str) -> None:
+        """Evaluate every derived relation that ``head`` reads, in stratum order."""
+        needed = self._read_by(head)
+        # A relation is complete in the last stratum that one of its rules stands in.
+        numbered = enumerate(self.program.strata)
+        last = {h.relation: number for number, stratum in numbered for rule in stratum for h in rule.heads}
+        for name in sorted(last, key=last.__getitem__):
+            if name in needed and name != head and name not in self.relations:
+                self.relations[name] = self.relation(name)
+
+    def _read_by(self, head: str) -> set[str]:
+        """Derived relations that ``head`` depends on, directly or not."""
+        found: set[str] = set()
+        todo = [head]
+        while todo:
+            for rule, _ in self.rules_of(todo.pop()):
+                for body in rule.bodies:
+                    for atom in (*body.atoms, *body.negations):
+                        if atom.relation in self.program.derived and atom.relation not in found:
+                            found.add(atom.relation)
+                            todo.append(atom.relation)
+        return found
+
+    def rules_of(self, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
+        rules = [rule for stratum in self.program.strata for rule in stratum]
+        return [(rule, head) for rule in rules for head in rule.heads if head.relation == name]
+
+    def relation(self, name: str) -> Relation:
+        """The whole head as a relation of its own."""
+        schema = self.program.derived[name]
+        collected = Distinct(len(schema.columns))
+        for columns in self.head_batches(name):
+            collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
+        columns, _ = collected.finish()
+        return Relation.from_codes(name, schema, columns)
+
+    def head_batches(self, name: str) -> Iterator[Columns]:
+        """The head's rows as code columns, each row once, in batches of any size.
+
+        Raises FunctionalConflictError when a functional head has two values for one key.
+        """
+        schema = self.program.derived[name]
+        rules = self.rules_of(name)
+        sources = [
+            self._aggregate_batches(rule, head)
+            if isinstance(head.value, Aggregate)
+            else self._set_batches(rule, head)
+            for rule, head in rules
+        ]
+        aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
+        if len(rules) == 1 and (not schema.functional or aggregated):
+            yield from sources[0]
+            return
+        collected = Distinct(len(schema.columns))
+        for source in sources:
+            for columns in source:
+                collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
+        columns, weights = collected.finish()
+        if schema.functional:
+            refuse_conflicts(name, schema, columns, " ".join(rule.text for rule, _ in rules))
+        if len(weights):
+            yield columns
+
+    # -- sets of rows --------------------------------------------------------------
+
+    def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        """Distinct rows of a head without aggregate, from one rule."""
+        names = list(head.variables) + ([head.value] if isinstance(head.value, str) else [])
+        runs = self._plan_bodies(rule, head)
+        if len(runs) == 1 and not self._needs_distinct(runs[0], names):
+            for rows, _ in self._rows(runs[0]):
+                yield [rows[name] for name in names]
+            return
+        collected = Distinct(len(names))
+        for run in runs:
+            for rows, weights in self._rows(run):
+                collected.add([rows[name] for name in names], weights)
+        columns, weights = collected.finish()
+        if len(weights):
+            yield columns
+
+    @staticmethod
+    def _needs_distinct(run: BodyRun, names: Sequence[str]) -> bool:
+        assigned = {assignment.variable for assignment in run.lowered.assignments}
+        covered = set(run.lowered.problem.emitted) <= set(names) - assigned
+        return run.plan.needs_distinct or not covered or not names
+
+    # -- aggregates -------------------------------------------------------------------
+
+    def _aggregate_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        names = wanted_variables(head)
+        try:
+            keys, values = self._aggregated(rule, head, names)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, rule.text) from None
+        if len(values):
+            yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
+
+    def _aggregated(self, rule: CheckedRule, head: CheckedHead, names: list[str]) -> tuple[Columns, pa.Array]:
+        """Key columns and values of an aggregate head."""
+        aggregation = Aggregation(head, rule.bodies[0].types)
+        runs = self._plan_bodies(rule, head)
+        if len(runs) == 1:
+            for rows, weights in self._rows(runs[0]):
+                aggregation.add({name: rows[name] for name in names}, weights)
+            return aggregation.finish()
+        # The same assignment of several alternatives counts once.
+        common = common_variables(rule)
+        collected = Distinct(len(common))
+        for run in runs:
+            for rows, ones in self._rows(run):
+                collected.add([rows[name] for name in common], ones)
+        columns, weights = collected.finish()
+        aggregation.add({name: columns[common.index(name)] for name in names}, weights)
+        return aggregation.finish()
+
+    # -- bodies ----------------------------------------------------------------------------
+
+    def _plan_bodies(self, rule: CheckedRule, head: CheckedHead) -> list[BodyRun]:
+        """Every body of a rule, planned for the head's rows."""
+        aggregated = isinstance(head.value, Aggregate)
+        several = len(rule.bodies) > 1
+        wanted = common_variables(rule) if aggregated and several else wanted_variables(head)
+        counted = aggregated and not several
+        return [self.plan_body(rule, head, body, wanted, counted) for body in rule.bodies]
+
+    def plan_body(
+        self,
+        rule: CheckedRule,
+        head: CheckedHead,
+        body: Body,
+        wanted: Sequence[str],
+        counted: bool,
+        write: bool = True,
+    ) -> BodyRun:
+        """Lower a body, choose its order, compile its plan."""
+        # Of a head that joins its auxiliary heads, the caller knows the bodies of these.
+        ordered = shown_name(head.relation) == self.target and not joins_auxiliary(body)
+        order = self.settings.order if ordered else None
+        grouped = head.variables if head.schema.functional else ()
+        key = (id(body), tuple(wanted), counted, write, order, grouped)
+        planned = self.plans.get(key)
+        warning = planned.warning if planned else product_warning(rule, body, wanted, counted)
+        if warning and warning not in self.warned:
+            self.warned.add(warning)
+            warn_caller(warning, CartesianProductWarning)
+        if planned is None:
+            lowered = lower(body, self.relations, wanted, counted, grouped=grouped)
+            choice = choose_order(lowered.problem, order, body.atom_variables())
+            planned = Planned(lowered, choice, compile_plan(lowered.problem, choice.order, write), warning)
+            if not any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):
+                self.plans[key] = planned
+        lowered, choice, plan, _ = planned
+        run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
+        self.runs.append(run)
+        return run
+
+    def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """Rows of a body by variable, finished (:mod:`lftj.evaluation.finishing`), and their weights."""
+        lowered, plan = run.lowered, run.plan
+        if lowered.empty:
+            return
+        counted = lowered.problem.counted
+        for columns, weights in batches(
+            plan,
+            run.counters,
+            self.settings.batch_rows,
+            self.settings.threads,
+            weighted=counted,
+            advance=self.settings.advance,
+        ):
+            n_rows = len(columns[0]) if columns else 1
+            if weights is None:
+                weights = np.ones(n_rows, dtype=np.int64)
+            rows = dict(zip(plan.problem.emitted, columns, strict=True))
+            if not lowered.finishes_in_search:
+                try:
+                    rows, weights = finish(lowered, rows, weights, self.relations)
+                except (RangeError, EvaluationError) as error:
+                    raise with_rule(error, run.rule.text) from None
+            run.rows += len(weights)
+            if len(weights):
+                yield rows, weights
+
+    def plan_head(self, name: str) -> None:
+        """Plan every body of a head without running it; ``runs`` then holds the plans."""
+        for rule, head in self.rules_of(name):
+            self._plan_bodies(rule, head)
+
+    # -- counting -----------------------------------------------------------------------------
+
+    def count(self, name: str) -> int:
+        """Number of rows of a head, without building it where the search can count."""
+        rules = self.rules_of(name)
+        if len(rules) == 1:
+            rule, head = rules[0]
+            plain = (
+                head.value is None
+                and len(rule.bodies) == 1
+                and len(set(head.variables)) == len(head.variables)
+            )
+            if plain:
+                counted = self._count_in_search(rule, head)
+                if counted is not None:
+                    return counted
+        return sum(len(columns[0]) if columns else 1 for columns in self.head_batches(name))
+
+    def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
+        body = rule.bodies[0]
+        if body.assignments or not head.variables:
+            return None
+        lowered = lower(body, self.relations, head.variables, counted=False)
+        if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
+            return None
+        if lowered.empty:
+            return 0
+        if set(body.atom_variables()) == set(head.variables):  # rows are assignments
+            run = self.plan_body(rule, head, body, [], counted=True)
+            run.rows = count_assignments(run.plan, run.counters, self.settings.threads, self.settings.advance)
+            return run.rows
+        run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
+        if run.plan.needs_distinct:
+            self.runs.remove(run)
+            return None
+        run.rows = count_rows(run.plan, run.counters, self.settings.threads, self.settings.advance)
+        return run.rows
+
+
+def wanted_variables(head: CheckedHead) -> list[str]:
+    """Variables that a head reads from its body, each once: keys, value, aggregate's arguments."""
+    names = list(head.variables)
+    if isinstance(head.value, Aggregate):
+        names += [argument.name for argument in head.value.arguments if isinstance(argument, Variable)]
+    elif head.value is not None:
+        names.append(head.value)
+    return list(dict.fromkeys(names))
+
+
+def common_variables(rule: CheckedRule) -> list[str]:
+    """The variables that every body binds, of which an aggregate over several takes the assignments."""
+    return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
+
+
+def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
+    """What to say when two parts of a body that multiply the rows share no variable."""
+    if joins_auxiliary(body):
+        return None  # at most one tuple each
+    tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
+    edges = [tuple(variable.name for variable in variables) for variables in tied]
+    parts = connected(frozenset(body.atom_variables()), edges)
+    multiplying = [part for part in parts if counted or part & set(wanted)]
+    if len(multiplying) < 2:
+        return None
+    shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
+    return f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}"
+
+
+def _atom_variables(atom: Atom) -> list[Variable]:
+    return [term for term in atom.terms if isinstance(term, Variable)]

@@ -1,0 +1,266 @@
+"""`explain`: how a program is evaluated, and with ``analyze`` what that cost.
+
+For every body: the key order with its reason, the index that each atom reads,
+per depth what happens there with the estimated and measured figures, and what
+the search cannot do and is done on its rows instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.evaluation.evaluation import BodyRun, Evaluation, wanted_variables
+from lftj.language.body import CheckedRule
+from lftj.language.expressions import text_of
+from lftj.language.several_aggregates import joins_auxiliary
+from lftj.language.syntax import Aggregate
+from lftj.search.base import layout as L
+from lftj.search.problem import JoinAtom, connected
+from lftj.values.shown_text import preformatted
+
+EXISTS = "exists: stops at the first success"
+HELD = "all distinct rows are held in memory"
+
+
+@dataclass(frozen=True)
+class DepthReport:
+    """One depth of a plan: estimates, and measured operations when analyzed."""
+
+    variable: str
+    participants: tuple[str, ...]
+    notes: tuple[str, ...]
+    estimated_matches: float
+    estimated_operations: float
+    opens: int | None
+    nexts: int | None
+    seeks: int | None
+
+
+@dataclass(frozen=True)
+class BodyReport:
+    """One body of one rule for one head."""
+
+    head: str
+    rule: str
+    order: tuple[str, ...]
+    reason: str
+    piloted: tuple[tuple[tuple[str, ...], float], ...]
+    indexes: tuple[str, ...]
+    depths: tuple[DepthReport, ...]
+    notes: tuple[str, ...]
+    rows: int | None
+
+    @property
+    def operations(self) -> int:
+        """Measured opens, nexts and seeks together; 0 when not analyzed."""
+        return sum((d.opens or 0) + (d.nexts or 0) + (d.seeks or 0) for d in self.depths)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``str()`` is the text to read; ``bodies`` has the figures."""
+
+    bodies: tuple[BodyReport, ...]
+    analyzed: bool
+    seconds: float | None
+    strata: str = ""  # drawn, where a head reads another one
+
+    def __str__(self) -> str:
+        parts = [self.strata] if self.strata else []
+        parts += [_text(body, self.analyzed) for body in self.bodies]
+        if self.seconds is not None:
+            parts.append(f"evaluated in {self.seconds:.3f} s")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
+    """Plan (and when ``analyze`` evaluate) everything that ``name`` needs."""
+    started = time.perf_counter()
+    evaluation.derive_for(name)  # later rules are planned on the data of earlier ones
+    if analyze:
+        for _ in evaluation.head_batches(name):
+            pass
+    else:
+        evaluation.plan_head(name)
+    seconds = time.perf_counter() - started if analyze else None
+    reports = tuple(_report(evaluation, run, analyze) for run in evaluation.runs)
+    drawn = ""
+    if len(evaluation.program.strata) > 1:
+        drawn = strata_text([rule for stratum in evaluation.program.strata for rule in stratum])
+    return Explanation(reports, analyze, seconds, drawn)
+
+
+def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lambda name: "") -> str:
+    """Relations by stratum, one per line, each head with what its rules read.
+
+    ``about``: what else to say of a relation.  Rules stand in evaluation order.
+    """
+    reads: dict[str, dict[str, None]] = {}
+    for rule in rules:
+        for head in rule.heads:
+            found = reads.setdefault(head.relation, {})
+            for body in rule.bodies:
+                found.update((atom.relation, None) for atom in body.atoms)
+                found.update((f"!{atom.relation}", None) for atom in body.negations)
+    level: dict[str, int] = {}
+
+    def place(name: str) -> int:
+        if name not in level:
+            level[name] = 1 + max((place(read.lstrip("!")) for read in reads.get(name, ())), default=-1)
+        return level[name]
+
+    for name in reads:
+        place(name)
+    rows = []
+    for name, stratum in sorted(level.items(), key=lambda item: item[1]):
+        source = f"<- {', '.join(reads[name])}" if name in reads else ""
+        rows.append((str(stratum), name, source, about(name)))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = ["strata"]
+    for row in rows:
+        cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+        lines.append(f"  {cells}  {row[3]}".rstrip())
+    return "\n".join(lines)
+
+
+def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
+    plan, problem, lowered = run.plan, run.plan.problem, run.lowered
+    notes = _notes(evaluation, run)
+    depths = []
+    for depth, (name, estimate) in enumerate(zip(plan.order, run.choice.estimates, strict=True)):
+        counts = run.counters.table[depth] if analyze else np.zeros(3, dtype=np.int64)
+        depths.append(
+            DepthReport(
+                variable=problem.labels.get(name, name),
+                participants=tuple(a.label for a in problem.atoms if name in a.variables),
+                notes=tuple(_depth_notes(run, depth, name)),
+                estimated_matches=estimate.matches,
+                estimated_operations=estimate.operations,
+                opens=int(counts[L.OPENS]) if analyze else None,
+                nexts=int(counts[L.NEXTS]) if analyze else None,
+                seeks=int(counts[L.SEEKS]) if analyze else None,
+            )
+        )
+    if lowered.empty:
+        notes.append(f"empty without a search: {lowered.empty}")
+    return BodyReport(
+        head=run.head.relation,
+        rule=" ".join(run.rule.text.split()),
+        order=tuple(problem.labels.get(name, name) for name in plan.order),
+        reason=run.choice.reason,
+        piloted=run.choice.piloted,
+        indexes=tuple(
+            [_index_text(atom, plan.order) for atom in problem.atoms]
+            + ["not " + _index_text(atom, plan.order) for atom in problem.negations]
+        ),
+        depths=tuple(depths),
+        notes=tuple(notes),
+        rows=run.rows if analyze else None,
+    )
+
+
+def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
+    """Why rows can't leave as the search finds them."""
+    head, problem = run.head, run.plan.problem
+    reasons = []
+    if head.schema.functional:
+        reasons.append("a key may come up with two values")
+    if len(evaluation.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
+        reasons.append("rows of several bodies may be equal")
+    hidden = [name for name in problem.emitted if name not in wanted_variables(head)]
+    if hidden:
+        reasons.append(f"{', '.join(hidden)} is not in the head")
+    if run.plan.needs_distinct:
+        reasons.append("an existential variable stands before a head variable")
+    return reasons
+
+
+def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
+    problem, lowered = run.plan.problem, run.lowered
+    notes = []
+    parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
+    multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
+    if len(multiplying) > 1 and not joins_auxiliary(run.body):
+        shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
+        notes.append(f"cartesian product of parts that share no variable: {shown}")
+    if isinstance(run.head.value, Aggregate):
+        one_body = f"{run.head.value.function}: the search counts the assignments behind each row"
+        several = f"{run.head.value.function}: {HELD}, for an assignment of several alternatives counts once"
+        notes.append(one_body if problem.counted else several)
+    else:
+        notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
+    for comparison in lowered.comparisons:
+        text = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
+        notes.append(f"on the rows, after the search: {text}")
+    for assignment in lowered.assignments:
+        source = text_of(assignment.expression)
+        notes.append(f"on the rows, after the search: {assignment.variable} = {source}")
+    for negation in lowered.negations:
+        notes.append(f"on the rows, after the search: not {negation.relation}, of an assigned variable")
+    return notes
+
+
+def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
+    plan, problem = run.plan, run.plan.problem
+    notes = []
+    bound = set(plan.order[: depth + 1])
+    for condition in problem.conditions:
+        if name in condition.variables and set(condition.variables) <= bound and name not in problem.labels:
+            notes.append(condition.label)
+    for atom in problem.negations:
+        if name in atom.variables and set(atom.variables) <= bound:
+            notes.append(f"not {atom.label}")
+    for first, last in plan.segments:
+        if first <= depth <= last:
+            notes.append(EXISTS)
+    if depth >= plan.emit and problem.counted:
+        notes.append("counted")
+    if plan.stages(depth):
+        notes.append("fixed part intersected once")
+    return list(dict.fromkeys(notes))  # one comparison may be two bounds
+
+
+def _index_text(atom: JoinAtom, order: tuple[str, ...]) -> str:
+    """``edge(a, b)  by src, dst``: the atom and its index's columns in key order."""
+    place = {name: depth for depth, name in enumerate(order)}
+    names = [c.name for c in atom.relation.schema.columns]
+    pairs = sorted(zip(atom.variables, atom.columns, strict=True), key=lambda pair: place[pair[0]])
+    columns = ", ".join(names[column] for _, column in pairs) or "its number of rows"
+    same = "".join(f", where {names[a]} = {names[b]}" for a, b in atom.equal)
+    return f"{atom.label}  by {columns}{same}"
+
+
+def _text(body: BodyReport, analyzed: bool) -> str:
+    lines = [body.rule, f"  key order   {', '.join(body.order) or '(none)'}   ({body.reason})"]
+    for order, operations in body.piloted:
+        lines.append(f"    pilot     {', '.join(order)}: {operations:,.0f} operations")
+    lines += [f"  index       {text}" for text in body.indexes]
+    head = ["depth", "key", "participants", "est. matches", "est. operations"]
+    head += ["opens", "nexts", "seeks"] if analyzed else []
+    rows = [head]
+    for number, depth in enumerate(body.depths, 1):
+        row = [str(number), depth.variable, " ∩ ".join(depth.participants)]
+        row += [f"{depth.estimated_matches:,.0f}", f"{depth.estimated_operations:,.0f}"]
+        row += [f"{n:,}" for n in (depth.opens, depth.nexts, depth.seeks) if n is not None]
+        rows.append(row)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    for row, depth_notes in zip(rows, [(), *(d.notes for d in body.depths)], strict=True):
+        cells = [
+            f"{cell:<{width}}" if i < 3 else f"{cell:>{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(f"  {'  '.join(cells)}   {'; '.join(depth_notes)}".rstrip())
+    lines += [f"  note: {note}" for note in body.notes]
+    if body.rows is not None:
+        noun = "row" if body.rows == 1 else "rows"
+        lines.append(f"  measured: {body.rows:,} {noun}, {body.operations:,} operations")
+    return "\n".join(lines)

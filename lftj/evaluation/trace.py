@@ -1,0 +1,399 @@
+"""The full trace of an evaluation: every iterator operation of plain leapfrog triejoin.
+
+The search of :mod:`lftj.search.base.kernel` takes shortcuts (blocks, stages, marks, shared
+iterators), and which ones depends on sizes.  The trace is defined without them
+(LFTJ section 3; ENGINE.md section 1), so a change of the data changes it only
+where the join really took another course; the maintenance claims are measured
+in the edit distance of two such traces.
+
+What is logged at one node, in this order:
+
+* every participant's ``open``, and where it lands below the node's lower bound
+  (comparisons and literals put bounds on keys) its ``seek`` to that bound;
+* the leapfrog: a ``seek`` of the least participant to the greatest key, until
+  all agree (a match), one has ended, or the greatest key is above the node's
+  upper bound;
+* at a match, for every negated atom with a column here whose branch is there:
+  its ``seek`` to the key;
+* the ``next`` of the participant whose turn it is, once the search is back from
+  the depths below the match; then the leapfrog goes on.
+
+A node whose bounds leave no key does nothing.  A body that has no assignment
+whatever the order has no trace: an atom that no tuple fits, a literal that does
+not occur.  For an aggregate all assignments are walked, else existential
+variables short-circuit as in the search.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indices.compiled import kernel, part
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.errors import LimitError, RuleError
+from lftj.language.syntax import Aggregate
+from lftj.memory import view
+from lftj.search.base.block import condition_holds
+from lftj.search.base.iterators import child_range
+from lftj.search.base.layout import (
+    C_OPERATOR,
+    CONDITION_FIELDS,
+    D_BACK,
+    D_CONDITION,
+    D_CONDITIONS,
+    D_FIRST,
+    D_NEGATION,
+    D_NEGATIONS,
+    D_PARTICIPANTS,
+    DEPTH_FIELDS,
+    H_DEPTH_ROWS,
+    H_DEPTHS,
+    H_EMIT,
+    H_KEYS,
+    H_TAIL,
+    I_CHILDREN,
+    I_CURSOR,
+    I_KEYS,
+    OP_AT_MOST,
+    P_BOUND,
+    P_CURSOR,
+    P_END,
+    TAIL_EXISTS,
+)
+from lftj.search.base.node import bounds
+from lftj.search.base.plan import Plan, compile_plan
+from lftj.storage.seek import gallop
+from lftj.values.dictionary import DECIMAL
+
+if TYPE_CHECKING:
+    from lftj.evaluation.evaluation import Evaluation
+    from lftj.search.problem import JoinProblem
+    from lftj.values.schema import ColumnType
+
+OPEN, NEXT, SEEK = 0, 1, 2
+OPERATIONS = ("open", "next", "seek")
+
+# -- a row of the log ----------------------------------------------------------
+G_DEPTH = 0
+G_ITERATOR = 1  # iterator row of the plan
+G_OPERATION = 2
+G_FROM = 3  # key that the iterator stood on (next) or sought (seek); nothing of an open
+G_TO = 4  # key that it landed on, END when it ended
+G_ENDED = 5  # 1: it passed its last key
+G_BINDING = 6  # first of the keys bound at the depths before
+
+END = KEY_MAX
+"""The key of an iterator that ended: no smaller than any, and not to be told from a key by itself."""
+
+SCHEMA = pa.schema(
+    {
+        "depth": pa.int32(),
+        "binding": pa.string(),
+        "atom": pa.string(),
+        "level": pa.int32(),
+        "operation": pa.string(),
+        "from": pa.string(),
+        "to": pa.string(),
+    }
+)
+"""Of the table that :func:`trace` makes."""
+
+ROWS_AT_ONCE = 1 << 18
+"""Operations that are turned into text together."""
+
+
+@part(_nrt=False)
+def _ended(plan, state, iterator):
+    cursor = plan[iterator + I_CURSOR]
+    return state[cursor + P_CURSOR] >= state[cursor + P_END]
+
+
+@part(_nrt=False)
+def _write(plan, state, log, row, depth, iterator, operation, start, landed):
+    """Append one operation; rows beyond the log's length are only counted."""
+    if row < log.shape[0]:
+        log[row, G_DEPTH] = depth
+        log[row, G_ITERATOR] = iterator
+        log[row, G_OPERATION] = operation
+        log[row, G_FROM] = start
+        log[row, G_TO] = landed
+        log[row, G_ENDED] = _ended(plan, state, iterator)
+        for before in range(depth):
+            log[row, G_BINDING + before] = state[plan[H_KEYS] + before]
+    return row + 1
+
+
+@part(_nrt=False)
+def _key_at(plan, state, iterator):
+    """The iterator's present key, END when it has passed its last."""
+    cursor = plan[iterator + I_CURSOR]
+    position, end = state[cursor + P_CURSOR], state[cursor + P_END]
+    if position >= end:
+        return END
+    return view(plan[iterator + I_KEYS], end)[position]
+
+
+@part(_nrt=False)
+def _open(plan, state, iterator):
+    """Put the iterator on its first key below its parent's bound key; returns that key, or END."""
+    cursor = plan[iterator + I_CURSOR]
+    start, end = child_range(plan, state, iterator)
+    state[cursor + P_CURSOR] = start
+    state[cursor + P_END] = end
+    return _key_at(plan, state, iterator)
+
+
+@part(_nrt=False)
+def _seek(plan, state, iterator, key):
+    """Move the iterator to the least key >= ``key``; returns it, or END."""
+    cursor = plan[iterator + I_CURSOR]
+    end = state[cursor + P_END]
+    state[cursor + P_CURSOR] = gallop(view(plan[iterator + I_KEYS], end), state[cursor + P_CURSOR], end, key)
+    return _key_at(plan, state, iterator)
+
+
+@part(_nrt=False)
+def _negations_allow(plan, state, depth, first, count, key, log, row):
+    """Walk negated atoms' iterators to ``key``; whether no negated atom holds now, and the log's length."""
+    allowed = True
+    for place in range(first, first + count):
+        iterator = plan[place]
+        _open(plan, state, iterator)
+        held = False
+        if not _ended(plan, state, iterator):
+            landed = _seek(plan, state, iterator, key)
+            row = _write(plan, state, log, row, depth, iterator, SEEK, key, landed)
+            held = landed == key and not _ended(plan, state, iterator)
+        cursor = plan[iterator + I_CURSOR]
+        state[cursor + P_BOUND] = state[cursor + P_CURSOR] if held else np.int64(-1)
+        if held and plan[iterator + I_CHILDREN] == 0:
+            allowed = False
+    return allowed, row
+
+
+@part(_nrt=False)
+def _accept(plan, state, depth, at, key, log, row):
+    """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
+    condition = plan[at + D_CONDITION]
+    for _ in range(plan[at + D_CONDITIONS]):
+        if plan[condition + C_OPERATOR] > OP_AT_MOST and not condition_holds(plan, state, condition, key):
+            return False, row
+        condition += CONDITION_FIELDS
+    allowed, row = _negations_allow(
+        plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row
+    )
+    if allowed:
+        state[plan[H_KEYS] + depth] = key
+        first = plan[at + D_FIRST]
+        for place in range(first, first + plan[at + D_PARTICIPANTS]):
+            cursor = plan[plan[place] + I_CURSOR]
+            state[cursor + P_BOUND] = state[cursor + P_CURSOR]
+    return allowed, row
+
+
+@part(_nrt=False)
+def _open_ring(plan, state, depth, at, low, ring, log, row):
+    """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
+    first = plan[at + D_FIRST]
+    found = True
+    for place in range(plan[at + D_PARTICIPANTS]):
+        iterator = plan[first + place]
+        landed = _open(plan, state, iterator)
+        row = _write(plan, state, log, row, depth, iterator, OPEN, KEY_MIN, landed)
+        if landed < low:
+            landed = _seek(plan, state, iterator, low)
+            row = _write(plan, state, log, row, depth, iterator, SEEK, low, landed)
+        found = found and not _ended(plan, state, iterator)
+        to = place
+        while to > 0 and _key_at(plan, state, ring[to]) > landed:
+            ring[to + 1] = ring[to]
+            to -= 1
+        ring[to + 1] = iterator
+    ring[0] = 0
+    return found, row
+
+
+@part(_nrt=False)
+def _leapfrog(plan, state, depth, count, high, ring, log, row):
+    """Leapfrog search (LFTJ 3.1) on from the ring's present state.
+
+    Returns whether all agree on a key <= high, and the log's length.
+    """
+    highest = _key_at(plan, state, ring[1 + (ring[0] + count - 1) % count])
+    while highest <= high:
+        iterator = ring[1 + ring[0]]
+        if _key_at(plan, state, iterator) == highest:
+            return True, row
+        sought = highest
+        highest = _seek(plan, state, iterator, sought)
+        row = _write(plan, state, log, row, depth, iterator, SEEK, sought, highest)
+        if _ended(plan, state, iterator):
+            return False, row
+        ring[0] = (ring[0] + 1) % count
+    return False, row
+
+
+@kernel(_nrt=False)
+def trace_search(plan, state, rings, log):
+    """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
+
+    It stops soon after the log is full: then the number is above the log's length, and says no more.
+
+    rings: int64 (depths, 1 + participants): per depth the place in the ring, then its iterators by key.
+    log: int64 (rows, G_BINDING + depths).
+    """
+    row = 0
+    depth = np.int64(0)
+    opening = True
+    while depth >= 0 and row <= log.shape[0]:
+        at = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
+        count = plan[at + D_PARTICIPANTS]
+        ring = rings[depth]
+        low, high = bounds(plan, state, depth, at)
+        found = low <= high
+        if found and count == 0:
+            found = opening  # a depth without participants has one key
+        elif found and opening:
+            found, row = _open_ring(plan, state, depth, at, low, ring, log, row)
+        elif found:
+            iterator = ring[1 + ring[0]]
+            before = _key_at(plan, state, iterator)
+            state[plan[iterator + I_CURSOR] + P_CURSOR] += 1
+            row = _write(plan, state, log, row, depth, iterator, NEXT, before, _key_at(plan, state, iterator))
+            found = not _ended(plan, state, iterator)
+            ring[0] = (ring[0] + 1) % count
+        key = low
+        if found and count > 0:
+            found, row = _leapfrog(plan, state, depth, count, high, ring, log, row)
+            key = _key_at(plan, state, ring[1 + ring[0]])
+        if found:
+            opening = False
+            held, row = _accept(plan, state, depth, at, key, log, row)
+            if held and depth + 1 < plan[H_DEPTHS]:
+                depth += 1
+                opening = True
+            elif held and plan[H_TAIL] == TAIL_EXISTS:
+                depth = plan[H_EMIT] - 1
+        else:
+            depth = plan[at + D_BACK]
+            opening = False
+    return row
+
+
+def trace_codes(plan: Plan, limit: int) -> np.ndarray:
+    """The log of a plan in codes: int64 (operations, G_BINDING + depths).
+
+    Raises LimitError when there are more than ``limit`` operations.
+    """
+    rows = min(1 << 12, limit)
+    while not plan.empty and plan.depths:
+        log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
+        rings = np.zeros((plan.depths, 2 + len(plan.iterator_names)), dtype=np.int64)
+        wanted = trace_search(plan.memory, plan.new_state(), rings, log)
+        if wanted <= rows:
+            return log[:wanted]
+        if rows == limit:
+            raise LimitError(
+                f"the trace has more than limit={limit:,} operations: take a smaller input or a higher limit"
+            )
+        rows = min(rows << 4, limit)
+    return np.empty((0, G_BINDING + plan.depths), dtype=np.int64)
+
+
+def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
+    """The trace of one head's only body as a table.
+
+    Columns: ``depth`` (1 for the first key variable), ``binding`` (``a=1, b=2``: the node; a literal stands
+    for itself), ``atom``, ``level`` (0-based), ``operation`` (open, next, seek), ``from`` and ``to``: keys as
+    text, ``from`` NULL for an open, ``to`` NULL where the iterator ended.
+    """
+    from lftj.evaluation.evaluation import wanted_variables
+
+    if limit < 0:
+        raise ValueError(f"limit is a number of operations, not {limit}")
+    rules = evaluation.rules_of(name)
+    if len(rules) != 1 or len(rules[0][0].bodies) != 1:
+        raise RuleError(f"{name} has several bodies; a trace is of one rule without disjunction")
+    rule, head = rules[0]
+    counted = isinstance(head.value, Aggregate)
+    run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted)
+    problem = run.lowered.problem
+    plan = compile_plan(problem, run.plan.order, write=True, share=False)
+    if run.lowered.empty is not None:
+        return SCHEMA.empty_table()
+    log = trace_codes(plan, limit)
+    pieces = [_table(plan, log[at : at + ROWS_AT_ONCE]) for at in range(0, len(log), ROWS_AT_ONCE)]
+    return pa.concat_tables([SCHEMA.empty_table(), *pieces])
+
+
+def _table(plan: Plan, log: np.ndarray) -> pa.Table:
+    """A part of the log with names and values for codes."""
+    columns: dict[str, list[pa.Array]] = {"binding": [], "from": [], "to": []}
+    rows_by_depth = [np.flatnonzero(log[:, G_DEPTH] == depth) for depth in range(plan.depths)]
+    types = [_type_of(plan.problem, name) for name in plan.order]
+    for depth, rows in enumerate(rows_by_depth):
+        here = log[rows]
+        columns["from"].append(_texts(types[depth], here[:, G_FROM], here[:, G_OPERATION] == OPEN))
+        columns["to"].append(_texts(types[depth], here[:, G_TO], here[:, G_ENDED] == 1))
+        pieces = [pa.array([""] * len(rows), pa.string())]
+        for before, name in enumerate(plan.order[:depth]):
+            values = _texts(types[before], here[:, G_BINDING + before])
+            comma = ", " if before else ""
+            named = comma if name in plan.problem.labels else f"{comma}{name}="
+            pieces.append(pc.binary_join_element_wise(named, values, ""))
+        columns["binding"].append(pc.binary_join_element_wise(*pieces, ""))
+    names = [plan.iterator_names[iterator] for iterator in log[:, G_ITERATOR].tolist()]
+    columns["depth"] = [pa.array(log[:, G_DEPTH] + 1, pa.int32())]
+    columns["atom"] = [pa.array([atom for atom, _ in names], pa.string())]
+    columns["level"] = [pa.array([level for _, level in names], pa.int32())]
+    columns["operation"] = [pa.array([OPERATIONS[i] for i in log[:, G_OPERATION].tolist()], pa.string())]
+    in_order = pa.array(np.argsort(np.concatenate(rows_by_depth)))
+    joined = {name: pa.concat_arrays(parts) for name, parts in columns.items()}
+    for name in ("binding", "from", "to"):
+        joined[name] = joined[name].take(in_order)
+    return pa.table([joined[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _type_of(problem: JoinProblem, name: str) -> ColumnType:
+    """The type of the first column that a variable, or the variable of a literal, stands for."""
+    return next(
+        atom.relation.schema.columns[column].type
+        for atom in (*problem.atoms, *problem.negations)
+        for column, variable in zip(atom.columns, atom.variables, strict=True)
+        if variable == name
+    )
+
+
+def _texts(type_: ColumnType, codes: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """Codes as text; NULL where ``missing``."""
+    there = codes if missing is None else codes[~missing]
+    known = np.unique(there)
+    return _spelled(known, type_).take(pa.array(np.searchsorted(known, codes), mask=missing))
+
+
+def _spelled(codes: np.ndarray, type_: ColumnType) -> pa.Array:
+    """Codes as text, also of keys that the column's own type is too narrow for, which another's may be."""
+    domain = type_.domain
+    if domain.name == "binary":
+        values = domain.decode(codes, pa.binary()).to_pylist()
+        return pa.array([f'x"{value.hex()}"' for value in values], pa.string())
+    if domain.name == "decimal":
+        spelled = [format(value, "f") for value in domain.decode(codes, DECIMAL).to_pylist()]
+        values = [text.rstrip("0").rstrip(".") if "." in text else text for text in spelled]
+        return pa.array(values, pa.string())
+    if domain.name == "boolean":  # a strict bound may lie beside both
+        values = [{0: "false", 1: "true"}.get(code, str(code)) for code in codes.tolist()]
+        return pa.array(values, pa.string())
+    widest = {"integer": pa.int64(), "float": pa.float64(), "date": pa.date32(), "string": pa.string()}
+    arrow = widest.get(domain.name, type_.arrow)
+    if isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    return domain.decode(codes, arrow).cast(pa.string())

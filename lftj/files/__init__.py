@@ -1,0 +1,1 @@
+"""Sources of rows and places for results: Parquet, CSV, Arrow, JSON, pipes, URLs."""

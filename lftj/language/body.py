@@ -1,0 +1,88 @@
+"""Checked rules in normal form: what the checker hands to the evaluation.
+
+Invariants
+
+1. A rule's ``bodies`` are its body in disjunctive normal form: each is a
+   conjunction without disjunctions; the rule's result is their union.
+2. In each body every variable of a negated atom, comparison, assignment
+   source or head is bound by a positive atom or by an earlier assignment.
+3. All positions at which a variable stands have the same domain object.
+4. Strata are in evaluation order: a relation's rules stand in a stratum after
+   those of every relation that they read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Span
+from lftj.values.schema import ColumnType, Schema
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``variable = expression``, where no positive atom binds the variable."""
+
+    variable: str
+    expression: Expression
+    span: Span = field(default=(0, 0), compare=False)
+
+
+@dataclass(frozen=True)
+class Body:
+    """One conjunction."""
+
+    atoms: tuple[Atom, ...]  # positive, in the order of writing
+    negations: tuple[Atom, ...]
+    comparisons: tuple[Comparison, ...]
+    assignments: tuple[Assignment, ...]  # in evaluation order
+    types: dict[str, ColumnType]  # of every named variable bound in this body
+
+    def atom_variables(self) -> list[str]:
+        """Names bound by positive atoms, in the order of first occurrence."""
+        from lftj.language.syntax import Variable
+
+        seen: dict[str, None] = {}
+        for atom in self.atoms:
+            for term in atom.terms:
+                if isinstance(term, Variable):
+                    seen.setdefault(term.name)
+        return list(seen)
+
+
+@dataclass(frozen=True)
+class CheckedHead:
+    """A head with its output schema; ``schema.columns`` has the value column last, if there is one."""
+
+    relation: str
+    variables: tuple[str, ...]  # key variables, in the order of writing
+    value: str | Aggregate | None
+    schema: Schema
+    span: Span
+
+
+@dataclass(frozen=True)
+class CheckedRule:
+    heads: tuple[CheckedHead, ...]
+    bodies: tuple[Body, ...]
+    text: str  # the rule's own text, for messages
+    span: Span
+
+
+@dataclass(frozen=True)
+class CheckedProgram:
+    """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
+
+    Among both are auxiliary heads (:mod:`lftj.language.several_aggregates`).
+    """
+
+    strata: tuple[tuple[CheckedRule, ...], ...]
+    derived: dict[str, Schema]
+    text: str
+
+    @property
+    def result(self) -> tuple[str, ...]:
+        """Head relations of the last rule as written."""
+        return self.last_heads
+
+    last_heads: tuple[str, ...] = ()

@@ -1,0 +1,316 @@
+"""`check`: a syntax tree against the data's schemas, to rules in normal form.
+
+Order of the checks, so that the first message is the one to act on: names and
+arities of the whole program, recursion, then rule by rule in evaluation order
+bindings, types and heads.  The result keeps the invariants of :mod:`lftj.language.body`;
+heads with aggregates among their terms are taken apart at the end, when nothing is
+left to complain about (:mod:`lftj.language.several_aggregates`).
+
+Cost: linear in the size of the disjunctive normal forms, apart from
+assignments, whose order is found in quadratic time per conjunction; variables
+that have both a constant and another source take that time each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from lftj.errors import AggregateError, ArityError, RuleError, TypeClashError, UnknownRelationError
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.body_checker import BodyChecker
+from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.normal_form import conjunctions, name_wildcards
+from lftj.language.several_aggregates import Separation, is_auxiliary
+from lftj.language.strata import atoms_of, stratify
+from lftj.language.syntax import Aggregate, Atom, Head, Program, Variable
+from lftj.values.domains import Domains
+from lftj.values.kinds import common_type, kind, plain_type
+from lftj.values.names import AGGREGATES
+from lftj.values.schema import Column, ColumnType, Schema
+
+
+def check(
+    program: Program, catalog: Mapping[str, Schema], domains: Domains, installed: Collection[str] = ()
+) -> CheckedProgram:
+    """Check a program against loaded relations and bring it to normal form.
+
+    ``catalog``: schema of every loaded relation; its column types come from ``domains``.  ``installed``:
+    which of them are heads of installed rules.
+    Raises the :class:`~lftj.errors.RuleError` that fits the mistake, with a caret under the place.
+
+    >>> from lftj.language.parser import parse
+    >>> domains = Domains()
+    >>> integer = ColumnType(domains.of(pa.int32()), pa.int32())
+    >>> edge = Schema((Column("src", integer), Column("dst", integer)))
+    >>> checked = check(parse("out[a] = count() <- edge(a, _)."), {"edge": edge}, domains)
+    >>> [(column.name, str(column.type.arrow)) for column in checked.derived["out"].columns]
+    [('a', 'int32'), ('count', 'int64')]
+    """
+    return _Checker(program, catalog, domains, installed).run()
+
+
+class _Checker:
+    def __init__(
+        self,
+        program: Program,
+        catalog: Mapping[str, Schema],
+        domains: Domains,
+        installed: Collection[str],
+    ) -> None:
+        self._program = program
+        self._installed = installed
+        self._text = program.text
+        self._catalog = catalog
+        self._domains = domains
+        self._first_heads: dict[str, Head] = {}
+        # Types of a derived relation's columns, by rule and head as written.
+        self._types: dict[str, dict[tuple[int, int], list[ColumnType]]] = {}
+        self._derived: dict[str, Schema] = {}
+        self._separation = Separation(catalog)
+
+    def run(self) -> CheckedProgram:
+        rules = self._program.rules
+        if not rules:
+            raise RuleError("the program has no rule", (0, 0))
+        for rule in rules:
+            for head in rule.heads:
+                self._check_head_shape(head)
+        for rule in rules:
+            for atom in atoms_of(rule.body):
+                self._check_atom_shape(atom)
+        strata = stratify(self._program)
+        bodies = {number: self._check_rule(number) for stratum in strata for number in stratum}
+        checked_strata = [rules for stratum in strata for rules in self._checked(stratum, bodies)]
+        return CheckedProgram(
+            strata=tuple(checked_strata),
+            derived={name: self._schema_of(name) for name in self._first_heads} | self._separation.derived,
+            text=self._text,
+            last_heads=tuple(dict.fromkeys(head.relation for head in rules[-1].heads)),
+        )
+
+    def _checked(
+        self, stratum: list[int], bodies: Mapping[int, tuple[Body, ...]]
+    ) -> list[tuple[CheckedRule, ...]]:
+        """The rules of a stratum, and behind them, if there are any, those that join auxiliary heads."""
+        rules: list[CheckedRule] = []
+        joining: list[CheckedRule] = []
+        for number in stratum:
+            rule = self._program.rules[number]
+            text = self._text[slice(*rule.span)]
+            heads: list[CheckedHead] = []
+            for place, head in enumerate(rule.heads):
+                schema = self._schema_of(head.relation)
+                if head.value is None and head.aggregates:
+                    types = self._types[head.relation][number, place]
+                    auxiliary, join = self._separation.take_apart(head, types, schema, text, rule.span)
+                    heads += auxiliary
+                    joining.append(join)
+                else:
+                    names = tuple(term.name for term in head.terms if isinstance(term, Variable))
+                    value = head.value.name if isinstance(head.value, Variable) else head.value
+                    heads.append(CheckedHead(head.relation, names, value, schema, head.span))
+            rules.append(CheckedRule(tuple(heads), bodies[number], text, rule.span))
+        return [tuple(rules), *([tuple(joining)] if joining else [])]
+
+    # -- names and arities ----------------------------------------------------
+
+    def _check_head_shape(self, head: Head) -> None:
+        name = head.relation
+        if name in self._catalog:
+            what = "is loaded data: give the head another name"
+            if name in self._installed:
+                what = (
+                    "is the head of an installed rule: give this one another name,"
+                    " or define it anew by install(..., replace=True)"
+                )
+            raise error_at(RuleError, self._text, head.name_span, f"'{name}' {what}")
+        for call in head.aggregates:
+            self._check_argument_count(call)
+        first = self._first_heads.setdefault(name, head)
+        if len(head.columns) != len(first.columns):
+            raise error_at(
+                ArityError,
+                self._text,
+                head.span,
+                f"'{name}' has {_columns(_column_names(first))} in its first rule, not {len(head.columns)}",
+            )
+        if (head.value is None) != (first.value is None):
+            forms = ["a relation", "functional"]
+            here = head.value is not None
+            raise error_at(
+                ArityError,
+                self._text,
+                head.span,
+                f"'{name}' is {forms[here]} here and {forms[not here]} in its first rule",
+            )
+
+    def _check_argument_count(self, call: Aggregate) -> None:
+        given = len(call.arguments)
+        if call.function == "count":
+            wanted = "no argument: it counts assignments" if given else ""
+        elif call.function == "concat":
+            wanted = "" if given else 'a string, a separator and order variables: concat(s, ", ", o)'
+        elif call.function not in AGGREGATES:
+            wanted = "" if given else f"a value and order variables: {call.function}(v, o)"
+        else:
+            wanted = "" if given == 1 else "one argument"
+        if wanted:
+            raise error_at(ArityError, self._text, call.span, f"'{call.function}' takes {wanted}")
+
+    def _check_atom_shape(self, atom: Atom) -> None:
+        name = atom.relation
+        if name in self._first_heads:
+            columns = _column_names(self._first_heads[name])
+        elif name in self._catalog:
+            columns = [column.name for column in self._catalog[name].columns]
+        else:
+            known = [known for known in (*self._catalog, *self._first_heads) if not is_auxiliary(known)]
+            near = suggestion(name, known)
+            raise error_at(
+                UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
+            )
+        if len(columns) == len(atom.terms):
+            return
+        if atom.functional:
+            keys = len(atom.terms) - 1
+            found = f"{name}[...] = v with {keys} {'key' if keys == 1 else 'keys'} reads {keys + 1}"
+        else:
+            found = f"not {len(atom.terms)}"
+        raise error_at(
+            ArityError,
+            self._text,
+            atom.span,
+            f"'{name}' has {_columns(columns)}{':' if atom.functional else ','} {found}",
+        )
+
+    # -- rules ----------------------------------------------------------------
+
+    def _check_rule(self, number: int) -> tuple[Body, ...]:
+        rule = self._program.rules[number]
+        body = rule.body
+        if any(head.aggregates for head in rule.heads):
+            body = name_wildcards(body)
+        checker = BodyChecker(self._text, self._domains, self._schema_of, conjunctions(body, self._text))
+        bodies = checker.bodies()
+        for place, head in enumerate(rule.heads):
+            for variable in head.variables:
+                checker.require(variable, f"head '{head.relation}' needs")
+            types = [self._union(head, column, bodies) for column in range(len(head.columns))]
+            self._types.setdefault(head.relation, {})[number, place] = types
+        return tuple(bodies)
+
+    def _union(self, head: Head, column: int, bodies: list[Body]) -> ColumnType:
+        """Type of one column of a head over all conjunctions of its rule."""
+        term = head.columns[column]
+        types = [self._term_type(term, body) for body in bodies]
+        joined = types[0]
+        for type_ in types[1:]:
+            joined = self._joined(joined, type_, head, column, "in one alternative", "in another")
+        return joined
+
+    def _joined(
+        self, first: ColumnType, second: ColumnType, head: Head, column: int, here: str, there: str
+    ) -> ColumnType:
+        term = head.columns[column]
+        if first.domain is not second.domain:
+            message = (
+                f"{head.relation}.{_column_names(head)[column]} is of type {plain_type(first.arrow)} {here} "
+                f"and {plain_type(second.arrow)} {there}: they have no domain in common"
+            )
+            raise error_at(TypeClashError, self._text, term.span, message)
+        try:
+            return ColumnType(first.domain, common_type(first.arrow, second.arrow))
+        except TypeClashError as error:
+            raise error_at(TypeClashError, self._text, term.span, str(error)) from None
+
+    def _term_type(self, term: Variable | Aggregate, body: Body) -> ColumnType:
+        if isinstance(term, Variable):
+            return body.types[term.name]
+        if term.function == "count":
+            arrow = pa.int64()
+        else:
+            argument = term.arguments[0]
+            assert isinstance(argument, Variable)
+            arrow = _aggregate_type(term.function, body.types[argument.name].arrow)
+            if arrow is None:
+                found = body.types[argument.name].arrow
+                wanted = "strings" if term.function == "concat" else "numbers"
+                if term.function not in AGGREGATES:
+                    wanted = "integers or floats"
+                raise error_at(
+                    TypeClashError,
+                    self._text,
+                    argument.span,
+                    f"'{term.function}' takes {wanted}, and '{argument.name}' is of type {plain_type(found)}",
+                )
+            if term.function not in AGGREGATES:
+                self._check_compiles(term, arrow)
+        return ColumnType(self._domains.of(arrow), arrow)
+
+    def _check_compiles(self, call: Aggregate, arrow: pa.DataType) -> None:
+        from lftj.values.semigroup import semigroup  # with the compiler
+
+        try:
+            semigroup(call.function).operation(arrow.to_pandas_dtype())
+        except AggregateError as error:
+            raise error_at(TypeClashError, self._text, call.arguments[0].span, str(error)) from None
+
+    # -- schemas --------------------------------------------------------------
+
+    def _schema_of(self, name: str) -> Schema:
+        """Schema of a relation; of a derived one only after all its rules were checked."""
+        if name in self._catalog:
+            return self._catalog[name]
+        if name not in self._derived:
+            first = self._first_heads[name]
+            by_head = sorted(self._types[name].items())
+            types = by_head[0][1]
+            for (number, place), more in by_head[1:]:
+                head = self._program.rules[number].heads[place]
+                types = [
+                    self._joined(known, new, head, column, "in an earlier rule", "here")
+                    for column, (known, new) in enumerate(zip(types, more, strict=True))
+                ]
+            columns = map(Column, _column_names(first), types)
+            self._derived[name] = Schema(tuple(columns), functional=first.value is not None)
+        return self._derived[name]
+
+
+def _column_names(head: Head) -> list[str]:
+    """Names of variables, and of an aggregate for its value; a name that is taken gets a number."""
+    names: list[str] = []
+    for term in head.columns:
+        name = wanted = term.function if isinstance(term, Aggregate) else term.name
+        number = 2
+        while name in names:
+            name = f"{wanted}_{number}"
+            number += 1
+        names.append(name)
+    return names
+
+
+def _columns(names: list[str]) -> str:
+    return f"{len(names)} {'column' if len(names) == 1 else 'columns'} ({', '.join(names)})"
+
+
+def _aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
+    """Type of an aggregate's value; None when it does not take the argument."""
+    name = kind(argument)
+    if function in ("min", "max"):
+        return argument
+    if function == "concat":
+        return pa.string() if name == "string" else None
+    if function == "avg":
+        return pa.float64() if name in ("integer", "float", "decimal") else None
+    if name == "integer":
+        return pa.int64()
+    if name == "float":
+        return pa.float64()
+    if function not in AGGREGATES:
+        return None
+    if name == "decimal":
+        plain = plain_type(argument)
+        return pa.decimal256(76, plain.scale) if plain.bit_width > 128 else pa.decimal128(38, plain.scale)
+    return plain_type(argument) if name == "duration" else None

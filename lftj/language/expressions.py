@@ -1,0 +1,332 @@
+"""Expressions of rules over Arrow columns: types, constant folding, checked evaluation.
+
+Invariants
+
+1. No result is ever wrapped or silently NULL: what does not fit raises
+   :class:`~lftj.errors.RangeError`, division by zero
+   :class:`~lftj.errors.EvaluationError`; both name the row's values.
+2. Subexpressions of constants are folded exactly (``1 + 0.2`` is 1.2) before
+   they meet a column.
+
+A literal like ``1.2`` is a decimal beside a decimal column, else a float; the
+types of operations stand in :mod:`lftj.values.arithmetic`.  Columns hold no NULLs (NULLs
+are refused or dropped at load).  Cost: whole-array operations, one per operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import EvaluationError, RangeError, TypeClashError
+from lftj.language.syntax import BinaryOperation, Comparison, Constant, Expression, Negative, Variable
+from lftj.values.arithmetic import (
+    Kernel,
+    Signature,
+    cast,
+    decimal_result,
+    first_refused,
+    kernel,
+    negated_type,
+    signature,
+)
+from lftj.values.comparisons import comparable, compare_arrays
+from lftj.values.kinds import INT64_RANGE, kind, literal_type, plain_type
+from lftj.values.spelling import literal, spelled
+
+Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
+"""Columns of an expression's variables, and their number of rows, to its values."""
+
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def result_type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The Arrow type of an expression over variables of the given types.
+
+    Raises :class:`~lftj.errors.TypeClashError`.
+
+    >>> price = BinaryOperation("*", Variable("b"), Constant(Decimal("1.2")))
+    >>> str(result_type(price, {"b": pa.int32()})), str(result_type(price, {"b": pa.decimal128(6, 2)}))
+    ('double', 'decimal128(9, 3)')
+    """
+    folded = fold(expression)
+    return _standing_alone(_type(folded, types), folded)
+
+
+def evaluate(expression: Expression, columns: Mapping[str, pa.Array]) -> pa.Array:
+    """The values of an expression, one per row of the columns: an array of :func:`result_type`.
+
+    The columns of all variables have one length; without columns there is one row.
+    Raises :class:`~lftj.errors.RangeError` and :class:`~lftj.errors.EvaluationError`.
+
+    >>> half = BinaryOperation("/", Variable("b"), Constant(2))
+    >>> evaluate(half, {"b": pa.array([3, 4])}).to_pylist()
+    [1.5, 2.0]
+    """
+    n_rows = len(next(iter(columns.values()))) if columns else 1
+    return evaluator(expression, {name: column.type for name, column in columns.items()})(columns, n_rows)
+
+
+def evaluator(expression: Expression, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """:func:`evaluate` for any columns of these types, and for how many rows they have.
+
+    Raises :class:`~lftj.errors.TypeClashError`.
+    """
+    folded = fold(expression)
+    return _evaluator(folded, types, _standing_alone(_type(folded, types), folded))
+
+
+def comparison_types(
+    comparison: Comparison, types: Mapping[str, pa.DataType]
+) -> tuple[pa.DataType, pa.DataType]:
+    """The types in which the two sides meet.
+
+    Raises :class:`~lftj.errors.TypeClashError` when they can't be compared.
+
+    >>> below = Comparison("<", Variable("x"), Constant(Decimal("0.1")))
+    >>> [str(t) for t in comparison_types(below, {"x": pa.float32()})]
+    ['float', 'double']
+    """
+    left, right, left_type, right_type = _sides(comparison, types)
+    if not comparable(left_type, right_type):
+        raise TypeClashError(
+            f"{text_of(left)} is of type {plain_type(left_type)} "
+            f"and {text_of(right)} of type {plain_type(right_type)}: "
+            "they can't be compared"
+        )
+    return left_type, right_type
+
+
+def compare(comparison: Comparison, columns: Mapping[str, pa.Array]) -> pa.BooleanArray:
+    """Whether the comparison holds, one value per row of the columns (:mod:`lftj.values.comparisons`).
+
+    Raises as :func:`evaluate` does, and :class:`~lftj.errors.TypeClashError`.
+
+    >>> below = Comparison("<", Variable("x"), Constant(Decimal("2.5")))
+    >>> compare(below, {"x": pa.array([2, 3])}).to_pylist()
+    [True, False]
+    """
+    n_rows = len(next(iter(columns.values()))) if columns else 1
+    return comparer(comparison, {name: column.type for name, column in columns.items()})(columns, n_rows)
+
+
+def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """:func:`compare` for any columns of these types, and for how many rows they have.
+
+    Raises :class:`~lftj.errors.TypeClashError`.
+    """
+    comparison_types(comparison, types)
+    left, right, left_type, right_type = _sides(comparison, types)
+    left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
+
+    def compared(columns: Mapping[str, pa.Array], n_rows: int) -> pa.BooleanArray:
+        return compare_arrays(
+            comparison.operator, left_values(columns, n_rows), right_values(columns, n_rows)
+        )
+
+    return compared
+
+
+def _sides(
+    comparison: Comparison, types: Mapping[str, pa.DataType]
+) -> tuple[Expression, Expression, pa.DataType, pa.DataType]:
+    """Both sides folded, and the types in which they meet.
+
+    A decimal literal beside a float is a float.  A float literal beside a
+    decimal is the decimal that its shortest form spells, as in a dictionary domain.
+    """
+    sides = [fold(comparison.left), fold(comparison.right)]
+    kinds = [kind(_type(side, types)) for side in sides]
+    for side, other in ((0, 1), (1, 0)):
+        literal = sides[side]
+        if isinstance(literal, Constant) and isinstance(literal.value, float) and kinds[other] == "decimal":
+            sides[side] = Constant(Decimal(repr(literal.value)), literal.span)
+    side_types = [_type(side, types) for side in sides]
+    for side, other in ((0, 1), (1, 0)):
+        literal = sides[side]
+        if isinstance(literal, Constant) and isinstance(literal.value, Decimal) and kinds[other] == "float":
+            side_types[side] = pa.float64()
+    return sides[0], sides[1], side_types[0], side_types[1]
+
+
+def text_of(expression: Expression) -> str:
+    """The expression as a rule would write it.
+
+    >>> text_of(BinaryOperation("*", BinaryOperation("+", Variable("a"), Constant(1)), Variable("b")))
+    '(a + 1) * b'
+    """
+    if isinstance(expression, Variable):
+        return expression.name
+    if isinstance(expression, Constant):
+        return literal(expression.value)
+    if isinstance(expression, Negative):
+        inner = text_of(expression.operand)
+        return f"-({inner})" if isinstance(expression.operand, BinaryOperation) else f"-{inner}"
+    rank = _PRECEDENCE[expression.operator]
+    left, right = text_of(expression.left), text_of(expression.right)
+    if isinstance(expression.left, BinaryOperation) and _PRECEDENCE[expression.left.operator] < rank:
+        left = f"({left})"
+    if isinstance(expression.right, BinaryOperation) and _PRECEDENCE[expression.right.operator] <= rank:
+        right = f"({right})"
+    return f"{left} {expression.operator} {right}"
+
+
+def variables_of(expression: Expression) -> list[Variable]:
+    """The variables of an expression, in the order of writing, as often as they occur."""
+    if isinstance(expression, Variable):
+        return [expression]
+    if isinstance(expression, Negative):
+        return variables_of(expression.operand)
+    if isinstance(expression, BinaryOperation):
+        return variables_of(expression.left) + variables_of(expression.right)
+    return []
+
+
+def fold(expression: Expression) -> Expression:
+    """The expression with every operation on two numeric constants carried out.
+
+    What has no value (a division by zero, an integer beyond 64 bits) stays, for the evaluation to refuse.
+
+    >>> fold(BinaryOperation("+", Constant(1), Constant(Decimal("0.2")))).value
+    Decimal('1.2')
+    """
+    if isinstance(expression, Negative):
+        operand = fold(expression.operand)
+        if isinstance(operand, Constant) and _is_number(operand.value):
+            number: Any = operand.value
+            return Constant(number.copy_negate() if isinstance(number, Decimal) else -number, expression.span)
+        return Negative(operand, expression.span)
+    if not isinstance(expression, BinaryOperation):
+        return expression
+    left, right = fold(expression.left), fold(expression.right)
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        value = _folded(expression.operator, left.value, right.value)
+        if value is not None:
+            return Constant(value, expression.span)
+    return BinaryOperation(expression.operator, left, right, expression.span)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _folded(operator: str, left: Any, right: Any) -> int | float | Decimal | None:
+    if not (_is_number(left) and _is_number(right)):
+        return None
+    try:
+        if isinstance(left, float) or isinstance(right, float):
+            left, right = float(left), float(right)
+        elif isinstance(left, Decimal) or isinstance(right, Decimal):
+            left, right = Decimal(left), Decimal(right)
+            if operator != "/":
+                return decimal_result(operator, left, right)
+            left, right = float(left), float(right)
+        if operator == "/":
+            return float(left / right)
+        value: int | float = (
+            left + right if operator == "+" else left - right if operator == "-" else left * right
+        )
+    except (ZeroDivisionError, OverflowError):
+        return None
+    if isinstance(value, int) and value not in INT64_RANGE:
+        return None
+    return value
+
+
+def _standing_alone(value_type: pa.DataType, folded: Expression) -> pa.DataType:
+    """A decimal literal that met no decimal column is a float."""
+    if isinstance(folded, Constant) and isinstance(folded.value, Decimal):
+        return pa.float64()
+    return value_type
+
+
+# -- types --------------------------------------------------------------------
+
+
+def _type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """Type of a folded expression; of a decimal literal its own, for its surroundings to decide."""
+    if isinstance(expression, Variable):
+        return types[expression.name]
+    if isinstance(expression, Constant):
+        return literal_type(expression.value)
+    try:
+        if isinstance(expression, Negative):
+            return negated_type(_type(expression.operand, types))
+        return _signature_of(expression, types).result
+    except TypeClashError as error:
+        raise TypeClashError(str(error), error.span or expression.span) from None
+
+
+def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Signature:
+    sides = (node.left, node.right)
+    own = [_type(side, types) for side in sides]
+    met = list(own)
+    for side, other in ((0, 1), (1, 0)):
+        literal = sides[side]
+        if not isinstance(literal, Constant):
+            continue
+        if isinstance(literal.value, Decimal) and kind(own[other]) == "integer":
+            met[side] = pa.float64()
+        elif kind(own[side]) == "integer" and kind(own[other]) == "decimal":
+            met[side] = literal_type(Decimal(str(literal.value)))  # its own digits, not those of int64
+    return signature(node.operator, *met)
+
+
+# -- evaluation ---------------------------------------------------------------
+
+
+def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.DataType) -> Evaluator:
+    """What gives the values of a folded expression, cast to the wanted type."""
+    if isinstance(node, Constant):
+        value = _scalar(node, wanted)
+        return lambda _, n_rows: pa.repeat(value, n_rows)
+    if isinstance(node, Variable):
+        name, value_type = node.name, types[node.name]
+        values: Evaluator = lambda columns, _: columns[name]  # noqa: E731
+    elif isinstance(node, Negative):
+        value_type = negated_type(_type(node.operand, types))
+        values = _checked(pc.negate_checked, [_evaluator(node.operand, types, value_type)], node, value_type)
+    else:
+        chosen = _signature_of(node, types)
+        sides = [_evaluator(node.left, types, chosen.left), _evaluator(node.right, types, chosen.right)]
+        value_type = chosen.result
+        values = _checked(kernel(node.operator, chosen), sides, node, value_type)
+    if value_type == wanted:
+        return values
+    return _checked(partial(cast, wanted=wanted), [values], node, wanted)
+
+
+def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
+    value: Any = node.value
+    if pa.types.is_floating(wanted):
+        value = float(value)
+    elif pa.types.is_decimal(wanted):
+        value = Decimal(value)
+    return pa.scalar(value, wanted)
+
+
+def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result: pa.DataType) -> Evaluator:
+    """What gives the operation's results; what it refuses, it refuses with the first such row."""
+
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        arrays = [side(columns, n_rows) for side in sides]
+        try:
+            return operation(*arrays)
+        except pa.ArrowInvalid as error:
+            where = _row_text(node, columns, first_refused(operation, arrays))
+            if "divide by zero" in str(error):
+                raise EvaluationError(f"division by zero in {text_of(node)}{where}") from None
+            raise RangeError(f"{text_of(node)} does not fit type {result}{where}") from None
+
+    return values
+
+
+def _row_text(node: Expression, columns: Mapping[str, pa.Array], row: int) -> str:
+    names = dict.fromkeys(variable.name for variable in variables_of(node))
+    shown = [f"{name} = {spelled(columns[name].slice(row, 1))}" for name in names]
+    return f" where {', '.join(shown)}" if shown else ""

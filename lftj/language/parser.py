@@ -1,0 +1,82 @@
+"""`parse`: the text of a program to its syntax tree.
+
+The grammar stands in ``grammar.lark`` (LALR(1), so parsing is linear in the
+text); it is read on first use.  What it accepts and the language does not
+(facts, constants in heads, expressions inside atoms) is refused by
+:mod:`lftj.language.reader`, where the message can say what to write instead.
+
+Invariants
+
+1. Every node's ``span`` is the place it was read from.
+2. ``Negative`` never stands before a number: ``-5`` and ``-(5)`` are ``Constant(-5)``.
+3. No tree is nested deeper than :data:`MAX_NESTING`: later passes may recurse.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lftj.errors import RuleSyntaxError
+from lftj.language.diagnostics import error_at
+from lftj.language.syntax import BinaryOperation, Comparison, Disjunction, Negative, Program
+
+if TYPE_CHECKING:
+    import lark
+
+MAX_NESTING = 100
+"""Levels of parentheses and operators: a bound that keeps later passes off Python's recursion limit."""
+
+
+def parse(text: str) -> Program:
+    """The syntax tree of a program: a list of rules, each ended by a dot.
+
+    Raises :class:`~lftj.errors.RuleSyntaxError`, with a caret under the place.
+
+    >>> program = parse("hub(a) <- edge(a, b), edge(b, _).")
+    >>> program.rules[0].heads[0].relation, len(program.rules[0].body)
+    ('hub', 2)
+    """
+    import lark
+
+    from lftj.language.messages import syntax_error
+    from lftj.language.reader import Reader
+
+    if not isinstance(text, str):
+        raise TypeError(f"a program is a str, not {type(text).__name__}")
+    try:
+        tree = _grammar().parse(text)
+    except lark.exceptions.UnexpectedInput as error:
+        raise syntax_error(text, error, _grammar()) from None
+    try:
+        rules = Reader(text).transform(tree)
+    except lark.exceptions.VisitError as error:
+        raise error.orig_exc from None
+    program = Program(tuple(rules), text)
+    _refuse_deep_nesting(program)
+    return program
+
+
+@functools.cache
+def _grammar() -> lark.Lark:
+    import lark
+
+    source = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return lark.Lark(source, parser="lalr", propagate_positions=True)
+
+
+def _refuse_deep_nesting(program: Program) -> None:
+    pending: list[tuple[Any, int]] = [(literal, 0) for rule in program.rules for literal in rule.body]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_NESTING:
+            raise error_at(
+                RuleSyntaxError, program.text, node.span, f"nested deeper than {MAX_NESTING} levels"
+            )
+        if isinstance(node, Disjunction):
+            pending.extend((literal, depth + 1) for part in node.alternatives for literal in part)
+        elif isinstance(node, Comparison | BinaryOperation):
+            pending.extend((side, depth + 1) for side in (node.left, node.right))
+        elif isinstance(node, Negative):
+            pending.append((node.operand, depth + 1))

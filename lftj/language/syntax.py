@@ -1,0 +1,140 @@
+"""The rule language's syntax tree, as the parser leaves it and the checker reads it.
+
+Every node keeps its ``span``: the half-open range ``(start, end)`` of offsets
+into the program's text, so that errors can point at the place.  Spans take no
+part in comparisons: two trees are equal when they say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lftj.values.literals import Value
+
+Span = tuple[int, int]
+
+
+def _span() -> Span:
+    return field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    """``_``: an anonymous variable, different at each occurrence."""
+
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: Value
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class BinaryOperation:
+    operator: str  # one of + - * /
+    left: Expression
+    right: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Negative:
+    operand: Expression
+    span: Span = _span()
+
+
+Term = Variable | Wildcard | Constant
+Expression = Variable | Constant | BinaryOperation | Negative
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``e(a, _)``, ``!e(a, 5)`` or, when ``functional``, ``price[p] = v`` with v as the last term."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    functional: bool = False
+    negated: bool = False
+    span: Span = _span()
+    name_span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    operator: str  # one of < <= > >= = !=
+    left: Expression
+    right: Expression
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """``(d(x, _) ; e(x))``: alternatives, each a conjunction of literals."""
+
+    alternatives: tuple[tuple[Literal, ...], ...]
+    span: Span = _span()
+
+
+Literal = Atom | Comparison | Disjunction
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """``count()``, ``sum(c)``, ``concat(s, ", ", o)``: function and argument terms."""
+
+    function: str  # one of lftj.values.names.AGGREGATES, or registered
+    arguments: tuple[Variable | Constant, ...] = ()
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Head:
+    """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
+
+    Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    """
+
+    relation: str
+    terms: tuple[Variable | Aggregate, ...]
+    value: Variable | Aggregate | None = None
+    span: Span = _span()
+    name_span: Span = _span()
+
+    @property
+    def columns(self) -> tuple[Variable | Aggregate, ...]:
+        """What each column of the head holds: its terms, and then its value if there is one."""
+        return self.terms if self.value is None else (*self.terms, self.value)
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates of all its columns."""
+        return tuple(column for column in self.columns if isinstance(column, Aggregate))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables that the head takes from the body, also as arguments of aggregates."""
+        taken: list[Variable | Constant] = []
+        for column in self.columns:
+            taken += column.arguments if isinstance(column, Aggregate) else [column]
+        return tuple(term for term in taken if isinstance(term, Variable))
+
+
+@dataclass(frozen=True)
+class Rule:
+    heads: tuple[Head, ...]
+    body: tuple[Literal, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Program:
+    rules: tuple[Rule, ...]
+    text: str = field(default="", compare=False, repr=False)

@@ -1,0 +1,1 @@
+"""From a checked body to a plan: lowering, statistics, costs, key orders."""

@@ -1,0 +1,343 @@
+"""From a checked body to a join over data: names become relations, literals become codes.
+
+What the search itself can do becomes part of the :class:`~lftj.search.problem.JoinProblem`:
+
+* a repeated variable in an atom restricts its index to rows whose columns agree;
+* a literal in an atom is a variable of its own, pinned by a condition; literals
+  of the same code share it;
+* a variable that occurs once and that nobody asks for gives no column at all: a
+  present prefix proves it, or multiplicities count it (ENGINE.md section 3);
+* comparisons of variables and literals of one domain become conditions:
+  ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
+  (strings, binary, decimals) a comparison with a literal becomes a relation of
+  the codes that satisfy it, and one of two variables goes through ranks.
+
+What it cannot do stays for the rows that come out: other comparisons,
+assignments, and negated atoms over assigned variables.  ``Lowered`` lists them,
+and ``explain`` shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.language.body import Assignment, Body
+from lftj.language.expressions import fold, text_of, variables_of
+from lftj.language.syntax import (
+    Atom,
+    BinaryOperation,
+    Comparison,
+    Constant,
+    Expression,
+    Term,
+    Variable,
+    Wildcard,
+)
+from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
+from lftj.storage.relation import Relation
+from lftj.values.domain import Domain
+from lftj.values.schema import Column, ColumnType, Schema
+
+WILDCARD_NAME = re.compile(r"_\d+")
+"""What the checker names wildcards that an aggregate counts."""
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A body ready to be planned, and what is left to do on its rows.
+
+    ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
+    that must hold no NaN, by name and number.
+    """
+
+    problem: JoinProblem
+    types: dict[str, ColumnType]
+    comparisons: tuple[Comparison, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    negations: tuple[Atom, ...] = ()
+    empty: str | None = None
+    nan_free: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def finishes_in_search(self) -> bool:
+        """No work is left on the rows."""
+        return not (self.comparisons or self.assignments or self.negations)
+
+
+def lower(
+    body: Body,
+    relations: Mapping[str, Relation],
+    wanted: Sequence[str],
+    counted: bool,
+    grouped: Sequence[str] = (),
+    lasting: bool = False,
+    every: bool = False,
+) -> Lowered:
+    """Lower ``body``; the rows must hold the ``wanted`` variables.
+
+    ``counted``: rows get weights, the number of assignments of all variables behind them;
+    else rows are a set.  ``grouped``: variables that are keys of a functional head.
+    ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
+    comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
+    variables of the atoms.
+    Raises NanError and FunctionalConflictError about the data.
+    """
+    return _Lowering(body, relations, wanted, counted, grouped, lasting, every).run()
+
+
+class _Lowering:
+    def __init__(
+        self,
+        body: Body,
+        relations: Mapping[str, Relation],
+        wanted: Sequence[str],
+        counted: bool,
+        grouped: Sequence[str],
+        lasting: bool,
+        every: bool,
+    ) -> None:
+        self.body = body
+        self.relations = relations
+        self.counted = counted
+        self.grouped = grouped
+        self.lasting = lasting
+        self.in_atoms = set(body.atom_variables())
+        self.conditions: list[JoinCondition] = []
+        self.filters: list[JoinAtom] = []
+        self.labels: dict[str, str] = {}
+        self.pinned: dict[tuple[str, int], str] = {}
+        self.empty: str | None = None
+        self.late_comparisons: list[Comparison] = []
+        self.late_negations: list[Atom] = []
+        self.early_negations: list[Atom] = []
+        for negation in body.negations:
+            bound = {t.name for t in negation.terms if isinstance(t, Variable)} <= self.in_atoms
+            (self.early_negations if bound else self.late_negations).append(negation)
+        for comparison in body.comparisons:
+            if not self._push(comparison):
+                self.late_comparisons.append(comparison)
+        needed = [name for name in wanted if name in self.in_atoms]
+        for comparison in self.late_comparisons:
+            needed += self._names(comparison.left) + self._names(comparison.right)
+        for assignment in body.assignments:
+            needed += self._names(assignment.expression)
+        for negation in self.late_negations:
+            needed += [t.name for t in negation.terms if isinstance(t, Variable) and t.name in self.in_atoms]
+        self.asked = tuple(dict.fromkeys(needed))
+        self.emitted = tuple(dict.fromkeys([*needed, *(body.atom_variables() if every else ())]))
+        self.nan_free: set[tuple[str, int]] = set()
+
+    def _names(self, expression: Expression) -> list[str]:
+        return [v.name for v in variables_of(expression) if v.name in self.in_atoms]
+
+    def run(self) -> Lowered:
+        uses = Counter(self.asked)
+        for atom in (*self.body.atoms, *self.early_negations):
+            uses.update(term.name for term in atom.terms if isinstance(term, Variable))
+        for condition in self.conditions:
+            uses.update(condition.variables)
+        for filter_ in self.filters:
+            uses.update(filter_.variables)
+        keys = self._keys()
+        atoms = [self._atom(atom, uses, keys) for atom in self.body.atoms]
+        negations = [self._atom(atom, uses, keys) for atom in self.early_negations]
+        problem = JoinProblem(
+            atoms=(*(atom for atom in atoms if atom is not None), *self.filters),
+            negations=tuple(atom for atom in negations if atom is not None),
+            conditions=tuple(self.conditions),
+            emitted=self.emitted,
+            counted=self.counted,
+            labels=self.labels,
+        )
+        return Lowered(
+            problem=problem,
+            types=self.body.types,
+            comparisons=tuple(self.late_comparisons),
+            assignments=self.body.assignments,
+            negations=tuple(self.late_negations),
+            empty=self.empty,
+            nan_free=frozenset(self.nan_free),
+        )
+
+    def _keys(self) -> set[str]:
+        """Variables that have to equal something, wherever they stand: NaN is no value for them."""
+        places: Counter[str] = Counter()
+        for atom in (*self.body.atoms, *self.body.negations):
+            places.update(term.name for term in atom.terms if isinstance(term, Variable))
+        keys = {name for name, count in places.items() if count > 1} | set(self.grouped)
+        for condition in self.conditions:
+            if condition.right is not None:
+                keys.update(condition.variables)
+        return keys
+
+    def _atom(self, atom: Atom, uses: Counter[str], keys: set[str]) -> JoinAtom | None:
+        """The atom over data; None for a negated atom that nothing can satisfy.
+
+        ``uses``: how often the search meets a variable; ``keys``: those that can't be NaN.
+        """
+        relation = self.relations[atom.relation]
+        if atom.functional and not relation.schema.functional:
+            relation.check_functional()
+        columns: list[int] = []
+        variables: list[str] = []
+        counted: list[int] = []
+        equal: list[tuple[int, int]] = []
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable):
+                places = [i for i, t in enumerate(atom.terms) if term == t]
+                if places[0] != column:
+                    equal.append((places[0], column))
+                    continue
+                asked = uses[term.name] > len(places)
+                if not asked and term.name not in self.emitted:
+                    if self.counted and not atom.negated:
+                        counted.append(column)
+                    continue
+                name = term.name
+            elif isinstance(term, Constant):
+                asked = True
+                domain = relation.schema.columns[column].type.domain
+                code = self._code(domain, term)
+                if code is None:
+                    if atom.negated:
+                        return None
+                    self.empty = f"{text_of(term)} does not occur in {atom.relation}"
+                    code = 0
+                name = self._pin(domain.name, code, text_of(term))
+                if name in variables:
+                    equal.append((columns[variables.index(name)], column))
+                    continue
+            else:
+                continue
+            columns.append(column)
+            variables.append(name)
+            is_value = atom.functional and column == len(atom.terms) - 1
+            if name in keys or (asked and not is_value):
+                self._refuse_nan(relation, column)
+        for pair in equal:
+            for column in pair:
+                self._refuse_nan(relation, column)
+        return JoinAtom(
+            relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom, uses)
+        )
+
+    def _refuse_nan(self, relation: Relation, column: int) -> None:
+        relation.refuse_nan(column)
+        self.nan_free.add((relation.name, column))
+
+    def _code(self, domain: Domain, literal: Constant) -> int | None:
+        """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""
+        encode = domain.code_of_constant if self.lasting else domain.encode_constant
+        return encode(literal.value)
+
+    def _pin(self, domain: str, code: int, text: str) -> str:
+        """The variable that stands for a literal; one per domain and code."""
+        name = self.pinned.get((domain, code))
+        if name is None:
+            name = f"{text}#{len(self.pinned)}"
+            self.pinned[domain, code] = name
+            self.labels[name] = text
+            self.conditions.append(JoinCondition(name, "=", None, code, label=f"{name} = {text}"))
+        return name
+
+    def _push(self, comparison: Comparison) -> bool:
+        """Make the comparison part of the search; False when it has to wait for the rows."""
+        left, right = fold(comparison.left), fold(comparison.right)
+        operator = comparison.operator
+        if isinstance(left, Constant):
+            left, right, operator = right, left, FLIPPED[operator]
+        x, x_offset = self._affine(left)
+        if x is None:
+            return False
+        type_ = self.body.types[x]
+        label = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
+        if isinstance(right, Constant):
+            return x_offset == 0 and self._push_literal(x, operator, right, label)
+        y, y_offset = self._affine(right)
+        if y is None or self.body.types[y].domain is not type_.domain:
+            return False
+        offset = y_offset - x_offset
+        if (x_offset or y_offset) and type_.domain.name != "integer":
+            return False
+        if not KEY_MIN // 2 < offset < KEY_MAX // 2 or (offset and operator == "!="):
+            return False  # a bound beyond int64 is no bound; a difference would have to be computed
+        if x == y and type_.domain.name == "float":
+            return False  # NaN, and what it says of itself
+        if x == y:
+            holds = {"<": offset > 0, "<=": offset >= 0, ">": offset < 0, ">=": offset <= 0}
+            holds |= {"=": offset == 0, "!=": offset != 0}
+            if not holds[operator]:
+                self.empty = f"{label} never holds"
+            return True
+        by_rank = not type_.domain.ordered and operator not in ("=", "!=")
+        if by_rank and self.lasting:
+            return False
+        table = type_.domain.ranks() if by_rank else None
+        self.conditions.append(JoinCondition(x, operator, y, offset, table, label))
+        return True
+
+    def _affine(self, expression: Expression) -> tuple[str | None, int]:
+        """``(x, c)`` of ``x``, ``x + c``, ``c + x``, ``x - c`` over an atom's variable; else (None, 0)."""
+        if isinstance(expression, Variable):
+            return (expression.name, 0) if expression.name in self.in_atoms else (None, 0)
+        if not isinstance(expression, BinaryOperation) or expression.operator not in ("+", "-"):
+            return None, 0
+        left, right, sign = expression.left, expression.right, 1 if expression.operator == "+" else -1
+        if isinstance(left, Constant) and sign == 1:
+            left, right = right, left
+        if (
+            not isinstance(left, Variable)
+            or left.name not in self.in_atoms
+            or not isinstance(right, Constant)
+        ):
+            return None, 0
+        if isinstance(right.value, bool) or not isinstance(right.value, int):
+            return None, 0
+        return left.name, sign * right.value
+
+    def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
+        domain = self.body.types[x].domain
+        if operator in ("=", "!="):
+            code = self._code(domain, literal)
+            if code is not None:
+                self.conditions.append(JoinCondition(x, operator, None, code, label=label))
+            elif operator == "=":
+                self.empty = f"{label} never holds"
+            return True
+        if domain.ordered:
+            low, high = domain.interval(operator, literal.value)
+            if low > high:
+                self.empty = f"{label} never holds"
+            if low > KEY_MIN:
+                self.conditions.append(JoinCondition(x, ">=", None, low, label=label))
+            if high < KEY_MAX:
+                self.conditions.append(JoinCondition(x, "<=", None, high, label=label))
+            return True
+        if self.lasting:
+            return False
+        codes = domain.select(operator, literal.value)
+        schema = Schema((Column(x, self.body.types[x]),))
+        self.filters.append(JoinAtom(Relation.from_codes(label, schema, [codes]), (0,), (x,), label=label))
+        return True
+
+
+def _label(atom: Atom, uses: Mapping[str, int]) -> str:
+    """The atom as a rule would write it, without its negation sign."""
+
+    def text(term: Term) -> str:
+        if isinstance(term, Wildcard):
+            return "_"
+        if isinstance(term, Variable) and uses[term.name] == 1 and WILDCARD_NAME.fullmatch(term.name):
+            return "_"
+        return text_of(term)
+
+    terms = [text(term) for term in atom.terms]
+    if atom.functional:
+        return f"{atom.relation}[{', '.join(terms[:-1])}] = {terms[-1]}"
+    return f"{atom.relation}({', '.join(terms)})"

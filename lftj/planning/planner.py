@@ -1,0 +1,283 @@
+"""Choosing the key order: estimates for all orders, then a pilot of the best few.
+
+ENGINE.md section 3 asks for an order by cost from statistics.  Estimates alone
+are off by large factors on skewed and correlated data, so where much is at
+stake this planner goes one step further: it *measures* the few orders that the
+estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with the
+kernel's own counters (``tests/test_planner.py`` compares with the best of all
+orders).
+
+1. Dynamic programming over sets of bound variables, once per first variable:
+   the best order of a set is the best order of the set less one variable,
+   extended.  The cost of an extension comes from :mod:`lftj.planning.cost_model`.
+   Paths that cost more than ``WORTH`` times a whole greedy order are dropped.
+   Of more than ``EXACT_UP_TO`` variables those that nothing else depends on
+   stand behind, unsearched: wide tables have many of them.
+2. Existential components are either *segments* (put where all variables that
+   they touch are bound, left at the first success) or *free* (ordered like
+   others; the rows then have to be made distinct).  All combinations are tried.
+3. The cheapest orders are improved by moving one variable at a time: an
+   operation count also depends on which variable varies last, of which (1)
+   knows nothing, and so do distinct rows.
+4. When the best estimate is above ``PILOT_FROM`` operations, the best orders
+   are piloted, as many as their fixed cost allows.
+
+Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
+``EXACT_UP_TO``; beyond that the same search keeps only the ``BEAM`` cheapest
+sets of each size.  A pilot takes about ``PILOT_SHARE`` of the operations that
+the query is estimated at.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lftj.errors import OrderError
+from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
+from lftj.planning.pilot import pilot
+from lftj.search.problem import JoinProblem
+
+EXACT_UP_TO = 8
+BEAM = 100
+WORTH = 8.0
+"""Orders estimated at more than this many times the best one are neither kept nor piloted."""
+
+IMPROVED = 2
+"""Orders that are improved by moves, and rounds of moves for each."""
+
+PILOT_FROM = 1_000_000
+PILOT_ORDERS = 4
+SWITCH = 1.5
+"""The pilot's best order is taken when the best estimated one costs this many times as much in the pilot."""
+
+PILOT_ORDER_COST = 250_000
+"""Operations that take as long as piloting one order does besides its own operations."""
+
+
+@dataclass(frozen=True)
+class OrderChoice:
+    """The order, why, and what else was looked at."""
+
+    order: tuple[str, ...]
+    estimates: tuple[DepthEstimate, ...]
+    reason: str
+    piloted: tuple[tuple[tuple[str, ...], float], ...] = ()  # order and operations by its pilot
+
+    @property
+    def operations(self) -> float:
+        return sum(estimate.operations for estimate in self.estimates)
+
+
+def choose_order(
+    problem: JoinProblem,
+    pinned_order: Sequence[str] | None = None,
+    known: Iterable[str] = (),
+    head_first: bool = False,
+) -> OrderChoice:
+    """The key order for a problem; ``pinned_order`` is the caller's, checked and completed.
+
+    ``known``: all variables of the body; those that the search needs not walk may be in ``pinned_order``.
+    ``head_first``: only orders in which the existential components stand behind all other variables.
+    Raises OrderError when ``pinned_order`` does not fit.
+    """
+    model = CostModel(problem)
+    if pinned_order is not None:
+        order = complete_order(problem, pinned_order, known)
+        return OrderChoice(order, model.estimates(order), "given by the caller")
+    if len(problem.variables) < 2:
+        return OrderChoice(problem.variables, model.estimates(problem.variables), "the only order")
+    costs = head_first_candidates(model) if head_first else candidates(model)
+    ranked = sorted(costs, key=lambda order: costs[order])
+    best = ranked[0]
+    noun = "order" if len(ranked) == 1 else "orders"
+    reason = f"least estimated cost of {len(ranked)} candidate {noun}"
+    worth = _worth_piloting(ranked, costs)
+    piloted: list[tuple[tuple[str, ...], float]] = []
+    if len(worth) > 1:
+        piloted = pilot(problem, [(order, costs[order]) for order in worth])
+        measured, least = min(piloted, key=lambda pair: pair[1])
+        reason = f"least estimated cost; a pilot of the {len(worth)} best orders found none much better"
+        if least * SWITCH < piloted[0][1]:
+            best = measured
+            reason = f"least operations in a pilot of the {len(worth)} best estimated orders"
+    return OrderChoice(best, model.estimates(best), reason, tuple(piloted))
+
+
+def _worth_piloting(
+    ranked: Sequence[tuple[str, ...]], costs: dict[tuple[str, ...], float]
+) -> list[tuple[str, ...]]:
+    """The best orders, at most half of them with the same first variable."""
+    least = costs[ranked[0]]
+    if least < PILOT_FROM:
+        return []
+    wanted = min(PILOT_ORDERS, int(least / PILOT_ORDER_COST))
+    chosen: list[tuple[str, ...]] = []
+    for order in ranked:
+        alike = sum(other[0] == order[0] for other in chosen)
+        if costs[order] <= WORTH * least and len(chosen) < wanted and alike < max(1, wanted // 2):
+            chosen.append(order)
+    return chosen
+
+
+def complete_order(problem: JoinProblem, wanted: Sequence[str], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """The caller's order, constants first and left-out existentials last; OrderError when it does not fit."""
+    names = [name for name in problem.variables if name not in problem.labels]
+    possible = dict.fromkeys([*known, *names])
+    unknown = [name for name in wanted if name not in possible]
+    if unknown:
+        raise OrderError(
+            f"order= names {unknown[0]!r}, which is no key variable of the rule; it has {', '.join(possible)}"
+        )
+    if len(set(wanted)) != len(wanted):
+        twice = next(name for name in wanted if list(wanted).count(name) > 1)
+        raise OrderError(f"order= names {twice!r} twice")
+    wanted = [name for name in wanted if name in names]
+    missing = [name for name in names if name not in wanted]
+    needed = [name for name in missing if name not in problem.existentials]
+    if needed:
+        raise OrderError(f"order= leaves out {', '.join(needed)}; give all of {', '.join(names)}")
+    order = (*problem.labels, *wanted, *missing)
+    unbound = _unbound(CostModel(problem), order)
+    if unbound is not None:
+        raise OrderError(f"order= puts {unbound!r} before the variables that determine it")
+    return order
+
+
+def _unbound(model: CostModel, order: Sequence[str]) -> str | None:
+    """The first variable of an order that nothing gives keys where it stands."""
+    bound = 0
+    for name in order:
+        if not model.bindable(name, bound):
+            return name
+        bound |= model.bit[name]
+    return None
+
+
+def candidates(model: CostModel) -> dict[tuple[str, ...], float]:
+    """Orders worth comparing with their estimated costs: the best of each way of treating existentials."""
+    components = model.problem.components
+    ways: Iterable[tuple[bool, ...]] = [(True,) * len(components)]
+    if len(components) <= 4:
+        ways = itertools.product((True, False), repeat=len(components))
+    costs: dict[tuple[str, ...], float] = {}
+    for way in ways:
+        segments = [component for component, segment in zip(components, way, strict=True) if segment]
+        for order in _best_orders(model, segments):
+            costs[order] = model.cost(order)
+    for order in sorted(costs, key=lambda order: costs[order])[:IMPROVED]:
+        _improve(model, order, costs)
+    return costs
+
+
+def head_first_candidates(model: CostModel) -> dict[tuple[str, ...], float]:
+    """Orders with all existential components behind all other variables."""
+    behind = frozenset(model.problem.variables) - frozenset().union(*model.problem.components)
+    return {o: model.cost(o) for o in _best_orders(model, model.problem.components, behind)}
+
+
+def _best_orders(
+    model: CostModel, segments: Sequence[frozenset[str]], behind: frozenset[str] = frozenset()
+) -> list[tuple[str, ...]]:
+    """The cheapest order from every first variable, found set by set; segments stand behind ``behind``."""
+    problem = model.problem
+    constants = frozenset(problem.labels)
+    within = frozenset().union(*segments)
+    free = [name for name in problem.variables if name not in constants and name not in within]
+    loose = _loose(model, free)
+    free = [name for name in free if name not in loose]
+    touching = [
+        (segment, model.mask(segment), model.mask((_touched_by(problem, segment) | behind) - constants))
+        for segment in segments
+    ]
+
+    def with_segments(path: Path) -> Path:
+        """Append every segment whose touching variables are all bound now."""
+        for segment, own, touched in touching:
+            if not own & path.bound and not touched & ~path.bound:
+                path = model.extend_segment(path, _order_within(model, path, segment))
+        return path
+
+    def longer(path: Path) -> list[Path]:
+        """The path extended by each variable that can be next."""
+        names = [n for n in free if not model.bit[n] & path.bound and model.bindable(n, path.bound)]
+        paths = [model.extend(path, name) for name in names]
+        return [with_segments(path) for path in paths] if touching else paths
+
+    def closed(path: Path) -> tuple[str, ...]:
+        """The whole order, with the loose variables behind."""
+        return with_segments(functools.reduce(model.extend, loose, path)).order if loose else path.order
+
+    start = with_segments(functools.reduce(model.extend, problem.labels, START))
+    if not free:
+        return [closed(start)]
+    greedy = start
+    for _ in free:
+        greedy = min(longer(greedy), key=lambda path: path.cost + path.nodes)
+    # One line of descent per first variable: good orders that begin alike would crowd out the others.
+    finished: list[Path] = [greedy]
+    for first in longer(start):
+        level = {first.bound: first}
+        for _ in range(len(free) - 1):
+            following: dict[int, Path] = {}
+            for path in level.values():
+                for extended in longer(path):
+                    known = following.get(extended.bound)
+                    if extended.cost <= WORTH * greedy.cost and (known is None or extended.cost < known.cost):
+                        following[extended.bound] = extended
+            if len(free) > EXACT_UP_TO:
+                cheapest = sorted(following.values(), key=lambda path: path.cost)[:BEAM]
+                following = {path.bound: path for path in cheapest}
+            level = following
+        finished += level.values()
+    return list(dict.fromkeys(closed(path) for path in finished))
+
+
+def _loose(model: CostModel, free: Sequence[str]) -> list[str]:
+    """Of many variables those that only one atom has and nothing bounds: the fewest keys first.
+
+    They narrow nothing down, so wherever they stand they multiply what stands behind them.
+    """
+    if len(free) <= EXACT_UP_TO:
+        return []
+    ties = Counter(name for edge in model.problem.edges for name in edge)
+    return sorted((name for name in free if ties[name] == 1), key=model.distinct_keys)
+
+
+def _touched_by(problem: JoinProblem, segment: frozenset[str]) -> frozenset[str]:
+    """Variables that an atom, negation or condition ties to a segment's."""
+    tied = [edge for edge in problem.edges if segment.intersection(edge)]
+    return frozenset(name for edge in tied for name in edge) - segment
+
+
+def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list[str]:
+    """A segment's own variables, the cheapest next one first."""
+    order: list[str] = []
+    left = sorted(segment)
+    while left:
+        ready = [name for name in left if model.bindable(name, path.bound)] or left
+        path, name = min(((model.extend(path, name), name) for name in ready), key=lambda pair: pair[0].cost)
+        order.append(name)
+        left.remove(name)
+    return order
+
+
+def _improve(model: CostModel, order: tuple[str, ...], costs: dict[tuple[str, ...], float]) -> None:
+    """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
+    fixed = len(model.problem.labels)
+    loose = len(_loose(model, order[fixed:]))
+    for _ in range(IMPROVED):
+        tried = []
+        for source, target in itertools.permutations(range(fixed, len(order) - loose), 2):
+            rest = order[:source] + order[source + 1 :]
+            moved = rest[:target] + order[source : source + 1] + rest[target:]
+            if moved not in costs and _unbound(model, moved) is None:
+                costs[moved] = model.cost(moved)
+                tried.append(moved)
+        better = min(tried, key=lambda order: costs[order], default=order)
+        if costs[better] >= costs[order]:
+            break
+        order = better

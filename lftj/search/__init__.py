@@ -1,0 +1,1 @@
+"""The two search machines over tries (ENGINE.md section 3): ``base`` and ``regions``."""

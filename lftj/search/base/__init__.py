@@ -1,0 +1,1 @@
+"""The base machine: blocks, stages and marks over tries without later runs."""

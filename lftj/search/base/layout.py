@@ -1,0 +1,167 @@
+"""The memory that the join kernel reads and writes, and the names of its fields.
+
+The kernel takes two flat int64 arrays: the *plan*, read-only and shared by
+threads, and the *state* of one search, which is all that a search needs in
+order to resume.  Both hold rows of named fields; a row is known by the offset
+of its first field, so ``plan[row + FIELD]`` reads it.  (One flat array and not
+a table per kind of row: a numba array is seven words to pass in a call, and the
+functions of a node are called once per node.)
+
+* ``plan[H_*]`` is the plan's header; from there depths, and from a depth's row
+  its participants, conditions, negations and stages are found;
+* rows of the plan name the offsets of their rows in the state, so the state
+  needs no header: it begins with the registers.
+
+Two notions keep the work small:
+
+* an *iterator* is one level of one trie under one prefix of variables.  Atoms
+  that read the same trie along the same variables share it;
+* a *stage* of a depth is the intersection of those of its participants that
+  are fixed while the depth before it varies; it is kept as a list of keys and,
+  where keys are dense, as *marks* (one bit per key).
+"""
+
+from __future__ import annotations
+
+# -- plan: header --------------------------------------------------------------
+H_DEPTHS = 0  # number of walked depths
+H_EMIT = 1  # depth after the last emitted one: 0 .. H_DEPTHS
+H_TAIL = 2  # TAIL_*
+H_WRITE = 3  # 1: rows are written; 0: only counted
+H_SPLIT = 4  # depth whose keys are limited to R_SPLIT_LO .. R_SPLIT_HI
+H_DEPTH_ROWS = 5  # first depth row; they follow each other
+H_FACTORS = 6  # first factor row, and how many
+H_N_FACTORS = 7
+H_OUTPUTS = 8  # list of the depths that are written, and how many
+H_N_OUTPUTS = 9
+H_KEYS = 10  # state: list of the bound keys, by depth
+H_STATE = 11  # length of the state
+HEADER = 12
+
+TAIL_NONE = 0  # the last walked depth is emitted
+TAIL_COUNT = 1  # assignments below an emitted prefix are counted: its weight
+TAIL_EXISTS = 2  # one assignment below an emitted prefix is enough
+
+# -- plan: iterator rows, participants and negations alike ---------------------
+I_KEYS = 0  # address of the level's keys
+I_LENGTH = 1  # number of keys in the level
+I_CHILDREN = 2  # address of the level's child offsets (I_LENGTH + 1 of them), 0 on the last level
+I_PARENT = 3  # iterator row one level up in the same trie, -1 on level 0
+I_RANKS = 4  # address of the int32 rank table, 0 where there is none
+I_BASE = 5  # key of the rank table's first entry
+I_SPREAD = 6  # number of keys that the rank table covers; it has one entry more
+I_DEPTH = 7  # depth of the variable that it binds
+I_SLOT = 8  # state: list of positions of matches; -1 where nobody asks for them
+I_CURSOR = 9  # state: cursor row
+ITERATOR_FIELDS = 10
+
+# -- plan: depth rows ----------------------------------------------------------
+D_FIRST = 0  # list of participants (iterator rows), staged ones first, in stage order; and how many
+D_PARTICIPANTS = 1
+D_BACK = 2  # depth to return to when the node has no further match; -1: the search ends
+D_CONDITION = 3  # first condition row, and how many
+D_CONDITIONS = 4
+D_NEGATION = 5  # list of negations (iterator rows), and how many
+D_NEGATIONS = 6
+D_STAGE = 7  # first stage row, and how many
+D_STAGES = 8
+D_SLOT = 9  # state: list of keys of matches
+D_BLOCK = 10  # leader keys tried before the first match is used
+D_NODE = 11  # state: node row
+D_COUNTERS = 12  # state: counter row
+D_FILTERS = 13  # FILTERS_*: what a filter condition or a complete negation that drops matches has to move
+DEPTH_FIELDS = 14
+
+FILTERS_NONE = 0  # nothing drops matches
+FILTERS_KEYS = 1  # matches are keys alone
+FILTERS_POSITIONS = 2  # matches have positions too
+
+# -- plan: condition rows, on the key x of a depth: x OP y + offset ------------
+C_OPERATOR = 0  # OP_*
+C_OTHER = 1  # depth of y, or -1: y is 0
+C_OFFSET = 2
+C_TABLE = 3  # address of an int64 table that keys are looked up in before comparing, or 0
+C_TABLE_LENGTH = 4
+CONDITION_FIELDS = 5
+
+OP_AT_LEAST = 0  # bounds: narrow the search itself
+OP_AT_MOST = 1
+OP_DIFFERS = 2  # filters: drop matches
+OP_TABLE_LESS = 3  # table[x] < table[y], for domains whose codes are not in value order
+OP_TABLE_AT_MOST = 4
+OP_TABLE_GREATER = 5
+OP_TABLE_AT_LEAST = 6
+
+# -- plan: stage rows ----------------------------------------------------------
+S_COVERED = 0  # how many of the depth's participants it intersects (the first ones)
+S_BOUND_AT = 1  # state: node row of the last of their parents; a new key there makes the stage stale
+S_LIST = 2  # state: list of its keys, unless it is one participant's own range
+S_MARKS = 3  # state: its bit map, -1: keys are too sparse for marks
+S_BASE = 4  # key of the first mark
+S_STATE = 5  # state: stage row
+STAGE_FIELDS = 6
+
+# -- plan: factor rows, columns that are not walked but counted by multiplicity
+F_PARENT = 0  # iterator row of the level that they hang below
+F_OFFSETS = 1  # address of the offsets of its rows (I_LENGTH of the parent + 1)
+F_INNER = 2  # 1 when the parent is bound at the last walked depth
+FACTOR_FIELDS = 3
+
+BLOCK = 1024  # most leader keys tried at once, and the length of every list of matches
+
+# -- state: registers, at its start --------------------------------------------
+R_DEPTH = 0
+R_MOVE = 1  # MOVE_*
+R_TOTAL = 2  # rows emitted so far
+R_WEIGHT = 3  # weight gathered below the present prefix
+R_STAMP = 4  # last stamp given out
+R_ROWS = 5  # rows in the output buffers
+R_SPLIT_LO = 6  # closed range of keys at H_SPLIT
+R_SPLIT_HI = 7
+R_WORK = 8  # operations in this call
+REGISTERS = 9
+
+MOVE_OPEN = 0
+MOVE_NEXT = 1
+MOVE_FLUSH = 2
+
+# -- state: node rows, the open node of a depth --------------------------------
+N_MATCHES = 0  # matches in the depth's list
+N_NEXT = 1  # the next of them
+N_LEADER = 2  # iterator row whose keys are tried; -1: the stage's list
+N_STAGE = 3  # stage row in use, -1: none
+N_LIST = 4  # address of the leader's keys
+N_POSITION = 5  # next leader key, and one past the last
+N_END = 6
+N_BLOCK = 7  # leader keys to try before the next use of matches
+N_STAGE_POSITION = 8  # cursor in the stage's list when it is neither leader nor marked
+N_STAMP = 9  # number of the key bound here: differs for every binding of this depth
+N_WEIGHT = 10  # last depth: product of the factors that are bound before it
+NODE_FIELDS = 11
+
+# -- state: stage rows ---------------------------------------------------------
+T_STAMP = 0  # N_STAMP of S_BOUND_AT for which the stage was built; 0: never
+T_LIST = 1  # address of its keys
+T_FROM = 2  # half-open range of them
+T_TO = 3
+T_SPENT = 4  # leader keys tried so far that the stage might have saved, for T_SPENT_STAMP
+T_SPENT_STAMP = 5
+STAGE_STATE_FIELDS = 6
+
+# -- state: cursor rows --------------------------------------------------------
+P_CURSOR = 0  # position of the search, and one past the last
+P_END = 1
+P_BOUND = 2  # position of the bound key; of a negation, -1: the branch is not there
+CURSOR_FIELDS = 3
+
+# -- state: counter rows -------------------------------------------------------
+OPENS = 0  # iterators opened
+NEXTS = 1  # keys passed over by stepping: leader keys, listed and marked keys
+SEEKS = 2  # look-ups of a key in another participant: gallop, rank table or mark
+COUNTERS = 3
+
+# -- what a call of the kernel returns -----------------------------------------
+STATUS_DONE = 0
+STATUS_FULL = 1  # the output buffers are full
+STATUS_PAUSED = 2  # the budget of operations is spent
+STATUS_OVERFLOW = 3  # a weight exceeds int64

@@ -1,0 +1,264 @@
+"""One node of the search: open it and bind its matches; :mod:`lftj.search.base.block` finds them.
+
+A node (ENGINE.md section 1) is the leapfrog join of its participants.  It works
+in blocks: a bounded number of the *leader's* keys is tried against all others
+and the matches, with the positions that deeper levels need, go to the depth's
+lists.  So the inner loops are tight, the search can stop between any two
+blocks, and an existence test can start with blocks of one key.
+
+The leader is the shortest range, so a node costs O(shortest * log) as the
+worst-case bound needs (LFTJ section 3).  Participants that stay fixed while the
+depth before varies are a *stage* (:mod:`lftj.search.base.stage`), intersected once.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+# Kernels are typed by numba from their arguments; layout.py gives every field.
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import part
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import view
+from lftj.search.base.block import filter_matches
+from lftj.search.base.iterators import child_range, find
+from lftj.search.base.layout import (
+    C_OFFSET,
+    C_OPERATOR,
+    C_OTHER,
+    CONDITION_FIELDS,
+    D_BLOCK,
+    D_CONDITION,
+    D_CONDITIONS,
+    D_COUNTERS,
+    D_FILTERS,
+    D_FIRST,
+    D_NEGATION,
+    D_NEGATIONS,
+    D_NODE,
+    D_PARTICIPANTS,
+    D_SLOT,
+    D_STAGES,
+    F_INNER,
+    F_OFFSETS,
+    F_PARENT,
+    FACTOR_FIELDS,
+    H_DEPTHS,
+    H_FACTORS,
+    H_KEYS,
+    H_N_FACTORS,
+    H_SPLIT,
+    I_CHILDREN,
+    I_CURSOR,
+    I_KEYS,
+    I_LENGTH,
+    I_SLOT,
+    N_BLOCK,
+    N_END,
+    N_LEADER,
+    N_LIST,
+    N_MATCHES,
+    N_NEXT,
+    N_POSITION,
+    N_STAGE,
+    N_STAGE_POSITION,
+    N_STAMP,
+    N_WEIGHT,
+    OP_AT_LEAST,
+    OP_AT_MOST,
+    OPENS,
+    P_BOUND,
+    P_CURSOR,
+    P_END,
+    R_SPLIT_HI,
+    R_SPLIT_LO,
+    R_STAMP,
+    R_WORK,
+    S_COVERED,
+    S_MARKS,
+    S_STATE,
+    SEEKS,
+    T_FROM,
+    T_LIST,
+    T_TO,
+)
+from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
+from lftj.storage.seek import gallop
+
+
+@part(_nrt=False, forceinline=True)
+def bounds(plan, state, depth, row):
+    """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
+    if plan[H_SPLIT] == depth:
+        return condition_bounds(plan, state, row, state[R_SPLIT_LO], state[R_SPLIT_HI])
+    return condition_bounds(plan, state, row, KEY_MIN, KEY_MAX)
+
+
+@part(_nrt=False, forceinline=True)
+def condition_bounds(plan, state, row, low, high):
+    """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
+    condition = plan[row + D_CONDITION]
+    for _ in range(plan[row + D_CONDITIONS]):
+        operator = plan[condition + C_OPERATOR]
+        if operator <= OP_AT_MOST:
+            other = plan[condition + C_OTHER]
+            key = state[plan[H_KEYS] + other] if other >= 0 else np.int64(0)
+            offset = plan[condition + C_OFFSET]
+            limit = key + offset
+            if (offset > 0 and key > KEY_MAX - offset) or (offset < 0 and key < KEY_MIN - offset):
+                # beyond every key: the bound holds for all of them, or for none
+                if (operator == OP_AT_LEAST) == (offset > 0):
+                    return np.int64(1), np.int64(0)
+            elif operator == OP_AT_LEAST:
+                low = max(low, limit)
+            else:
+                high = min(high, limit)
+        condition += CONDITION_FIELDS
+    return low, high
+
+
+@part(_nrt=False, forceinline=True)
+def open_node(plan, state, depth, row):
+    """Set the cursors of all participants below the present binding and choose the leader."""
+    node = plan[row + D_NODE]
+    state[node + N_MATCHES] = 0
+    state[node + N_NEXT] = 0
+    state[node + N_POSITION] = 0
+    state[node + N_END] = 0
+    state[node + N_BLOCK] = plan[row + D_BLOCK]
+    if depth + 1 == plan[H_DEPTHS]:
+        state[node + N_WEIGHT] = outer_weight(plan, state)
+    low, high = bounds(plan, state, depth, row)
+    if low > high:
+        return
+    first = plan[row + D_FIRST]
+    count = plan[row + D_PARTICIPANTS]
+    if count == 0:  # bound by an equality alone
+        if low == high:
+            state[plan[row + D_SLOT]] = low
+            state[node + N_MATCHES] = 1
+            filter_matches(plan, state, row)
+        return
+    limited = low != KEY_MIN or high != KEY_MAX
+    stages = plan[row + D_STAGES]
+    stage = current_stage(plan, state, row) if stages else np.int64(-1)
+    while True:
+        covered = plan[stage + S_COVERED] if stage >= 0 else np.int64(0)
+        leader = np.int64(-1)
+        length = KEY_MAX
+        for place in range(first + covered, first + count):
+            iterator = plan[place]
+            start, end = child_range(plan, state, iterator)
+            if limited:
+                keys = view(plan[iterator + I_KEYS], end)
+                if low != KEY_MIN:
+                    start = find(plan, iterator, keys, start, end, low)
+                if high != KEY_MAX:
+                    end = find(plan, iterator, keys, start, end, high + 1)
+            cursor = plan[iterator + I_CURSOR]
+            state[cursor + P_CURSOR] = start
+            state[cursor + P_END] = end
+            if end - start < length:
+                length = end - start
+                leader = iterator
+        if stages == 0 or leader < 0 or length == 0:
+            break
+        renewed = rent_stage(plan, state, row, stage, length)
+        if renewed == stage:
+            break
+        stage = renewed
+    opened = count - covered
+    state[node + N_STAGE] = stage
+    if stage >= 0:
+        opened += 1
+        cached = plan[stage + S_STATE]
+        start, end = state[cached + T_FROM], state[cached + T_TO]
+        if limited:
+            keys = view(state[cached + T_LIST], end)
+            if low != KEY_MIN:
+                start = gallop(keys, start, end, low)
+            if high != KEY_MAX:
+                end = gallop(keys, start, end, high + 1)
+        state[node + N_STAGE_POSITION] = start
+        ratio = MARKS_RATIO if plan[stage + S_MARKS] >= 0 else 1
+        if leader < 0 or (end - start) * ratio < length:
+            leader = np.int64(-1)
+            state[node + N_LIST] = state[cached + T_LIST]
+            state[node + N_POSITION] = start
+            state[node + N_END] = end
+        if end == start:  # nothing below: no block will be tried
+            length = 0
+    if leader >= 0:
+        cursor = plan[leader + I_CURSOR]
+        state[node + N_LIST] = plan[leader + I_KEYS]
+        state[node + N_POSITION] = state[cursor + P_CURSOR]
+        state[node + N_END] = state[cursor + P_END] if length > 0 else state[cursor + P_CURSOR]
+    state[node + N_LEADER] = leader
+    counters = plan[row + D_COUNTERS]
+    state[counters + OPENS] += opened
+    if limited:
+        state[counters + SEEKS] += opened
+    state[R_WORK] += opened
+
+
+@part(_nrt=False, forceinline=True)
+def all_match(plan, state, row):
+    """Whether every key that the node has left is a match: one participant, nothing that drops matches."""
+    node = plan[row + D_NODE]
+    return (
+        plan[row + D_PARTICIPANTS] == 1
+        and plan[row + D_FILTERS] == 0
+        and state[node + N_LEADER] >= 0
+        and plan[state[node + N_LEADER] + I_SLOT] < 0
+    )
+
+
+@part(_nrt=False, forceinline=True)
+def outer_weight(plan, state):
+    """Product of the multiplicities that are bound before the last walked depth; -1: overflow."""
+    weight = np.int64(1)
+    factor = plan[H_FACTORS]
+    for _ in range(plan[H_N_FACTORS]):
+        if plan[factor + F_INNER] == 0:
+            cursor = plan[plan[factor + F_PARENT] + I_CURSOR]
+            weight = times_multiplicity(plan, factor, state[cursor + P_BOUND], weight)
+        factor += FACTOR_FIELDS
+    return weight
+
+
+@part(_nrt=False)
+def times_multiplicity(plan, factor, position, weight):
+    """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
+    offsets = view(plan[factor + F_OFFSETS], plan[plan[factor + F_PARENT] + I_LENGTH] + 1)
+    rows = offsets[position + 1] - offsets[position]
+    if weight < 0 or weight > KEY_MAX // rows:
+        return np.int64(-1)
+    return weight * rows
+
+
+@part(_nrt=False, forceinline=True)
+def bind(plan, state, depth, row):
+    """Bind the node's next match: its key, its participants' positions, its negations' branches."""
+    node = plan[row + D_NODE]
+    match = state[node + N_NEXT]
+    state[node + N_NEXT] = match + 1
+    key = state[plan[row + D_SLOT] + match]
+    state[plan[H_KEYS] + depth] = key
+    state[R_STAMP] += 1
+    state[node + N_STAMP] = state[R_STAMP]
+    first = plan[row + D_FIRST]
+    for place in range(first, first + plan[row + D_PARTICIPANTS]):
+        iterator = plan[place]
+        if plan[iterator + I_SLOT] >= 0:
+            state[plan[iterator + I_CURSOR] + P_BOUND] = state[plan[iterator + I_SLOT] + match]
+    first = plan[row + D_NEGATION]
+    for place in range(first, first + plan[row + D_NEGATIONS]):
+        iterator = plan[place]
+        if plan[iterator + I_CHILDREN]:
+            start, end = child_range(plan, state, iterator)
+            keys = view(plan[iterator + I_KEYS], end)
+            position = find(plan, iterator, keys, start, end, key)
+            state[plan[row + D_COUNTERS] + SEEKS] += 1
+            held = position < end and keys[position] == key
+            state[plan[iterator + I_CURSOR] + P_BOUND] = position if held else np.int64(-1)

@@ -1,0 +1,294 @@
+"""Running a plan: search states, shares of the first key's range, threads, batches.
+
+The kernel holds no Python object and releases the GIL; it is called in slices
+of ``SLICE`` operations (some tens of milliseconds), so that an interrupt, a
+stop or progress never waits longer than that.
+
+A share is a closed range of keys of the first depth that no constant pins.
+Shares are cut so that each has about the same number of tuples of one
+participant; threads take them one after the other.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as futures
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.errors import RangeError
+from lftj.search.base import layout as L
+from lftj.search.base.kernel import search
+from lftj.search.base.plan import Plan
+
+SLICE = 1 << 24
+"""Operations of one kernel call."""
+
+SHARES_PER_THREAD = 16
+
+
+@dataclass
+class Counters:
+    """Measured operations per depth: the machine-independent cost of an evaluation."""
+
+    table: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Counters:
+        return cls(np.zeros((plan.depths, L.COUNTERS), dtype=np.int64))
+
+    def add(self, table: np.ndarray) -> None:
+        with self.lock:
+            self.table += table
+
+    @property
+    def opens(self) -> int:
+        return int(self.table[:, L.OPENS].sum())
+
+    @property
+    def nexts(self) -> int:
+        return int(self.table[:, L.NEXTS].sum())
+
+    @property
+    def seeks(self) -> int:
+        return int(self.table[:, L.SEEKS].sum())
+
+    @property
+    def operations(self) -> int:
+        return int(self.table.sum())
+
+
+class Search:
+    """One resumable search of a plan over one share."""
+
+    def __init__(self, plan: Plan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
+        self.plan = plan
+        self.state = plan.new_state()
+        self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
+        self.done = plan.empty
+
+    def run(self, rows: np.ndarray, weights: np.ndarray, budget: int = SLICE) -> int:
+        """One kernel call; returns the number of columns of ``rows`` filled so far.
+
+        Raises RangeError when a number of assignments exceeds int64.
+        """
+        status = search(self.plan.memory, self.state, rows, weights, budget)
+        if status == L.STATUS_OVERFLOW:
+            raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+        self.done = status == L.STATUS_DONE
+        return int(self.state[L.R_ROWS])
+
+    def count_only(self, budget: int) -> None:
+        """Run a plan that writes no rows until done or ``budget`` operations are spent."""
+        nothing = np.empty((len(self.plan.problem.emitted), 0), dtype=np.int64)
+        self.run(nothing, np.empty(0, dtype=np.int64), budget)
+
+    def restart(self, low: int, high: int) -> None:
+        """Begin anew over another share.
+
+        Counters, the number of rows and stamps go on: differences count, and no stage is up to date.
+        """
+        self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
+        self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
+        self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
+        self.done = self.plan.empty
+
+    def restart_rows(self) -> None:
+        """The next call fills fresh buffers from their start."""
+        self.state[L.R_ROWS] = 0
+
+    @property
+    def counters(self) -> np.ndarray:
+        """Operations so far, int64 (depths, 3): opens, nexts, seeks."""
+        rows = np.array(self.plan.counter_rows, dtype=np.int64).reshape(-1, 1)
+        return self.state[rows + np.arange(L.COUNTERS)]
+
+    @property
+    def total(self) -> int:
+        """Rows emitted so far."""
+        return int(self.state[L.R_TOTAL])
+
+
+def shares(plan: Plan, wanted: int) -> list[tuple[int, int]]:
+    """Cut the split depth's keys into at most ``wanted`` closed ranges of similar weight.
+
+    The ranges are disjoint, in key order, and together hold every int64.
+    """
+    if wanted < 2 or not plan.depths:
+        return [(KEY_MIN, KEY_MAX)]
+    name = plan.order[plan.memory[L.H_SPLIT]]
+    trie = plan.first_trie
+    if trie is None or (name in plan.problem.existentials and not plan.needs_distinct):
+        return [(KEY_MIN, KEY_MAX)]  # two shares of an existential key would prove one row twice
+    keys = trie.keys[0]
+    if len(keys) < 2:
+        return [(KEY_MIN, KEY_MAX)]
+    offsets = trie.leaf_offsets(0)
+    targets = np.linspace(0, offsets[-1], wanted + 1)[1:-1]
+    cuts = np.unique(keys[np.clip(np.searchsorted(offsets, targets), 1, len(keys) - 1)])
+    lows = [KEY_MIN, *(int(key) for key in cuts)]
+    highs = [*(int(key) - 1 for key in cuts), KEY_MAX]
+    return list(zip(lows, highs, strict=True))
+
+
+Batch = tuple[list[np.ndarray], np.ndarray | None]
+"""Code columns, one per emitted variable, and weights where they were asked for."""
+
+
+def count_rows(
+    plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+) -> int:
+    """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
+    if plan.empty:
+        return 0
+    if plan.depths == 0:
+        return 1
+    nothing = np.empty((len(plan.problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
+    searches = _each_share(plan, threads, lambda one: one.run(*nothing), counters, advance)
+    return sum(one.total for one in searches)
+
+
+def count_assignments(
+    plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+) -> int:
+    """Number of assignments; for a plan whose problem is counted and emits no variable."""
+    if plan.empty:
+        return 0
+    if plan.depths == 0:
+        return plan.factor
+    rows, totals = np.empty((0, 1), dtype=np.int64), []
+
+    def work(one: Search) -> None:
+        weights = np.zeros(1, dtype=np.int64)
+        one.restart_rows()
+        if one.run(rows, weights):
+            totals.append(int(weights[0]) * plan.factor)
+
+    _each_share(plan, threads, work, counters, advance)
+    return sum(totals)
+
+
+def _each_share(
+    plan: Plan,
+    threads: int,
+    work: Callable[[Search], object],
+    counters: Counters,
+    advance: Callable[[float], None] | None,
+) -> list[Search]:
+    """Call ``work`` on searches until every share is done; the searches, one per thread.
+
+    Stops all and re-raises when one fails or on interrupt.
+    """
+    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    waiting = iter(pieces)  # next() on a list's iterator is atomic
+    finished = itertools.count(1)
+    stop = threading.Event()
+
+    def take_shares() -> Search:
+        one = Search(plan)
+        try:
+            for low, high in waiting:
+                one.restart(low, high)
+                while not one.done and not stop.is_set():
+                    work(one)
+                if stop.is_set():
+                    break
+                if advance:
+                    advance(next(finished) / len(pieces))
+        except BaseException:
+            stop.set()
+            raise
+        counters.add(one.counters)
+        return one
+
+    if threads == 1 or len(pieces) == 1:
+        return [take_shares()]
+    with futures.ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(take_shares) for _ in range(threads - 1)]
+        return [take_shares(), *(other.result() for other in others)]
+
+
+def batches(
+    plan: Plan,
+    counters: Counters,
+    batch_rows: int,
+    threads: int = 1,
+    weighted: bool = False,
+    advance: Callable[[float], None] | None = None,
+) -> Iterator[Batch]:
+    """The plan's rows in batches of at most ``batch_rows``; with several threads in no fixed order.
+
+    Memory: one batch per thread at a time.  Leaving the iterator early stops the threads.
+    """
+    if plan.empty:
+        return
+    if plan.depths == 0:
+        yield [], np.array([plan.factor], dtype=np.int64) if weighted else None
+        return
+    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    stop = threading.Event()
+
+    def fill(one: Search) -> Batch | None:
+        rows = np.empty((len(plan.problem.emitted), batch_rows), dtype=np.int64)
+        weights = np.empty(batch_rows if weighted else 0, dtype=np.int64)
+        one.restart_rows()
+        filled = 0
+        while not one.done and filled < batch_rows and not stop.is_set():
+            filled = one.run(rows, weights)
+        if one.done:
+            counters.add(one.counters)
+        if filled == 0:
+            return None
+        return [column[:filled] for column in rows], _scaled(
+            weights[:filled], plan.factor
+        ) if weighted else None
+
+    if threads == 1 or len(pieces) == 1:
+        for done, (low, high) in enumerate(pieces, 1):
+            one = Search(plan, low, high)
+            while not one.done:
+                batch = fill(one)
+                if batch is not None:
+                    yield batch
+            if advance:
+                advance(done / len(pieces))
+        return
+    waiting = iter(pieces)
+    with futures.ThreadPoolExecutor(threads) as pool:
+        running: dict[futures.Future[Batch | None], Search] = {}
+        finished = 0
+        try:
+            for low, high in itertools.islice(waiting, threads):
+                one = Search(plan, low, high)
+                running[pool.submit(fill, one)] = one
+            while running:
+                done_now, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
+                for future in done_now:
+                    one = running.pop(future)
+                    batch = future.result()
+                    if one.done:
+                        finished += 1
+                        if advance:
+                            advance(finished / len(pieces))
+                        piece = next(waiting, None)
+                        one = Search(plan, *piece) if piece else one
+                    if not one.done:
+                        running[pool.submit(fill, one)] = one
+                    if batch is not None:
+                        yield batch
+        finally:
+            stop.set()
+
+
+def _scaled(weights: np.ndarray, factor: int) -> np.ndarray:
+    """Weights times the plan's constant factor; RangeError where that exceeds int64."""
+    if factor == 1:
+        return weights
+    if len(weights) and int(weights.max()) * factor > KEY_MAX:
+        raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+    return weights * factor

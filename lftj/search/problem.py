@@ -1,0 +1,163 @@
+"""A join problem: a rule's body with data, before a key order is chosen.
+
+Relations stand instead of names and codes instead of literals.  What can be
+said of a problem and an order without looking at data is here too: which
+existential components short-circuit, and whether rows can come out twice.
+
+Invariant: an existential component (existential variables connected to each
+other by an atom, negation or condition) that stands together in the order,
+behind all other variables that it touches, is a *segment*: it is left at its
+first success, and failing later jumps back over it (ENGINE.md section 3, short
+circuit and separate searches; ILFTJ 2.2.1).  Rows come out distinct unless an
+existential variable outside a segment stands before an emitted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from lftj.storage.relation import Relation
+from lftj.storage.trie import Trie
+
+
+@dataclass(frozen=True)
+class JoinAtom:
+    """An atom over data: ``columns[i]`` of the relation's rows is ``variables[i]``.
+
+    Only rows count in which each pair of ``equal`` columns agrees.  ``counted``: columns that are not
+    walked, but whose distinct combinations count into the weight of an assignment.  The columns that are
+    left are proved by a present prefix.
+    """
+
+    relation: Relation
+    columns: tuple[int, ...]
+    variables: tuple[str, ...]
+    equal: tuple[tuple[int, int], ...] = ()
+    counted: tuple[int, ...] = ()
+    label: str = ""
+
+    def n_rows(self) -> int:
+        """Of an atom without variables: how many assignments it stands for, 0 when nothing satisfies it."""
+        if not self.equal and len(self.counted) in (0, len(self.relation.codes)):
+            return self.relation.n_rows
+        return self.relation.index(self.counted or (0,), self.equal).n_tuples
+
+    def trie(self, order: Sequence[str]) -> tuple[Trie, tuple[str, ...]]:
+        """The index whose levels follow the key order, and the variable of each level."""
+        place = {name: depth for depth, name in enumerate(order)}
+        by_depth = sorted(range(len(self.columns)), key=lambda i: place[self.variables[i]])
+        columns = tuple(self.columns[i] for i in by_depth)
+        trie = self.relation.index(columns, self.equal, self.counted)
+        return trie, tuple(self.variables[i] for i in by_depth)
+
+
+@dataclass(frozen=True)
+class JoinCondition:
+    """``left OP right + offset``, on codes; ``right`` None stands for 0.
+
+    ``table``: int64 ranks to look both sides up in first (dictionary domains).
+    """
+
+    left: str
+    operator: str  # < <= > >= = !=
+    right: str | None
+    offset: int = 0
+    table: np.ndarray | None = None
+    label: str = ""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class JoinProblem:
+    """What to join.
+
+    ``counted``: variables that are not emitted count into weights; else they are existential.
+    """
+
+    atoms: tuple[JoinAtom, ...]
+    negations: tuple[JoinAtom, ...] = ()
+    conditions: tuple[JoinCondition, ...] = ()
+    emitted: tuple[str, ...] = ()
+    counted: bool = False
+    labels: dict[str, str] = field(default_factory=dict)  # how to show a variable that stands for a constant
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable once, in the order of first occurrence."""
+        seen: dict[str, None] = {}
+        for atom in (*self.atoms, *self.negations):
+            seen.update(dict.fromkeys(atom.variables))
+        for condition in self.conditions:
+            seen.update(dict.fromkeys(condition.variables))
+        return tuple(seen)
+
+    @cached_property
+    def existentials(self) -> frozenset[str]:
+        return frozenset() if self.counted else frozenset(self.variables) - frozenset(self.emitted)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, ...], ...]:
+        """Sets of variables that an atom, negation or condition ties together."""
+        tied = [atom.variables for atom in (*self.atoms, *self.negations)]
+        return (*tied, *(condition.variables for condition in self.conditions))
+
+    @cached_property
+    def pinned(self) -> frozenset[str]:
+        """Variables that an equality with a constant binds."""
+        return frozenset(c.left for c in self.conditions if c.operator == "=" and c.right is None)
+
+    @cached_property
+    def components(self) -> tuple[frozenset[str], ...]:
+        """Existential components (invariant 3).  Constants tie nothing together."""
+        return connected(self.existentials - self.pinned, self.edges)
+
+
+def connected(names: frozenset[str], edges: Sequence[tuple[str, ...]]) -> tuple[frozenset[str], ...]:
+    """Connected components of ``names`` under hyperedges, restricted to ``names``.
+
+    >>> connected(frozenset("abc"), [("a", "x"), ("b", "x"), ("b", "c")]) == (frozenset("a"), frozenset("bc"))
+    True
+    """
+    parts: list[set[str]] = [{name} for name in sorted(names)]
+    for edge in edges:
+        inside = names.intersection(edge)
+        touched = [part for part in parts if part & inside]
+        if len(touched) > 1:
+            parts = [part for part in parts if not part & inside] + [set().union(*touched)]
+    return tuple(sorted((frozenset(part) for part in parts), key=sorted))
+
+
+def segments_of(problem: JoinProblem, order: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """First and last depth of every existential component that can short-circuit under this order."""
+    place = {name: depth for depth, name in enumerate(order)}
+    found = []
+    for component in problem.components:
+        if not component <= place.keys():
+            continue
+        depths = sorted(place[name] for name in component)
+        first, last = depths[0], depths[-1]
+        if last - first + 1 != len(depths):
+            continue
+        touching = {n for edge in problem.edges if component & set(edge) for n in edge} - component
+        if all(place.get(name, len(order)) < first for name in touching):
+            found.append((first, last))
+    return tuple(sorted(found))
+
+
+def needs_distinct(problem: JoinProblem, order: Sequence[str], segments: Sequence[tuple[int, int]]) -> bool:
+    """Whether one emitted row may come up twice under this order."""
+    emit = emit_depth(problem, order)
+    inside = {depth for first, last in segments for depth in range(first, last + 1)}
+    free = problem.existentials - problem.pinned
+    return any(order[depth] in free and depth not in inside for depth in range(emit))
+
+
+def emit_depth(problem: JoinProblem, order: Sequence[str]) -> int:
+    return max((depth + 1 for depth, name in enumerate(order) if name in problem.emitted), default=0)

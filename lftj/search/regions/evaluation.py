@@ -1,0 +1,295 @@
+"""Evaluating regions of a rule's body over versions of its indices, from Python.
+
+The kernel of :mod:`lftj.search.regions.search` writes rows and records into buffers that
+stand here; they start small, for the small changes that maintenance mostly is
+about, and grow when a search fills them.
+
+Invariant: buffers belong to one search at a time; what leaves them is copied.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as futures
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import address
+from lftj.search.regions import layout as R
+from lftj.search.regions.plan import RegionPlan
+from lftj.search.regions.search import search_regions
+from lftj.storage.index_version import IndexVersion
+
+SLICE = 1 << 24
+"""Operations of one kernel call."""
+
+LEAST_CAPACITY = 1 << 10
+MOST_CAPACITY = 1 << 19
+"""Rows, and records of each stream, that a search has room for, at first and at most."""
+
+WHOLE_CAPACITY = 1 << 24
+"""The same for a whole evaluation: memory that is not written to is not taken."""
+
+MARKS_MAX_BITS = 1 << 26
+
+SHARES_PER_THREAD = 16
+
+
+@dataclass
+class Records:
+    """Sensitivity records of one stream: int64 columns of one length (prefix, lo, hi, context)."""
+
+    prefix: list[np.ndarray]
+    lo: np.ndarray
+    hi: np.ndarray
+    context: list[np.ndarray]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            [np.concatenate(columns) for columns in zip(*(part.prefix for part in parts), strict=True)],
+            np.concatenate([part.lo for part in parts]),
+            np.concatenate([part.hi for part in parts]),
+            [np.concatenate(columns) for columns in zip(*(part.context for part in parts), strict=True)],
+        )
+
+
+@dataclass
+class Operations:
+    """Counted operations of the leapfrog, and regions whose path failed."""
+
+    opens: int = 0
+    nexts: int = 0
+    seeks: int = 0
+    failed_regions: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.opens + self.nexts + self.seeks
+
+    def add(self, other: Operations) -> None:
+        self.opens += other.opens
+        self.nexts += other.nexts
+        self.seeks += other.seeks
+        self.failed_regions += other.failed_regions
+
+
+@dataclass
+class Marks:
+    """A bit map of the last depth's keys for whole evaluations; ``marked``: the base range it holds now."""
+
+    words: np.ndarray
+    base: int
+    marked: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, plan: RegionPlan, indexes: Sequence[IndexVersion]) -> Marks | None:
+        """None where keys are too sparse for a bit map."""
+        last = [p for p in plan.participants if p.depth + 1 == plan.depths and not p.negated]
+        ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
+        if len(ranges) != 2:
+            return None
+        base, end = min(low for low, _ in ranges), max(high for _, high in ranges)
+        largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
+        spread = end - base + 1
+        if spread > min(MARKS_MAX_BITS, max(1 << 16, 64 * largest)):
+            return None
+        return cls(np.zeros((spread + 63) // 64, dtype=np.int64), base)
+
+
+class RegionSearch:
+    """One search at a time of one plan: its state and its buffers."""
+
+    def __init__(self, plan: RegionPlan, capacity: int = LEAST_CAPACITY) -> None:
+        self.plan = plan
+        self.state = plan.new_state()
+        self.log = np.zeros(plan.log_length, dtype=np.int64)
+        self.rows = np.empty((plan.depths, capacity), dtype=np.int64)
+        self._make_log(capacity)
+
+    def run(
+        self,
+        indexes: Sequence[IndexVersion],
+        regions: np.ndarray,
+        record: bool,
+        stop: threading.Event | None = None,
+        marks: Marks | None = None,
+    ) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
+        """Rows below the regions, one column per depth; records by stream number; what it took.
+
+        ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
+        """
+        state = self.state
+        state[: R.REGISTERS] = 0
+        state[R.Q_FAILED] = -1
+        state[R.Q_RECORD] = record
+        if marks is not None:
+            state[R.Q_MARKS], state[R.Q_MARKS_WORDS] = address(marks.words), len(marks.words)
+            state[R.Q_MARKS_BASE] = marks.base
+            state[R.Q_MARKED_FROM], state[R.Q_MARKED_TO] = marks.marked
+        memories = np.array([index.address for index in indexes], dtype=np.int64)
+        rows: list[np.ndarray] = []
+        records: list[list[Records]] = [[] for _ in self.plan.streams]
+        status = R.STATUS_PAUSED
+        while status != R.STATUS_DONE:
+            status = search_regions(self.plan.memory, state, memories, self.log, regions, self.rows, SLICE)
+            if stop is not None and stop.is_set():
+                break
+            if status != R.STATUS_PAUSED:
+                self._take_rows(rows, grow=status == R.STATUS_FULL)
+                if record:
+                    self._take_records(records, grow=status == R.STATUS_LOG_FULL)
+        if marks is not None:
+            marks.marked = int(state[R.Q_MARKED_FROM]), int(state[R.Q_MARKED_TO])
+        operations = Operations(*(int(state[field]) for field in _COUNTERS))
+        columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
+        return (
+            list(columns),
+            [(stream, Records.joined(parts)) for stream, parts in enumerate(records) if parts],
+            operations,
+        )
+
+    def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
+        filled = int(self.state[R.Q_ROWS])
+        capacity = self.rows.shape[1]
+        hand_over = grow or capacity > MOST_CAPACITY
+        if filled:
+            rows.append(self.rows[:, :filled] if hand_over else self.rows[:, :filled].copy())
+            self.state[R.Q_ROWS] = 0
+        if hand_over:
+            capacity = max(capacity, min(4 * capacity, MOST_CAPACITY))
+            self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
+
+    def _take_records(self, records: list[list[Records]], grow: bool) -> None:
+        hand_over = grow or self.capacity > MOST_CAPACITY
+        for (depth, row, streams), nodes in zip(self.plan.node_logs, self.nodes, strict=True):
+            n_nodes = int(self.log[row + R.L_COUNT])
+            if not n_nodes:
+                continue
+            for number, stream in enumerate(streams):
+                offset = self.plan.stream_rows[stream]
+                count = int(self.log[offset + R.S_COUNT])
+                if count:
+                    ends = self.streams[stream][:, :count]
+                    if not hand_over:
+                        ends = ends.copy()
+                    path = _spread(nodes, depth, depth + number, n_nodes, count)
+                    records[stream].append(self._records_of(stream, path, ends))
+                self.log[offset + R.S_COUNT] = self.log[offset + R.S_BEFORE] = 0
+            self.log[row + R.L_COUNT] = self.log[row + R.L_BEFORE] = 0
+            self.state[self.plan.node_rows[depth] + R.N_LOGGED] = 0
+        if hand_over:
+            self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
+
+    def _records_of(self, stream: int, path: np.ndarray, ends: np.ndarray) -> Records:
+        participant = self.plan.streams[stream]
+        return Records(
+            [path[place] for place in participant.places[:-1]],
+            ends[0],
+            ends[1],
+            [path[place] for place in participant.context_places],
+        )
+
+    def _make_log(self, capacity: int) -> None:
+        """Fresh, empty buffers; room for that many records per stream."""
+        self.capacity = capacity
+        self.streams = [np.empty((2, capacity), dtype=np.int64) for _ in self.plan.streams]
+        self.nodes = []
+        for row, buffer in zip(self.plan.stream_rows, self.streams, strict=True):
+            self.log[row + R.S_LO], self.log[row + R.S_HI] = address(buffer[0]), address(buffer[1])
+            self.log[row + R.S_COUNT], self.log[row + R.S_CAPACITY] = 0, capacity
+            self.log[row + R.S_BEFORE] = 0
+        for depth, row, streams in self.plan.node_logs:
+            nodes = np.empty((depth + len(streams), capacity), dtype=np.int64)
+            self.nodes.append(nodes)
+            self.log[row + R.L_NODES], self.log[row + R.L_COUNT] = address(nodes), 0
+            self.log[row + R.L_CAPACITY], self.log[row + R.L_DEPTH] = capacity, depth
+            self.log[row + R.L_BEFORE] = 0
+
+
+@kernel
+def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-def]
+    """The keys above each record, int64 (depth, count).
+
+    nodes: int64, a logged node per column: its keys in the rows before ``depth``, its first record in the row
+    ``starts``; count: number of records.
+    """
+    path = np.empty((depth, count), np.int64)
+    for node in range(n_nodes):
+        end = nodes[starts, node + 1] if node + 1 < n_nodes else count
+        for level in range(depth):
+            path[level, nodes[starts, node] : end] = nodes[level, node]
+    return path
+
+
+_COUNTERS = (R.Q_OPENS, R.Q_NEXTS, R.Q_SEEKS, R.Q_FAILED_REGIONS)
+
+
+def whole(depths: int, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:
+    """The region of everything, or of a closed range of the first variable's keys."""
+    region = np.zeros((1, 2 + depths), dtype=np.int64)
+    region[0, :3] = 1, high, low
+    return region
+
+
+def evaluate_whole(
+    plan: RegionPlan,
+    indexes: Sequence[IndexVersion],
+    record: bool,
+    threads: int = 1,
+    advance: Callable[[float], None] | None = None,
+) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
+    """All rows of the body in key order, its records, and what it took; by several threads."""
+    pieces = _shares(plan, indexes, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    stop = threading.Event()
+    local = threading.local()
+    done = [0]
+    n_tuples = sum(index.n_tuples for index in indexes)
+    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 16 * n_tuples))
+
+    def work(piece: tuple[int, int]) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
+        if not hasattr(local, "search"):
+            local.search, local.marks = RegionSearch(plan, capacity), Marks.of(plan, indexes)
+        result = local.search.run(indexes, whole(plan.depths, *piece), record, stop, local.marks)
+        done[0] += 1
+        if advance:
+            advance(done[0] / len(pieces))
+        return result
+
+    if threads == 1 or len(pieces) == 1:
+        results = [work(piece) for piece in pieces]
+    else:
+        with futures.ThreadPoolExecutor(threads) as pool:
+            try:
+                results = list(pool.map(work, pieces))
+            except BaseException:
+                stop.set()
+                raise
+    if len(results) == 1:
+        return results[0]
+    operations = Operations()
+    by_stream: list[list[Records]] = [[] for _ in plan.streams]
+    for _, records, counted in results:
+        operations.add(counted)
+        for stream, part in records:
+            by_stream[stream].append(part)
+    columns = [np.concatenate(parts) for parts in zip(*(rows for rows, _, _ in results), strict=True)]
+    return columns, [(s, Records.joined(parts)) for s, parts in enumerate(by_stream) if parts], operations
+
+
+def _shares(plan: RegionPlan, indexes: Sequence[IndexVersion], wanted: int) -> list[tuple[int, int]]:
+    """Closed ranges of the first variable's keys, in order, that together hold every int64."""
+    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
+    trie = indexes[first[0].index].base if first else None
+    if wanted < 2 or trie is None or len(trie.keys[0]) < 2:
+        return [(KEY_MIN, KEY_MAX)]
+    keys, offsets = trie.keys[0], trie.leaf_offsets(0)
+    targets = np.linspace(0, offsets[-1], wanted + 1)[1:-1]
+    cuts = np.unique(keys[np.clip(np.searchsorted(offsets, targets), 1, len(keys) - 1)]).tolist()
+    return list(zip([KEY_MIN, *cuts], [*(cut - 1 for cut in cuts), KEY_MAX], strict=True))

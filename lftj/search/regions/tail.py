@@ -1,0 +1,98 @@
+"""The tail of the region search: depths below which one success is enough (short circuit).
+
+Where all existential variables stand behind the head variables, a binding of the
+head variables holds as soon as one binding of the others is found: its
+*witness* (ENGINE.md sections 3 and 5.5; ILFTJ 2.2.1).  The search of a tail then
+ends, and of its records only the witness is kept, as points: nothing else can
+make the binding fail.  A tail that fails keeps all its records.
+
+Invariants
+
+1. S_BEFORE <= S_COUNT and L_BEFORE <= L_COUNT in the logs of the tail's depths: what was logged before
+   the tail that is being searched, as far as it is in the buffers still.
+2. After a success the tail's depths have logged, since then, one point for each stream: the witness.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from indices.compiled import part
+from lftj.search.base.layout import H_DEPTHS, H_KEYS
+from lftj.search.regions.cursor import flush
+from lftj.search.regions.layout import (
+    C_FROM,
+    C_PENDING,
+    C_TO,
+    E_FIELDS,
+    E_LOG,
+    E_NODE,
+    E_STREAM,
+    E_STREAMS,
+    G_DEPTH_ROWS,
+    G_TAIL,
+    L_BEFORE,
+    L_COUNT,
+    N_LOGGED,
+    P_CURSOR,
+    P_STREAM,
+    Q_RECORD,
+    S_BEFORE,
+    S_COUNT,
+)
+from lftj.search.regions.node import has_room
+
+
+@part(_nrt=False)
+def enter_tail(plan, log):
+    """Note what has been logged before the tail that is searched from now on."""
+    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
+        if plan[row + E_LOG] >= 0:
+            log[plan[row + E_LOG] + L_BEFORE] = log[plan[row + E_LOG] + L_COUNT]
+        first = plan[row + E_STREAM]
+        for place in range(first, first + plan[row + E_STREAMS]):
+            stream = plan[plan[place] + P_STREAM]
+            log[stream + S_BEFORE] = log[stream + S_COUNT]
+
+
+@part(_nrt=False)
+def tail_has_room(plan, log):
+    """Whether the logs of the tail's depths take a witness."""
+    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+        if not has_room(plan, log, plan[G_DEPTH_ROWS] + depth * E_FIELDS):
+            return False
+    return True
+
+
+@part(_nrt=False)
+def keep_witness(plan, state, log):
+    """After a success: of all records of the tail keep the points of the witness, which the keys are now."""
+    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
+        if plan[row + E_LOG] >= 0:
+            log[plan[row + E_LOG] + L_COUNT] = log[plan[row + E_LOG] + L_BEFORE]
+        state[plan[row + E_NODE] + N_LOGGED] = 0
+        first = plan[row + E_STREAM]
+        last = first + plan[row + E_STREAMS]
+        for place in range(first, last):
+            stream = plan[plan[place] + P_STREAM]
+            log[stream + S_COUNT] = log[stream + S_BEFORE]
+        if not state[Q_RECORD]:
+            continue
+        key = state[plan[H_KEYS] + depth]
+        for place in range(first, last):
+            cursor = plan[plan[place] + P_CURSOR]
+            state[cursor + C_PENDING] = 1
+            state[cursor + C_FROM] = key
+            state[cursor + C_TO] = key
+            flush(plan, state, log, row, plan[place])
+
+
+@part(_nrt=False)
+def same_head(plan, regions, one, other):
+    """Whether two regions, both inside of the tail, are below one binding of the head variables."""
+    same = True
+    for column in range(2, 2 + plan[G_TAIL]):
+        same = same and regions[one, column] == regions[other, column]
+    return same

@@ -1,0 +1,1 @@
+"""The commands ``lftj query`` and ``lftj explain``."""

@@ -1,0 +1,160 @@
+"""How text files are written, as the command line says it: ``--columns``, ``--csv-type`` and its like."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+
+from lftj.errors import SourceError
+from lftj.files.csv_options import CsvOptions
+
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class CsvArguments:
+    """What the command line says about text files.
+
+    Attributes:
+        options: For all CSV files and lists of edges, None where nothing is said.
+        types: Types by column, by relation.
+        columns: Names of columns by relation.
+    """
+
+    options: CsvOptions | None = None
+    types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def check(self, sources: Sequence[tuple[str, str]]) -> None:
+        """Raise UsageError for what is said about no ``NAME=PATH`` that is loaded."""
+        names = [name for name, _ in sources]
+        for option, given in (("--columns", self.columns), ("--csv-type", self.types)):
+            for name in given:
+                if name not in names:
+                    raise click.UsageError(f"{option} is about {name!r}, which no --load gives")
+        if self.options is not None and not any(may_be_csv(path) for _, path in sources):
+            raise click.UsageError("--csv-... says how CSV files are written, and no --load gives one")
+
+    def options_of(self, relation: str, path: str) -> CsvOptions | None:
+        """How this file is written; None for one that is of another kind, or about which nothing is said."""
+        types = self.types.get(relation)
+        if not may_be_csv(path) or (self.options is None and not types):
+            return None
+        return replace(self.options or CsvOptions(), types=types or {})
+
+    def options_of_changes(self, path: str) -> CsvOptions | None:
+        """How a file of changes is written, whose types are those of the relation."""
+        return self.options if may_be_csv(path) else None
+
+
+def may_be_csv(path: str) -> bool:
+    """Whether the name is not that of another kind of file.
+
+    >>> [may_be_csv(path) for path in ("a.csv.gz", "a.txt", "-", "a.parquet", "a.jsonl")]
+    [True, True, True, False, False]
+    """
+    from lftj.files.whole_files import CSV, EDGES, kind_of_name
+
+    return kind_of_name(path) in (None, CSV, EDGES) and not os.path.isdir(path)
+
+
+class _Assignment(click.ParamType):
+    """``NAME=VALUE``, of which VALUE is what an option of a relation or column says."""
+
+    def __init__(self, form: str) -> None:
+        self.name = form
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, said = value.partition("=")
+        if not (name and equals and said) or ("." in self.name and "." not in name):
+            self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
+        return name, said
+
+
+def csv_arguments(command: Command) -> Command:
+    """Add the options to a command, which takes them together as ``csv``."""
+
+    @functools.wraps(command)
+    def with_options(
+        csv_delimiter: str | None,
+        csv_quote: str | None,
+        csv_header: bool | None,
+        csv_type: tuple[tuple[str, str], ...],
+        csv_null: tuple[str, ...],
+        csv_encoding: str | None,
+        columns: tuple[tuple[str, str], ...],
+        **others: Any,
+    ) -> Any:
+        said: dict[str, Any] = {}
+        if csv_delimiter is not None:
+            said["delimiter"] = "\t" if csv_delimiter in ("\\t", "tab") else csv_delimiter
+        if csv_quote is not None:
+            said["quote"] = csv_quote or None
+        if csv_header is not None:
+            said["header"] = csv_header
+        if csv_null:
+            said["nulls"] = csv_null
+        if csv_encoding is not None:
+            said["encoding"] = csv_encoding
+        types: dict[str, dict[str, str]] = {}
+        for place, name in csv_type:
+            relation, _, column = place.partition(".")
+            types.setdefault(relation, {})[column] = name
+        try:
+            options = CsvOptions(**said) if said else None
+            for of_relation in types.values():
+                CsvOptions(types=of_relation)
+        except ValueError as error:
+            raise click.UsageError(f"--csv-...: {error}") from None
+        named = {name: [column.strip() for column in given.split(",")] for name, given in columns}
+        return command(csv=CsvArguments(options, types, named), **others)
+
+    for option in reversed(_OPTIONS):
+        with_options = option(with_options)
+    return with_options
+
+
+_OPTIONS = (
+    click.option(
+        "--columns",
+        type=_Assignment("NAME=COLUMNS"),
+        multiple=True,
+        help="The columns of relation NAME, such as edge=src,dst: names for a text file without names, a "
+        "choice of those of other files; may be repeated.",
+    ),
+    click.option(
+        "--csv-delimiter", metavar="CHAR", help="Between the fields of CSV files, such as ; or tab."
+    ),
+    click.option("--csv-quote", metavar="CHAR", help="Around fields of CSV files; '' for nothing."),
+    click.option(
+        "--csv-header/--no-csv-header",
+        default=None,
+        help="Whether the first line of CSV files holds column names.  [default: unless it is numbers]",
+    ),
+    click.option(
+        "--csv-type",
+        type=_Assignment("NAME.COLUMN=TYPE"),
+        multiple=True,
+        help="The type of a column of a CSV file, such as edge.id=string; may be repeated.",
+    ),
+    click.option(
+        "--csv-null", multiple=True, metavar="TEXT", help="What is NULL in CSV files; may be repeated."
+    ),
+    click.option("--csv-encoding", metavar="NAME", help="Of CSV files, such as latin-1.  [default: utf-8]"),
+)
+
+
+def on_the_command_line(error: SourceError) -> SourceError:
+    """The error with the way out that the command line has, where it names that of Python."""
+    if "lftj.CsvOptions(" in str(error):
+        return SourceError(f"{error} (on the command line: --csv-type and its like, see --help)")
+    if "columns=[" in str(error):
+        return SourceError(f"{error} (on the command line: --columns NAME=...)")
+    return error

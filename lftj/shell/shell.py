@@ -1,0 +1,386 @@
+"""The console script ``lftj``: rules over files, from the shell.
+
+Invariants
+
+1. Results go to stdout or to the file of ``--out``; everything else (progress,
+   warnings, errors) goes to stderr.
+2. The exit status is 0, 1 (the run failed: bad data, a wrong rule), 2 (the
+   command itself was wrong; nothing was read), or 128 and the number of the
+   signal that interrupted it.
+3. A failed run says what went wrong in one message without a traceback, and
+   leaves no half-written file (:mod:`lftj.files.sink`).
+
+The engine is imported by the commands, not by this module: ``lftj --help``
+should not wait for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import click
+
+import lftj
+from lftj.errors import LftjError, SourceError, UnusableNameError
+from lftj.files import sink
+from lftj.files.incoming import STDIN, NamedBytes, feed_name, is_feed
+from lftj.shell.csv_arguments import CsvArguments, csv_arguments, on_the_command_line
+from lftj.values.names import check_relation_name
+
+if TYPE_CHECKING:
+    from lftj.database.database import Database
+
+INTERRUPTED = 128
+"""The exit status after a signal is this and the signal's number, as the shell has it."""
+
+TERMINAL_ROWS = 40
+"""Rows of a result that are shown on a terminal."""
+
+Command = Callable[..., Any]
+Renames = Sequence[tuple[str, str, str]]
+Nulls = Literal["refuse", "drop"]
+
+
+class Source(click.ParamType):
+    """``NAME=PATH``."""
+
+    name = "NAME=PATH"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, path = value.partition("=")
+        if not (equals and path):
+            self.fail(f"{value!r} is not of the form NAME=PATH", param, ctx)
+        try:
+            check_relation_name(name)
+        except UnusableNameError as error:
+            self.fail(str(error), param, ctx)
+        return name, path
+
+
+class Rename(click.ParamType):
+    """``RELATION.COLUMN=NAME``."""
+
+    name = "RELATION.COLUMN=NAME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str, str]:
+        place, _, name = value.rpartition("=")
+        relation, _, column = place.partition(".")
+        if not (relation and column and name):
+            self.fail(f"{value!r} is not of the form RELATION.COLUMN=NAME", param, ctx)
+        return relation, column, name
+
+
+class Order(click.ParamType):
+    """Variables with commas between them."""
+
+    name = "VARIABLES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        names = [name.strip() for name in value.split(",")]
+        if not all(name.isidentifier() for name in names):
+            self.fail(f"{value!r} is not a list of variables such as a,b,c", param, ctx)
+        return names
+
+
+def _destination(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and value != "-":
+        try:
+            sink.check_target(value)
+        except OSError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+    return value
+
+
+def rules_and_data(command: Command) -> Command:
+    """The parameters that say which rules to run over which data."""
+    return _with_parameters(
+        command,
+        click.argument("rules", required=False, metavar="[RULES]"),
+        click.option(
+            "-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file."
+        ),
+        click.option(
+            "--load",
+            "sources",
+            type=Source(),
+            multiple=True,
+            help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
+            "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
+        ),
+        click.option(
+            "--rename",
+            "renames",
+            type=Rename(),
+            multiple=True,
+            help="Give a column that --load brings another name; may be repeated.",
+        ),
+        click.option(
+            "--nulls",
+            type=click.Choice(["refuse", "drop"]),
+            default="refuse",
+            show_default=True,
+            help="What to do about rows with NULL.",
+        ),
+    )
+
+
+def _one_head(command: Command) -> Command:
+    """The parameters of a command that computes one relation."""
+    return _with_parameters(
+        command,
+        click.option("--head", metavar="NAME", help="The relation to compute, if not the last rule's."),
+        click.option("--order", type=Order(), help="Use this key order, such as a,b,c; do not choose one."),
+    )
+
+
+def _with_parameters(command: Command, *parameters: Callable[[Command], Command]) -> Command:
+    for parameter in reversed(parameters):
+        command = parameter(command)
+    return command
+
+
+@click.group(
+    no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(lftj.__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Worst-case optimal joins over files: rules in, tables out.
+
+    RULES is a file of rules, or - for stdin.
+
+    \b
+    lftj query tri.rules --load edge=edges.parquet --out tri.parquet
+    lftj query -e 'tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).' --load edge=edges.csv --count
+    lftj explain tri.rules --load edge=edges.parquet --analyze
+    """
+
+
+@cli.command()
+@rules_and_data
+@csv_arguments
+@_one_head
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
+@click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
+@click.option(
+    "--out",
+    callback=_destination,
+    metavar="PATH",
+    help=f"Write the rows to PATH, in the format of its suffix ({', '.join(sink.FORMATS)}), or - for CSV on "
+    "stdout.  Without it, a terminal gets a table of the first rows and anything else gets CSV.",
+)
+def query(
+    rules: str | None,
+    text: str | None,
+    sources: tuple[tuple[str, str], ...],
+    renames: tuple[tuple[str, str, str], ...],
+    nulls: Nulls,
+    csv: CsvArguments,
+    head: str | None,
+    order: list[str] | None,
+    threads: int | None,
+    count: bool,
+    out: str | None,
+) -> None:
+    """Run rules over files and output the head of the last one."""
+    if count and out is not None:
+        raise click.UsageError("--count prints a number: it does not go with --out")
+    program = read_rules(rules, text, sources, renames)
+    database = lftj.Database()
+    load_sources(database, sources, nulls, renames, csv)
+    to_terminal = out is None and sys.stdout.isatty()
+    # CSV that scrolls over a terminal and a bar that stands on it do not go together.
+    progress = not (out == "-" and sys.stdout.isatty())
+    if count:
+        click.echo(database.count(program, head=head, threads=threads, order=order, progress=progress))
+        return
+    batches = database.stream(program, head=head, threads=threads, order=order, progress=progress)
+    if to_terminal:
+        click.echo(sink.format_table(batches, TERMINAL_ROWS))
+    elif out in (None, "-"):
+        sink.write_csv(batches, sys.stdout.buffer)
+    else:
+        sink.write_file(batches, str(out))
+
+
+@cli.command()
+@rules_and_data
+@csv_arguments
+@_one_head
+@click.option(
+    "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
+)
+def explain(
+    rules: str | None,
+    text: str | None,
+    sources: tuple[tuple[str, str], ...],
+    renames: tuple[tuple[str, str, str], ...],
+    nulls: Nulls,
+    csv: CsvArguments,
+    head: str | None,
+    order: list[str] | None,
+    analyze: bool,
+) -> None:
+    """Show how rules would run: key order, index per atom, and the estimates behind them."""
+    program = read_rules(rules, text, sources, renames)
+    database = lftj.Database()
+    load_sources(database, sources, nulls, renames, csv)
+    click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
+
+
+@cli.command("warm-up")
+def warm_up() -> None:
+    """Compile everything now, not at the first query: for container images, CI and Spark nodes."""
+    folder = lftj.warm_up()
+    if folder is not None:
+        say("note", f"all kernels are compiled, in {folder}")
+
+
+def read_rules(
+    rules: str | None,
+    text: str | None,
+    sources: Sequence[tuple[str, str]],
+    renames: Renames,
+    changes: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The program, from wherever the command says; what is wrong with the command itself is found here."""
+    names = [name for name, _ in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"--load gives relation {name!r} twice")
+    for relation, _, _ in renames:
+        if relation not in names:
+            raise click.UsageError(f"--rename is about {relation!r}, which no --load gives")
+    if [rules, *(path for _, path in (*sources, *changes))].count(STDIN) > 1:
+        raise click.UsageError("stdin (-) can be read once only")
+    if (rules is None) == (text is None):
+        raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
+    if text is not None:
+        return text
+    with sys.stdin.buffer if rules == STDIN else open(str(rules), "rb") as file:
+        content: bytes = file.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OSError(f"{feed_name(str(rules))} is not UTF-8 text (byte {error.start})") from error
+
+
+def load_sources(
+    database: Database,
+    sources: Sequence[tuple[str, str]],
+    nulls: Nulls,
+    renames: Renames,
+    csv: CsvArguments,
+) -> None:
+    """Load the files of ``--load``, and say how many rows were dropped."""
+    csv.check(sources)
+    for name, path in sources:
+        renamed = {column: new for relation, column, new in renames if relation == name}
+        if renamed and name in csv.columns:
+            raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
+        source = NamedBytes(path) if is_feed(path) else path
+        columns = renamed or csv.columns.get(name)
+        options = csv.options_of(name, path)
+        try:
+            database.load(name, source, columns, nulls=nulls, progress=True, csv=options)
+        except UnusableNameError as error:
+            wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
+            raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
+        except SourceError as error:
+            raise on_the_command_line(error) from None
+        dropped = database.relations[name].dropped_rows
+        if dropped:
+            say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
+
+
+def say(kind: str, message: object) -> None:
+    """A message to the user, such as ``note: ...``, on stderr."""
+    click.echo(f"{kind}: {message}", err=True)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+@contextlib.contextmanager
+def _manners() -> Iterator[None]:
+    """Warnings as one line each; SIGTERM cleans up like Ctrl-C."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: IO[str] | None = None,
+        line: str | None = None,
+    ) -> None:
+        say("warning", message)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            before = signal.signal(signal.SIGTERM, _terminate)
+        except ValueError:  # not the main thread
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command line and return its exit status.
+
+    >>> run(["query", "-e", "p(a) <- q(a).", "--count", "--out", "p.csv"])
+    2
+    """
+    try:
+        # Not cli.main: it answers an interruption with an empty line of its own.
+        line = list(sys.argv[1:] if arguments is None else arguments)
+        with _manners(), cli.make_context("lftj", line) as context:
+            cli.invoke(context)
+            sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as done:  # --help and --version
+        return done.exit_code
+    except click.UsageError as error:
+        say("error", error.format_message())
+        if error.ctx is not None:
+            click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
+        return 2
+    except BrokenPipeError:
+        # The reader of stdout has had enough; Python's own flush at the end would complain once more.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        named = error.filename is not None and error.strerror is not None
+        say("error", f"{error.filename}: {error.strerror}" if named else error)
+    except LftjError as error:
+        say("error", error)
+    except KeyboardInterrupt as interruption:
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the terminal shows ^C where the cursor stood
+        say("error", "interrupted")
+        return INTERRUPTED + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT)
+    except MemoryError:
+        say("error", "out of memory")
+    return 1
+
+
+def main() -> None:
+    """Entry point of the console script, by way of the layer that adds the last command."""
+    sys.exit(run())

@@ -1,0 +1,404 @@
+"""Versions of an index: a base trie and small later runs (ENGINE.md section 2).
+
+A run is one flat int64 array: its sorted columns one after the other, then the
+prefix sums of its weights::
+
+    columns[0] (n), columns[1] (n), ..., sums (n + 1)      sums[i] = weight of the first i tuples
+
+so the net weight of any range of tuples is two look-ups (a scan, ILFTJ 3.1).  A
+branch is present in a version iff the number of base tuples below it and the
+weights of the runs below it add up to more than 0.
+
+Invariants (see :meth:`IndexVersion.check_invariants`)
+
+1. A version never changes; versions share the base and the runs that they have
+   in common.
+2. Base and runs add up to weight 0 or 1 for every tuple; a run holds no tuple of
+   weight 0, and its tuples increase strictly.
+3. A run has more than twice the tuples of the run after it; all runs together
+   have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``.
+4. ``memory`` describes the version to kernels (the X_* fields below) and stays
+   valid as long as the version lives.
+
+Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
+for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.memory import address, view
+from lftj.process import debug
+from lftj.storage.seek import lower_bound, upper_bound
+from lftj.storage.signed_rows import Columns, net_rows, table_of
+from lftj.storage.trie import Trie
+
+BASE_FRACTION = 8
+BASE_LEAST = 4096
+MAX_RUNS = 40  # 2**40 tuples in runs: invariant 3 keeps their number below
+
+# -- memory: header, a row per level of the base, a row per run -----------------
+X_LEVELS = 0
+X_RUNS = 1
+X_RANKS = 2  # address of level 0's int32 rank table, 0 where there is none
+X_BASE = 3
+X_SPREAD = 4
+X_HEADER = 5
+
+XL_KEYS = 0  # address of the level's keys, and how many
+XL_LENGTH = 1
+XL_CHILDREN = 2  # address of the child offsets, 0 on the last level
+XL_LEAVES = 3  # address of the leaf offsets, 0 on the last level
+X_LEVEL_FIELDS = 4
+
+XR_ROWS = 0  # address of the run's flat array, and its number of tuples
+XR_LENGTH = 1
+X_RUN_FIELDS = 2
+
+
+@part(_nrt=False)
+def compare_rows(a, a_length, i, b, b_length, j, levels):
+    """Sign of (tuple i of run a) - (tuple j of run b), lexicographically."""
+    for level in range(levels):
+        left, right = a[level * a_length + i], b[level * b_length + j]
+        if left != right:
+            return -1 if left < right else 1
+    return 0
+
+
+@part(_nrt=False)
+def merge_runs(a, a_length, b, b_length, levels, out):
+    """Add two runs up; returns the number of tuples.  Weights that cancel leave no tuple.
+
+    ``out``: int64 (levels + 1, a_length + b_length), a row per column; the last one gets the weights.
+    """
+    i, j, n = np.int64(0), np.int64(0), np.int64(0)
+    a_sums, b_sums = levels * a_length, levels * b_length
+    while i < a_length or j < b_length:
+        if j == b_length:
+            order = -1
+        elif i == a_length:
+            order = 1
+        else:
+            order = compare_rows(a, a_length, i, b, b_length, j, levels)
+        weight = np.int64(0)
+        if order <= 0:
+            weight += a[a_sums + i + 1] - a[a_sums + i]
+        if order >= 0:
+            weight += b[b_sums + j + 1] - b[b_sums + j]
+        if weight != 0:
+            for level in range(levels):
+                out[level, n] = a[level * a_length + i] if order <= 0 else b[level * b_length + j]
+            out[levels, n] = weight
+            n += 1
+        i += order <= 0
+        j += order >= 0
+    return n
+
+
+@part
+def _flat_run(rows, weights, n):
+    """The first ``n`` of sorted distinct rows and their weights as a run's flat array."""
+    levels = rows.shape[0]
+    flat = np.empty((levels + 1) * n + 1, dtype=np.int64)
+    for level in range(levels):
+        for row in range(n):
+            flat[level * n + row] = rows[level, row]
+    flat[levels * n] = 0
+    for row in range(n):
+        flat[levels * n + row + 1] = flat[levels * n + row] + weights[row]
+    return flat
+
+
+@kernel
+def _with_run(index, rows, weights):
+    """The X_* memory of a version and one more run, merged as invariant 3 has it.
+
+    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0.  Returns the
+    memory, the new run's flat array and number of tuples, and how many of the version's runs stay before it.
+    """
+    levels = rows.shape[0]
+    runs = X_HEADER + levels * X_LEVEL_FIELDS
+    n = np.int64(len(weights))
+    flat = _flat_run(rows, weights, n)
+    kept = index[X_RUNS]
+    while kept > 0 and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
+        kept -= 1
+        fields = runs + kept * X_RUN_FIELDS
+        length = index[fields + XR_LENGTH]
+        other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+        out = np.empty((levels + 1, length + n), dtype=np.int64)
+        n = merge_runs(other, length, flat, n, levels, out)
+        flat = _flat_run(out[:levels], out[levels], n)
+    end = runs + kept * X_RUN_FIELDS
+    memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
+    for field in range(end):
+        memory[field] = index[field]
+    memory[X_RUNS] = kept
+    if n > 0:
+        memory[X_RUNS] = kept + 1
+        memory[end + XR_ROWS] = flat.ctypes.data
+        memory[end + XR_LENGTH] = n
+    return memory, flat, n, kept
+
+
+class IndexRun:
+    """Some changed tuples: ``rows`` is the flat array of the module header."""
+
+    __slots__ = ("n_tuples", "rows")
+
+    def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
+        self.rows = rows
+        self.n_tuples = n_tuples
+
+    def columns(self, levels: int) -> list[np.ndarray]:
+        return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return np.diff(self.rows[len(self.rows) - self.n_tuples - 1 :])
+
+
+Runs = tuple[IndexRun, ...]
+
+
+def with_run(
+    memory: np.ndarray, runs: Runs, rows: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, Runs]:
+    """The memory and the runs of a version after one more run of net rows (see ``signed_rows``)."""
+    memory, flat, n_tuples, kept = _with_run(memory, rows, weights)
+    return memory, (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
+
+
+class DescribedBase:
+    """The leaf offsets of a base, and the fields of ``memory`` that describe it; versions share them."""
+
+    def __init__(self, base: Trie) -> None:
+        self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
+        fields = [base.n_levels, 0, 0, 0, 0]
+        if base.ranks is not None:
+            fields[X_RANKS:] = [address(base.ranks), base.key_ranges[0][0], len(base.ranks) - 1]
+        for level, keys in enumerate(base.keys):
+            deeper = level + 1 < base.n_levels
+            fields += [address(keys), len(keys)]
+            fields += [address(base.children[level]), address(self.leaves[level])] if deeper else [0, 0]
+        self.fields = tuple(fields)
+
+
+class IndexVersion:
+    """One version of one index.
+
+    >>> first = IndexVersion(Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]))
+    >>> second = first.advance([np.array([1, 4]), np.array([5, 9])], np.array([-1, 1]))
+    >>> [column.tolist() for column in second.columns()], first.n_tuples
+    ([[1, 4, 4], [3, 2, 9]], 3)
+    """
+
+    def __init__(self, base: Trie) -> None:
+        """The first version on a base: its tuples, without runs."""
+        self.base = base
+        self.runs: Runs = ()
+        self._described = DescribedBase(base)
+        self.memory = np.array(self._described.fields, dtype=np.int64)
+
+    @cached_property
+    def address(self) -> int:
+        """Where ``memory`` stands."""
+        return address(self.memory)
+
+    @property
+    def levels(self) -> int:
+        return self.base.n_levels
+
+    @property
+    def n_tuples(self) -> int:
+        return self.base.n_tuples + sum(int(run.rows[-1]) for run in self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of base, leaf offsets and runs."""
+        leaves = sum(offsets.nbytes for offsets in self._described.leaves)
+        return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
+
+    def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
+        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
+        if not len(weights):
+            return self
+        rows = table_of(columns, len(weights))
+        if debug.enabled:
+            self._check_change(rows, weights)
+        memory, runs = with_run(self.memory, self.runs, rows, weights)
+        changed = sum([run.n_tuples for run in runs])
+        if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
+            return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
+        following = IndexVersion.__new__(IndexVersion)
+        following.base, following.runs, following.memory = self.base, runs, memory
+        following._described = self._described
+        return following
+
+    def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
+        """What :meth:`advance` takes on trust (:mod:`lftj.process.debug`)."""
+        debug.check_rows(rows, "a change of an index")
+        held = np.empty(rows.shape[1], dtype=np.int64)
+        present(self.memory, rows, held)
+        debug.check_weights(held, weights, "a change of an index")
+
+    def columns(self) -> list[np.ndarray]:
+        """The present tuples, sorted."""
+        return _merged(self.base, self.runs) if self.runs else base_columns(self.base)
+
+    def changes_since(self, old: IndexVersion) -> tuple[list[np.ndarray], np.ndarray]:
+        """Sorted changed tuples and their weights, +1 or -1: the delta iterator (ILFTJ 3.3).
+
+        Takes time proportional to the runs that differ when both versions share their base, else to the
+        index.
+        """
+        if old.base is self.base:
+            kept = {id(run) for run in old.runs} & {id(run) for run in self.runs}
+            parts = [(run, 1) for run in self.runs if id(run) not in kept]
+            parts += [(run, -1) for run in old.runs if id(run) not in kept]
+            columns = [run.columns(self.levels) for run, _ in parts]
+            weights = [run.weights * sign for run, sign in parts]
+        else:
+            columns = [self.columns(), old.columns()]
+            weights = [np.full(len(part[0]), sign) for part, sign in zip(columns, (1, -1), strict=True)]
+        return _added(columns, weights, self.levels)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        self.base.check_invariants()
+        sizes = [run.n_tuples for run in self.runs]
+        assert all(size > 2 * after for size, after in pairwise(sizes)), "geometric"
+        assert sum(sizes) <= max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION)
+        for run in self.runs:
+            rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
+            assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
+            assert (run.weights != 0).all()
+        parts = [base_columns(self.base), *(run.columns(self.levels) for run in self.runs)]
+        weights = [np.ones(self.base.n_tuples, np.int64), *(run.weights for run in self.runs)]
+        _, net = _added(parts, weights, self.levels)
+        assert (net == 1).all(), "every tuple has weight 0 or 1"
+
+
+def base_columns(base: Trie) -> list[np.ndarray]:
+    """The tuples of a trie, sorted, as one column per level."""
+    columns = []
+    for level, keys in enumerate(base.keys):
+        below = base.n_levels - 1 - level
+        columns.append(np.repeat(keys, np.diff(base.leaf_offsets(level))) if below else keys)
+    return columns
+
+
+def _merged(base: Trie, runs: Sequence[IndexRun]) -> list[np.ndarray]:
+    parts = [base_columns(base), *(run.columns(base.n_levels) for run in runs)]
+    weights = [np.ones(base.n_tuples, np.int64), *(run.weights for run in runs)]
+    return _added(parts, weights, base.n_levels)[0]
+
+
+def _added(
+    parts: Sequence[Sequence[np.ndarray]], weights: Sequence[np.ndarray], levels: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Sum of Z-sets: sorted distinct tuples whose weights add up to something else than 0."""
+    if not parts:
+        return [np.empty(0, np.int64) for _ in range(levels)], np.empty(0, np.int64)
+    columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
+    summed, net = net_rows(columns, np.concatenate(weights))
+    return list(summed), net
+
+
+# -- kernels on X_* memory --------------------------------------------------------
+
+
+@part(_nrt=False)
+def net_weights(index, rows, row, out):
+    """Net weight of every prefix of one tuple: ``out[l]`` for the branch rows[0..l, row] of the index.
+
+    index: X_* memory; rows: int64 (levels, n); out: int64 (levels,).
+    """
+    levels = index[X_LEVELS]
+    start, end = np.int64(0), index[X_HEADER + XL_LENGTH]
+    for level in range(levels):
+        out[level] = 0
+    for level in range(levels):
+        fields = X_HEADER + level * X_LEVEL_FIELDS
+        keys = view(index[fields + XL_KEYS], end)
+        position = lower_bound(keys, start, end, rows[level, row])
+        if position == end or keys[position] != rows[level, row]:
+            break
+        if level + 1 == levels:
+            out[level] = 1
+        else:
+            leaves = view(index[fields + XL_LEAVES], position + 2)
+            out[level] = leaves[position + 1] - leaves[position]
+            children = view(index[fields + XL_CHILDREN], position + 2)
+            start, end = children[position], children[position + 1]
+    run = X_HEADER + levels * X_LEVEL_FIELDS
+    for _ in range(index[X_RUNS]):
+        length = index[run + XR_LENGTH]
+        start, end = np.int64(0), length
+        sums = view(index[run + XR_ROWS] + 8 * levels * length, length + 1)
+        for level in range(levels):
+            column = view(index[run + XR_ROWS] + 8 * level * length, length)
+            start = lower_bound(column, start, end, rows[level, row])
+            end = upper_bound(column, start, end, rows[level, row])
+            if start == end:
+                break
+            out[level] += sums[end] - sums[start]
+        run += X_RUN_FIELDS
+
+
+@kernel
+def present(index, rows, out):
+    """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
+    weights = np.empty(rows.shape[0], dtype=np.int64)
+    for row in range(rows.shape[1]):
+        net_weights(index, rows, row, weights)
+        out[row] = weights[rows.shape[0] - 1]
+
+
+@kernel
+def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
+    """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
+
+    index: X_* memory of the version *after* the change; rows: int64 (levels, n), the changed tuples,
+    sorted; weights: int64 (n,), +1 or -1.  Surgery i is the branch of level ``levels_out[i]`` whose keys
+    are rows[0..level, rows_out[i]], inserted or erased as ``signs_out[i]`` says; the outputs have room for
+    levels * n items and are filled in the order of the tuples.
+    """
+    levels, n = rows.shape
+    new = np.empty(levels, dtype=np.int64)
+    found = np.int64(0)
+    for row in range(n):
+        first = np.int64(0)  # first level at which this tuple leaves the path of the one before
+        if row > 0:
+            while first < levels and rows[first, row] == rows[first, row - 1]:
+                first += 1
+        net_weights(index, rows, row, new)
+        for level in range(first, levels):
+            change = weights[row]
+            after = row + 1
+            while after < n:
+                same = True
+                for above in range(level + 1):
+                    if rows[above, after] != rows[above, row]:
+                        same = False
+                        break
+                if not same:
+                    break
+                change += weights[after]
+                after += 1
+            old = new[level] - change
+            if (old > 0) != (new[level] > 0):
+                levels_out[found] = level
+                rows_out[found] = row
+                signs_out[found] = 1 if new[level] > 0 else -1
+                found += 1
+    return found

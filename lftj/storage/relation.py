@@ -1,0 +1,361 @@
+"""Relations: sets of rows of ``int64`` codes, sorted, with their indices.
+
+Invariants
+
+1. ``codes`` are read-only, one array per column, all of ``n_rows`` items; the
+   rows increase strictly in the declared column order.
+2. No code stands for NULL: rows with NULL are refused or left out at load.
+3. A relation never changes.  Indices are a cache on it: each is built once,
+   by the first thread that asks, and is the same object ever after.
+
+A maintained relation will be a list of versions that each name a base relation
+and later runs: invariant 3 is what lets versions share the base and its indices.
+
+Cost: loading encodes each column once and sorts the rows once.  An index costs
+one more sort, of the digits only that the declared order leaves unsorted; the
+declared order itself and its prefixes cost none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
+from lftj.process import debug
+from lftj.process.progress import bar
+from lftj.storage.sorting import first_of_equal, sort_distinct, sort_distinct_weighted
+from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, chunks_of, without_views
+from lftj.values.domains import Domains
+from lftj.values.functional import conflict
+from lftj.values.schema import Column, ColumnType, Schema
+
+if TYPE_CHECKING:
+    from lftj.storage.trie import Trie
+
+Nulls = Literal["refuse", "drop"]
+_IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
+
+
+class _Entry:
+    """An index that is asked for: whoever holds the lock first builds it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.trie: Trie | None = None
+
+
+class Relation:
+    """A relation in memory; make one with :meth:`from_table` or :meth:`from_codes`.
+
+    Attributes:
+        name: As rules write it.
+        schema: Names, domains and Arrow types of the columns.
+        codes: int64 (n_rows,) per column, read-only.
+        n_rows: Number of distinct rows.
+        dropped_rows: Rows that were left out because of a NULL.
+        duplicate_rows: Rows that were left out because an equal one is there.
+
+    >>> table = pa.table({"src": [2, 1, 2], "dst": [3, 2, 3]})
+    >>> edge = Relation.from_table("edge", table, Domains())
+    >>> edge, edge.duplicate_rows, edge.to_table().to_pylist()
+    (<Relation edge(src: int64, dst: int64), 2 rows>, 1, [{'src': 1, 'dst': 2}, {'src': 2, 'dst': 3}])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: Schema,
+        codes: Sequence[np.ndarray],
+        dropped_rows: int = 0,
+        duplicate_rows: int = 0,
+    ) -> None:
+        """``codes``: sorted distinct rows; from now on read-only."""
+        if debug.enabled:
+            debug.check_rows(codes, f"relation {name!r}")
+        self.name = name
+        self.schema = schema
+        self.codes = tuple(codes)
+        self.n_rows = len(self.codes[0])
+        self.dropped_rows = dropped_rows
+        self.duplicate_rows = duplicate_rows
+        self._first_nan: dict[int, int | None] = {}
+        self._is_function = False
+        self._indices: dict[_IndexKey, _Entry] = {}
+        for column in self.codes:
+            column.flags.writeable = False
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{column.name}: {column.type.arrow}" for column in self.schema.columns)
+        return f"<Relation {self.name}({columns}), {self.n_rows:,} rows>"
+
+    @classmethod
+    def from_table(
+        cls, name: str, table: pa.Table, domains: Domains, nulls: Nulls = "refuse", progress: bool = False
+    ) -> Relation:
+        """Load a table of at least one column.
+
+        ``nulls``: what to do with rows that hold a NULL.
+
+        Raises :class:`~lftj.errors.NullError`, :class:`~lftj.errors.UnsupportedTypeError`,
+        :class:`~lftj.errors.RangeError`; all name relation and column.
+        """
+        if nulls not in ("refuse", "drop"):
+            raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+        kept = _rows_without_null(name, table, nulls)
+        n_loaded = table.num_rows if kept is None else len(kept)
+        columns, codes = [], []
+        first_nan: dict[int, int | None] = {}
+        with bar(f"loading {name}", progress) as advance:
+            for position, (label, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+                if pa.types.is_null(values.type) and not n_loaded:
+                    values = pa.chunked_array([], pa.int64())  # no value, so any type will do
+                arrow_type = values.type
+                try:
+                    domain = domains.of(arrow_type)
+                    values = values if kept is None else _taken(values, kept)
+                    encoded = domain.encode(values)
+                except UnsupportedTypeError as error:
+                    raise UnsupportedTypeError(f"relation {name!r}, column {label!r}: {error}") from None
+                except RangeError:
+                    refused, why = _first_refused(domain, values)
+                    refused = refused if kept is None else int(kept[refused])
+                    raise RangeError(
+                        f"relation {name!r}, column {label!r}, row {refused} (counting from 0): {why}"
+                    ) from None
+                if domain.name == "float":
+                    row = _first_nan(encoded)
+                    first_nan[position] = row if row is None or kept is None else int(kept[row])
+                columns.append(Column(label, ColumnType(domain, arrow_type)))
+                codes.append(encoded)
+                advance((position + 1) / (table.num_columns + 1))
+            distinct = sort_distinct(codes)
+        relation = cls(
+            name, Schema(tuple(columns)), distinct, table.num_rows - n_loaded, n_loaded - len(distinct[0])
+        )
+        relation._first_nan = first_nan
+        return relation
+
+    @classmethod
+    def from_codes(cls, name: str, schema: Schema, codes: Sequence[np.ndarray]) -> Relation:
+        """A derived relation.  ``codes``: int64 columns of sorted distinct rows, read-only from now on."""
+        return cls(name, schema, codes)
+
+    def relation(self) -> Relation:
+        """Itself: a relation is the one version of its own."""
+        return self
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """``codes``, as a version has them."""
+        return self.codes
+
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` rows."""
+        return [column[:n] for column in self.codes]
+
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there; O(log n) per column.
+
+        >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
+        >>> edge.holds([1, 6]), edge.holds([2, 6])
+        (True, False)
+        """
+        start, end = 0, self.n_rows
+        for codes, code in zip(self.codes, row, strict=True):
+            among, wanted = codes[start:end], np.int64(code)
+            end = start + int(np.searchsorted(among, wanted, side="right"))
+            start += int(np.searchsorted(among, wanted))
+        return start < end
+
+    def to_table(self) -> pa.Table:
+        """The rows in the types that they were loaded in, sorted by codes.
+
+        Raises :class:`~lftj.errors.RangeError` for a derived value that its type can't hold.
+        """
+        arrays = [
+            column.type.domain.decode_chunked(codes, column.type.arrow)
+            for column, codes in zip(self.schema.columns, self.codes, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, [column.name for column in self.schema.columns])
+
+    def index(
+        self,
+        columns: tuple[int, ...],
+        equal: tuple[tuple[int, int], ...] = (),
+        counted: tuple[int, ...] = (),
+    ) -> Trie:
+        """The trie over the distinct projection to ``columns`` (at least one), in their order.
+
+        ``equal``: only rows whose codes agree on each of these pairs of columns.
+        ``counted``: other columns; the trie then also knows how many distinct combinations of them each of
+        its tuples stands with (:attr:`lftj.storage.trie.Trie.multiplicity`).
+
+        >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
+        >>> [keys.tolist() for keys in edge.index((1, 0)).keys]
+        [[5, 6], [1, 2, 1]]
+        """
+        # setdefault is atomic, so all threads that want this index meet at one entry.
+        entry = self._indices.setdefault((columns, equal, counted), _Entry())
+        with entry.lock:
+            if entry.trie is None:
+                entry.trie = self._build(columns, equal, counted)
+            return entry.trie
+
+    def _build(
+        self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], counted: tuple[int, ...]
+    ) -> Trie:
+        from lftj.storage.trie import Trie
+
+        if counted:
+            whole = len(columns) + len(counted) + len(equal) == len(self.codes)
+            if not whole or len(counted) == 1:  # the longer index is likely to serve other atoms too
+                return self.index((*columns, *counted), equal).truncated(len(columns))
+
+        rows = list(self.codes)
+        if equal:
+            agree = np.logical_and.reduce([rows[first] == rows[second] for first, second in equal])
+            rows = [column[agree] for column in rows]
+        projected = [rows[column] for column in columns]
+        arity = len(rows)
+        if columns == tuple(range(arity)):
+            return Trie.from_sorted(projected)
+        if counted:
+            return Trie.from_sorted(*sort_distinct_weighted(projected, np.ones(len(rows[0]), dtype=np.int64)))
+        if columns == tuple(range(len(columns))):
+            first = first_of_equal(projected)
+            return Trie.from_sorted([column[first] for column in projected])
+        return Trie.from_sorted(sort_distinct(projected, _unsorted_columns(columns, arity)))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the codes and of the indices built so far; dictionaries belong to their domains."""
+        arrays = {id(column): column.nbytes for column in self.codes}
+        for entry in list(self._indices.values()):
+            trie = entry.trie
+            if trie is not None:
+                for array in (*trie.keys, *trie.children, trie.ranks, trie.multiplicity):
+                    if array is not None:
+                        arrays[id(array)] = array.nbytes
+        return sum(arrays.values())
+
+    def refuse_nan(self, column: int) -> None:
+        """Raise :class:`~lftj.errors.NanError` if the column holds NaN: it is going to be used as a key."""
+        if self.schema.columns[column].type.domain.name != "float":
+            return
+        if column not in self._first_nan:
+            self._first_nan[column] = _first_nan(self.codes[column])
+        row = self._first_nan[column]
+        if row is not None:
+            label = self.schema.columns[column].name
+            raise NanError(
+                f"relation {self.name!r}, column {label!r}: NaN in row {row} (counting from 0);"
+                " NaN equals nothing, so a rule can't use this column as a key: load it without such rows"
+            )
+
+    def check_functional(self) -> None:
+        """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
+        if self._is_function:
+            return
+        row = conflict(self.codes)
+        if row is not None:
+            names = [column.name for column in self.schema.columns]
+            shown = [
+                f"{column.name}={column.type.spelled(codes[row])}"
+                for column, codes in zip(self.schema.columns, self.codes, strict=True)
+            ]
+            key = f"for {', '.join(shown[:-1])} " if shown[:-1] else ""
+            other = self.schema.columns[-1].type.spelled(self.codes[-1][row + 1])
+            raise FunctionalConflictError(
+                f"relation {self.name!r} can't be read as a function of {', '.join(names[:-1]) or 'nothing'}:"
+                f" {key}there are two values, {shown[-1]} and {names[-1]}={other}"
+            )
+        self._is_function = True
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        assert len(self.codes) == len(self.schema.columns)
+        assert all(column.dtype == np.int64 and len(column) == self.n_rows for column in self.codes)
+        assert not any(column.flags.writeable for column in self.codes)
+        rows = list(zip(*(column.tolist() for column in self.codes), strict=True))
+        assert all(row < following for row, following in pairwise(rows)), "rows increase"
+        for entry in self._indices.values():
+            if entry.trie is not None:
+                entry.trie.check_invariants()
+
+
+def _unsorted_columns(columns: tuple[int, ...], arity: int) -> int:
+    """Of rows sorted by 0, 1, 2, ...: how many of ``columns`` a stable sort by ``columns`` has to look at.
+
+    >>> _unsorted_columns((1, 0), 2), _unsorted_columns((2, 0, 1), 3), _unsorted_columns((1, 2, 0), 3)
+    (1, 1, 2)
+    """
+    for prefix in range(len(columns)):
+        # Rows that agree on the prefix stand in the order of the other columns.
+        others = [column for column in range(arity) if column not in columns[:prefix]]
+        if list(columns[prefix:]) == others[: len(columns) - prefix]:
+            return prefix
+    return len(columns)
+
+
+def _first_nan(codes: np.ndarray) -> int | None:
+    is_nan = codes == NAN_CODE
+    return int(is_nan.argmax()) if is_nan.any() else None
+
+
+def _first_refused(domain: Domain, column: ArrowColumn) -> tuple[int, RangeError]:
+    """The first row without a code, given that there is one, and what is wrong with it: by bisection."""
+    low, high = 0, len(column)  # rows before low have codes, one of low..high-1 has none
+    while True:
+        middle = (low + high + 1) // 2
+        try:
+            domain.encode(column.slice(low, middle - low))
+            low = middle
+        except RangeError as error:
+            if middle - low == 1:
+                return low, error
+            high = middle
+
+
+def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray | None:
+    """The numbers of the rows without NULL, or None for all; with "refuse" the first NULL raises."""
+    has_null: np.ndarray | None = None
+    for label, column in zip(table.column_names, table.columns, strict=True):
+        mask = _null_mask(column)
+        if mask is None:
+            continue
+        if nulls == "refuse":
+            n_nulls = int(np.count_nonzero(mask))
+            raise NullError(
+                f"relation {name!r}, column {label!r}: NULL in row {int(mask.argmax())} (counting from 0)"
+                f"{f' and in {n_nulls - 1:,} more' if n_nulls > 1 else ''};"
+                ' relations hold no NULL: pass nulls="drop" to leave such rows out'
+            )
+        has_null = mask if has_null is None else has_null | mask
+    return None if has_null is None else np.flatnonzero(~has_null)
+
+
+def _null_mask(column: ArrowColumn) -> np.ndarray | None:
+    """Which rows are NULL, by themselves or by their dictionary; None when no row is."""
+    parts = []
+    for chunk in chunks_of(column):
+        if isinstance(chunk, pa.ExtensionArray):
+            chunk = chunk.storage
+        in_dictionary = pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count > 0
+        if chunk.null_count or in_dictionary:
+            parts.append(chunk.is_null().to_numpy(zero_copy_only=False))
+        else:
+            parts.append(np.zeros(len(chunk), dtype=bool))
+    mask = np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+    return mask if mask.any() else None
+
+
+def _taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
+    """Those rows of a column, in a type of the same domain."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in chunks_of(column)], column.type.storage_type)
+    return without_views(column).take(pa.array(rows))

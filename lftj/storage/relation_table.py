@@ -1,0 +1,295 @@
+"""What ``db["edge"]``, ``ws["tri"]`` and ``db.relations[...]`` give: a relation or head as a table.
+
+Invariants
+
+1. It shows one version: what is loaded or committed later changes nothing of it.
+2. Making one costs O(1).  Looking a row up costs O(log n) per column.  The first rows, iteration and
+   :attr:`RelationTable.table` decode values only when they are asked for; the table is built once and kept.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import ArityError
+from lftj.process.interrupts import interruptible
+from lftj.values.row_codes import codes_of_row
+from lftj.values.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from lftj.storage.relation import Relation
+
+SHOWN_ROWS = 10
+"""So many rows stand in the repr."""
+
+WIDEST_CELL = 40
+"""A longer value is cut there."""
+
+DECODED_ROWS = 1 << 14
+"""Iteration decodes so many rows at a time."""
+
+
+class Tuples(Protocol):
+    """A set of rows that does not change: a :class:`~lftj.storage.relation.Relation`, or a version of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def columns(self) -> Sequence[np.ndarray]:
+        """The codes, one array per column."""
+
+    def first(self, n: int) -> Sequence[np.ndarray]:
+        """The same of the first ``n`` rows."""
+
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there."""
+
+    def relation(self) -> Relation:
+        """The same rows as the relation that joins read."""
+
+
+class RelationTable:
+    """A relation or head as it was when it was asked for: a set of tuples, and a table.
+
+    ``len`` counts tuples, ``in`` looks one up, iteration gives them as tuples of Python values.  It exports
+    Arrow (``__arrow_c_stream__``), and everything else that a ``pyarrow.Table`` has works on it too.
+
+    >>> from lftj import Database
+    >>> db = Database()
+    >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
+    >>> db["edge"]
+    edge(src: int64, dst: int64), 3 rows
+    src  dst
+      1    2
+      1    3
+      2    3
+    >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
+    (True, False, [(1, 2), (1, 3), (2, 3)])
+    >>> db["edge"]["dst"].to_pylist()
+    [2, 3, 3]
+    """
+
+    def __init__(self, tuples: Tuples) -> None:
+        self._tuples = tuples
+        self._table: pa.Table | None = None
+
+    # -- as a set of tuples -----------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """As rules write it."""
+        return self._tuples.name
+
+    @property
+    def count(self) -> int:
+        """Number of tuples, without building the table."""
+        return self._tuples.n_rows
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __contains__(self, row: object) -> bool:
+        """Whether a tuple is there; False where a value is none of its column's type.
+
+        Raises ArityError for a tuple of another width, and TypeError for what is no tuple (or list).
+        """
+        columns = self._tuples.schema.columns
+        if not isinstance(row, tuple | list):
+            example = f"({', '.join('...' for _ in columns)}{',' if len(columns) == 1 else ''})"
+            raise TypeError(f"{self._signature} holds tuples: look for {example}, not for {row!r}")
+        if len(row) != len(columns):
+            width = _counted(len(columns), "column")
+            raise ArityError(f"{self._signature} has {width}, but the tuple {row!r} has {len(row)}")
+        codes = codes_of_row(self._tuples.schema, row)
+        return codes is not None and self._tuples.holds(codes)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The tuples in no particular order, decoded some thousand at a time."""
+        types = [column.type for column in self._tuples.schema.columns]
+        columns = self._tuples.columns()
+        for start in range(0, self.count, DECODED_ROWS):
+            pieces = [codes[start : start + DECODED_ROWS] for codes in columns]
+            arrays = [t.domain.decode(piece, t.arrow) for t, piece in zip(types, pieces, strict=True)]
+            yield from zip(*(array.to_pylist() for array in arrays), strict=True)
+
+    # -- as a table -----------------------------------------------------------------------
+
+    @property
+    @interruptible()
+    def table(self) -> pa.Table:
+        """The tuples, in no particular order, in the data's own types.
+
+        Raises RangeError for a derived value that its type can't hold.
+        """
+        if self._table is None:
+            arrays = [
+                column.type.domain.decode_chunked(codes, column.type.arrow)
+                for column, codes in zip(self._tuples.schema.columns, self._tuples.columns(), strict=True)
+            ]
+            self._table = pa.Table.from_arrays(arrays, schema=self.schema)
+        return self._table
+
+    def to_arrow(self) -> pa.Table:
+        """:attr:`table`, by the name that it has in polars and DuckDB."""
+        return self.table
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame; the options are those of ``pyarrow.Table.to_pandas``.
+
+        Raises ImportError without pandas.
+        """
+        _required("pandas", "to_pandas()")
+        return self.table.to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame.  Raises ImportError without polars."""
+        return _required("polars", "to_polars()").from_arrow(self.table)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, without building the table."""
+        return pa.schema([(column.name, column.type.arrow) for column in self._tuples.schema.columns])
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self._tuples.schema.columns]
+
+    @property
+    def num_rows(self) -> int:
+        return self.count
+
+    @property
+    def num_columns(self) -> int:
+        return len(self._tuples.schema.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.num_rows, self.num_columns
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, key: Any) -> pa.ChunkedArray:
+        """A column by name or number."""
+        return self.table[key]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.table, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(pa.Table) if not name.startswith("_"))})
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, RelationTable):
+            other = other.table
+        return bool(self.table == other) if isinstance(other, pa.Table) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- what the engine reads, and what was left out at load ------------------------------
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that joins read; of a version after a change it is built by the first call, O(n)."""
+        return self._tuples.relation()
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows that were left out at load because of a NULL."""
+        return self.relation.dropped_rows
+
+    @property
+    def duplicate_rows(self) -> int:
+        """Rows that were left out at load because an equal one is there."""
+        return self.relation.duplicate_rows
+
+    # -- to be looked at -------------------------------------------------------------------
+
+    @property
+    def _signature(self) -> str:
+        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in self._tuples.schema.columns)
+        return f"{self.name}({columns})"
+
+    @property
+    def _title(self) -> str:
+        return f"{self._signature}, {_counted(self.count, 'row')}"
+
+    def _first_rows(self) -> list[list[str]]:
+        """Values of the first rows as text, by column."""
+        return [
+            [_cut(column.type.spelled(code)) for code in codes.tolist()]
+            for column, codes in zip(self._tuples.schema.columns, self._tuples.first(SHOWN_ROWS), strict=True)
+        ]
+
+    @property
+    def _is_number(self) -> list[bool]:
+        domains = [column.type.domain for column in self._tuples.schema.columns]
+        return [domain.name in ("integer", "float", "decimal") for domain in domains]
+
+    @property
+    def _rest(self) -> list[str]:
+        more = self.count - SHOWN_ROWS
+        return [f"... {more:,} more"] if more > 0 else []
+
+    def __repr__(self) -> str:
+        if not self.count:
+            return self._title
+        texts = []
+        columns = [[name, *cells] for name, cells in zip(self.column_names, self._first_rows(), strict=True)]
+        for is_number, cells in zip(self._is_number, columns, strict=True):
+            width = max(map(len, cells))
+            texts.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
+        lines = ["  ".join(cells).rstrip() for cells in zip(*texts, strict=True)]
+        return "\n".join([self._title, *lines, *self._rest])
+
+    def _repr_html_(self) -> str:
+        aligned = ["right" if is_number else "left" for is_number in self._is_number]
+
+        def row(tag: str, cells: Sequence[str]) -> str:
+            return "".join(
+                f'<{tag} style="text-align: {side}">{html.escape(cell)}</{tag}>'
+                for side, cell in zip(aligned, cells, strict=True)
+            )
+
+        head = f"<thead><tr>{row('th', self.column_names)}</tr></thead>"
+        body = "".join(f"<tr>{row('td', cells)}</tr>" for cells in zip(*self._first_rows(), strict=True))
+        rest = "".join(f"<p>{text}</p>" for text in self._rest)
+        return f"<p>{html.escape(self._title)}</p><table>{head}<tbody>{body}</tbody></table>{rest}"
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun if n == 1 else f'{noun}s'}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 3]}..."
+
+
+def _required(package: str, what: str) -> Any:
+    """An optional package.  Raises ImportError, which says what it is for."""
+    import importlib
+
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(f"{what} needs {package}: pip install {package}", name=package) from error

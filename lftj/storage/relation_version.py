@@ -1,0 +1,190 @@
+"""Versions of a relation: what a reader holds while commits go on (ENGINE.md section 2).
+
+Invariants
+
+1. A version never changes; a reader that holds one sees the same tuples for ever.
+2. All indices of a version hold the same tuples (those on which their ``equal``
+   columns agree): :meth:`RelationVersion.advance` steps all that were ever asked
+   for together, and an index asked for later is built from the version's tuples.
+
+Cost: a step costs O(m log m) per index for m changed tuples, plus the amortised
+merges of :mod:`lftj.storage.index_version`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from lftj.process import debug
+from lftj.storage.first_tuples import first_tuples
+from lftj.storage.index_version import IndexVersion, present
+from lftj.storage.relation import Relation
+from lftj.storage.signed_rows import Columns, net_rows
+from lftj.storage.sorting import sort_distinct
+from lftj.storage.trie import Trie
+from lftj.values.schema import Schema
+
+IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+
+
+class RelationVersion:
+    """One version of a relation.
+
+    >>> from lftj.values.domains import Domains
+    >>> import pyarrow as pa
+    >>> edge = Relation.from_table("edge", pa.table({"a": [1, 2], "b": [5, 6]}), Domains())
+    >>> first = RelationVersion(edge)
+    >>> second = first.advance([np.array([1, 3]), np.array([5, 5])], np.array([-1, 1]))
+    >>> first.relation().to_table().to_pylist()
+    [{'a': 1, 'b': 5}, {'a': 2, 'b': 6}]
+    >>> second.relation().to_table().to_pylist()
+    [{'a': 2, 'b': 6}, {'a': 3, 'b': 5}]
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        """The first version: the tuples of a relation."""
+        every = tuple(range(len(relation.schema.columns)))
+        self._start(relation.name, relation.schema, every, relation, {})
+        self.index(every)
+
+    @classmethod
+    def of_sorted(
+        cls, name: str, schema: Schema, order: tuple[int, ...], columns: Sequence[np.ndarray]
+    ) -> RelationVersion:
+        """A first version from distinct tuples that are sorted by a permutation of the columns.
+
+        ``columns``: int64, in the order of the permutation; they are copied.
+        """
+        columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
+        version = cls.__new__(cls)
+        version._start(name, schema, order, None, {(order, ()): IndexVersion(Trie.from_sorted(columns))})
+        return version
+
+    def _start(
+        self,
+        name: str,
+        schema: Schema,
+        primary: tuple[int, ...],
+        relation: Relation | None,
+        indices: dict[IndexKey, IndexVersion],
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self._primary = primary
+        self._lock = threading.Lock()
+        self._relation = relation
+        self._indices = indices
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): less the relation, which the indices give again."""
+        with self._lock:
+            return {**self.__dict__, "_indices": dict(self._indices), "_relation": None}
+
+    @property
+    def primary(self) -> IndexVersion:
+        """The index that every version has."""
+        return self._indices[self._primary, ()]
+
+    @property
+    def n_rows(self) -> int:
+        return self.primary.n_tuples
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all indices; versions share most of it."""
+        return sum(index.nbytes for index in self._indices.values())
+
+    def relation(self) -> Relation:
+        """The tuples as a relation; built by the first call after a change, O(n)."""
+        with self._lock:
+            if self._relation is None:
+                columns = self.columns()
+                if self._primary != tuple(range(len(columns))):
+                    columns = sort_distinct(columns)
+                self._relation = Relation.from_codes(self.name, self.schema, columns)
+            return self._relation
+
+    def columns(self) -> list[np.ndarray]:
+        """The tuples, one column per declared column, in the order of the primary index."""
+        sorted_columns = self.primary.columns()
+        return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
+
+    def first(self, n: int) -> list[np.ndarray]:
+        """The first ``n`` tuples in the order of the primary index, without adding its runs up."""
+        sorted_columns = first_tuples(self.primary, n)
+        return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
+
+    def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
+        """The index whose first levels are ``columns``; all other columns follow in the declared order.
+
+        ``equal``: only tuples whose codes agree on each pair of columns, the second of which gets no level.
+        """
+        return self.index_at((levels_of(columns, equal, len(self.schema.columns)), equal))
+
+    def index_at(self, key: IndexKey) -> IndexVersion:
+        """The index with exactly these levels."""
+        found = self._indices.get(key)
+        if found is None:
+            trie = self.relation().index(*key)
+            with self._lock:
+                found = self._indices.setdefault(key, IndexVersion(trie))
+        return found
+
+    def weights(self, columns: Columns) -> np.ndarray:
+        """1 for each of these tuples that is present, else 0."""
+        rows = np.array([columns[column] for column in self._primary])
+        held = np.empty(rows.shape[1], dtype=np.int64)
+        present(self.primary.memory, rows, held)
+        return held
+
+    def holds(self, row: Sequence[int]) -> bool:
+        """Whether a row of codes is there; O(log n) per column and run."""
+        return bool(self.weights([np.array([code], np.int64) for code in row])[0])
+
+    def advance(self, columns: Columns, weights: np.ndarray) -> RelationVersion:
+        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
+        if not len(weights):
+            return self
+        if debug.enabled:
+            debug.check_rows(columns, f"a change of {self.name!r}")
+            debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
+        with self._lock:
+            known = dict(self._indices)
+        stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}
+        following = RelationVersion.__new__(RelationVersion)
+        following._start(self.name, self.schema, self._primary, None, stepped)
+        return following
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        rows = set(zip(*(column.tolist() for column in self.columns()), strict=True))
+        for (columns, equal), index in self._indices.items():
+            index.check_invariants()
+            agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}
+            held = set(zip(*(column.tolist() for column in index.columns()), strict=True))
+            assert held == {tuple(row[i] for i in columns) for row in agreeing}
+
+
+def levels_of(columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], arity: int) -> tuple[int, ...]:
+    """All columns of an index that starts with ``columns``, in order.
+
+    >>> levels_of((2,), (), 3), levels_of((1,), ((0, 2),), 3)
+    ((2, 0, 1), (1, 0))
+    """
+    left_out = {second for _, second in equal} | set(columns)
+    return (*columns, *(column for column in range(arity) if column not in left_out))
+
+
+def index_change(key: IndexKey, columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A change of the relation's sorted tuples as the change of one of its indices."""
+    order, equal = key
+    if equal:
+        agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
+        columns, weights = [column[agree] for column in columns], weights[agree]
+    rows = np.array([columns[column] for column in order])
+    if len(weights) < 2 or order == tuple(range(len(columns))):
+        return rows, weights
+    return net_rows(rows, weights)

@@ -1,0 +1,60 @@
+"""Seeks: the least position in a sorted range whose key is at least k.
+
+``gallop`` is the leapfrog seek of LFTJ section 3.1 (Veldhuizen): it costs
+O(log of the distance moved), so a whole pass over a range of n keys in m seeks
+costs O(m log(n / m)), which is what the join's worst-case bound needs.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from indices.compiled import part
+
+
+@part(_nrt=False)
+def gallop(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] >= key.
+
+    keys: int64, increasing in [start, end).
+    """
+    if start >= end or keys[start] >= key:
+        return start
+    below = start  # keys[below] < key
+    step = 1
+    while below + step < end and keys[below + step] < key:
+        below += step
+        step <<= 1
+    above = min(below + step, end)  # above == end or keys[above] >= key
+    below += 1
+    while below < above:
+        middle = (below + above) >> 1
+        if keys[middle] < key:
+            below = middle + 1
+        else:
+            above = middle
+    return below
+
+
+@part(_nrt=False)
+def lower_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] >= key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] < key:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@part(_nrt=False)
+def upper_bound(keys, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] > key."""
+    while start < end:
+        middle = (start + end) >> 1
+        if keys[middle] <= key:
+            start = middle + 1
+        else:
+            end = middle
+    return start

@@ -1,0 +1,139 @@
+"""Signed rows added up: the distinct rows, sorted, whose weights don't cancel.
+
+    net(rows) = {row: sum of its weights}, less those of weight 0
+
+What every stage of maintenance does with the rows that the one before hands on.
+
+Invariants
+
+1. The result's rows increase strictly, lexicographically; no weight is 0.
+2. The result's arrays are new.
+
+Cost: of up to ``FEW_ROWS`` rows one kernel call, O(n) where they come in order and O(n log n) row
+comparisons where not; beyond, the sort of :mod:`lftj.storage.sorting`.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.storage.sorting import sort_distinct_weighted
+
+Columns = Sequence[np.ndarray] | np.ndarray
+"""int64 columns of one length: an array each, or the rows of an array (columns, rows)."""
+
+FEW_ROWS = 1 << 10
+"""Up to this many rows comparing them is as quick as packing them into words."""
+
+
+def net_rows(columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The net rows as one array (columns, rows), and their weights.
+
+    The caller sees to it that sums of weights fit 64 bits.  Without columns there is one row at most, the
+    empty one.
+
+    >>> rows, weights = net_rows([np.array([7, 5, 7]), np.array([1, 1, 1])], np.array([1, 4, -1]))
+    >>> rows.tolist(), weights.tolist()
+    ([[5], [1]], [4])
+    """
+    if len(weights) <= FEW_ROWS or not len(columns):
+        return _net(table_of(columns, len(weights)), np.array(weights, np.int64))
+    sorted_columns, sums = sort_distinct_weighted(list(columns), weights)
+    present = sums != 0
+    if present.all():
+        return np.array(sorted_columns), sums
+    return np.array([column[present] for column in sorted_columns]), sums[present]
+
+
+def gathered(parts: Sequence[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
+    """Signed rows of several parts, of which there is at least one, one behind the other.
+
+    >>> columns, signs = gathered([([np.array([7])], np.array([1])), ([np.array([5])], np.array([-1]))])
+    >>> columns[0].tolist(), signs.tolist()
+    ([7, 5], [1, -1])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    columns = [np.concatenate(pieces) for pieces in zip(*(columns for columns, _ in parts), strict=True)]
+    return columns, np.concatenate([signs for _, signs in parts])
+
+
+def table_of(columns: Columns, n_rows: int) -> np.ndarray:
+    """Columns as one array (columns, rows); itself if it is one.  None of them may be read-only then."""
+    if isinstance(columns, np.ndarray):
+        return np.ascontiguousarray(columns)
+    return np.array(columns, np.int64) if len(columns) else np.empty((0, n_rows), np.int64)
+
+
+def row_order(columns: Columns) -> np.ndarray:
+    """The rows' numbers in lexicographic order of the rows, equal ones as they come.
+
+    >>> row_order([np.array([2, 1, 2]), np.array([5, 9, 4])]).tolist()
+    [1, 2, 0]
+    """
+    n_rows = len(columns[0])
+    if n_rows <= FEW_ROWS:
+        return _order(table_of(columns, n_rows))
+    return np.lexsort(columns[::-1])
+
+
+@part
+def _less(table, left, right):
+    """Whether row ``left`` comes before row ``right``."""
+    for column in range(table.shape[0]):
+        if table[column, left] != table[column, right]:
+            return table[column, left] < table[column, right]
+    return False
+
+
+@kernel
+def _order(table):
+    """The numbers of the rows in the order of the rows: merging ordered stretches of 1, 2, 4, ... rows."""
+    n = table.shape[1]
+    order, spare = np.arange(n), np.empty(n, np.int64)
+    row = 1
+    while row < n and not _less(table, row, row - 1):
+        row += 1
+    length = 1 if row < n else n
+    while length < n:
+        for start in range(0, n, 2 * length):
+            middle, end = min(start + length, n), min(start + 2 * length, n)
+            left, right = start, middle
+            for place in range(start, end):
+                if right == end or (left < middle and not _less(table, order[right], order[left])):
+                    spare[place] = order[left]
+                    left += 1
+                else:
+                    spare[place] = order[right]
+                    right += 1
+        order, spare = spare, order
+        length *= 2
+    return order
+
+
+@kernel
+def _net(table, weights):
+    """See :func:`net_rows`; table: int64 (columns, n), weights: int64 (n,)."""
+    columns, n = table.shape
+    order = _order(table)
+    sums = np.empty(n, np.int64)
+    kept = 0  # order[0 .. kept) are the net rows so far, sums[0 .. kept) their weights
+    row = 0
+    while row < n:
+        first, total = order[row], np.int64(0)
+        while row < n and not _less(table, first, order[row]):
+            total += weights[order[row]]
+            row += 1
+        if total != 0:
+            order[kept], sums[kept] = first, total
+            kept += 1
+    rows = np.empty((columns, kept), np.int64)
+    for column in range(columns):
+        for place in range(kept):
+            rows[column, place] = table[column, order[place]]
+    return rows, sums[:kept].copy()

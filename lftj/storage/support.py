@@ -1,0 +1,260 @@
+"""Support counts: how many body assignments stand behind each head tuple (ENGINE.md section 6; ILFTJ 2.2).
+
+A Z-set of head tuples as sorted runs.  A signed assignment adds to its tuple's
+support; the *visible* change is where support crosses zero.
+
+Invariants
+
+1. A version never changes.
+2. Supports are never negative: an erased assignment was there.
+3. A run has more than twice the tuples of the run after it.
+
+Cost: O(m (log m + arity log n)) for m signed assignments, and O(log n) per
+assignment for merges, amortised.  What begins with a prefix is found in
+O(arity log n) per run, of which there are O(log n), and then read.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.memory import address, view
+from lftj.storage.index_version import (
+    X_HEADER,
+    X_LEVEL_FIELDS,
+    X_LEVELS,
+    X_RUN_FIELDS,
+    X_RUNS,
+    XR_LENGTH,
+    XR_ROWS,
+    IndexRun,
+    Runs,
+    net_weights,
+    with_run,
+)
+from lftj.storage.seek import lower_bound, upper_bound
+from lftj.storage.signed_rows import Columns, net_rows, table_of
+
+
+class SupportVersion:
+    """One version of the support counts of a head.
+
+    >>> empty = SupportVersion(1)
+    >>> first, columns, weights = empty.step([np.array([7, 7, 5])], np.array([1, 1, 1]))
+    >>> columns[0].tolist(), weights.tolist()
+    ([5, 7], [1, 1])
+    >>> second, columns, weights = first.step([np.array([7, 5])], np.array([-1, -1]))
+    >>> columns[0].tolist(), weights.tolist()
+    ([5], [-1])
+    """
+
+    def __init__(self, arity: int, least: int = 1) -> None:
+        """The version without tuples.  ``least``: the support from which on a tuple is visible."""
+        self.arity = arity
+        self.runs: Runs = ()
+        self.least = least
+        self._memory = self._described()
+
+    def _described(self) -> np.ndarray:
+        """X_* memory of the runs over an empty base."""
+        empty_base = [0] * (X_HEADER + self.arity * X_LEVEL_FIELDS)
+        empty_base[X_LEVELS] = self.arity
+        return described(empty_base, self.runs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For an image (:mod:`maintenance.image`): less the addresses of the runs."""
+        return {"arity": self.arity, "runs": self.runs, "least": self.least}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._memory = self._described()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(run.rows.nbytes for run in self.runs)
+
+    def step(self, columns: Columns, signs: np.ndarray) -> tuple[SupportVersion, np.ndarray, np.ndarray]:
+        """The version after signed assignments, and the visible change: sorted distinct tuples, +1 or -1."""
+        following, rows, before, after = self.added(columns, signs)
+        rows, before, after = crossing(rows, before, after, self.least)
+        return following, rows, np.sign(after - before)
+
+    def added(
+        self, columns: Columns, signs: np.ndarray
+    ) -> tuple[SupportVersion, np.ndarray, np.ndarray, np.ndarray]:
+        """The version after signed assignments; the tuples that changed, sorted; supports before and after.
+
+        >>> first = SupportVersion(1).added([np.array([7, 7, 5])], np.array([1, 1, 1]))[0]
+        >>> _, (column,), before, after = first.added([np.array([7, 5, 5])], np.array([-1, -1, 1]))
+        >>> column.tolist(), before.tolist(), after.tolist()
+        ([7], [2], [1])
+        """
+        rows, weights = net_rows(columns, signs)
+        if not len(weights):
+            return self, rows, weights, weights
+        before, after = np.empty((2, len(weights)), np.int64)
+        sound = _supports(self._memory, rows, weights, before, after)
+        assert sound, "an assignment went that had not been there"
+        following = SupportVersion.__new__(SupportVersion)
+        following.arity, following.least = self.arity, self.least
+        following._memory, following.runs = with_run(self._memory, self.runs, rows, weights)
+        return following, rows, before, after
+
+    def visible(self) -> list[np.ndarray]:
+        """The columns of all visible tuples, sorted; O(n log n)."""
+        columns, weights = self._summed()
+        return [column[weights >= self.least] for column in columns]
+
+    def tuples(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """All tuples that have support, sorted, and their supports; O(n log n)."""
+        columns, weights = self._summed()
+        return [column[weights > 0] for column in columns], weights[weights > 0]
+
+    def below(self, prefixes: Columns, n_prefixes: int) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+        """The tuples that begin with any of some prefixes, in their order and sorted within each.
+
+        ``prefixes``: the first columns, ``n_prefixes`` rows.  Returns the rows of the prefixes, the
+        tuples' columns and their supports.
+
+        >>> support = SupportVersion(2).added([np.array([1, 1, 2]), np.array([8, 8, 9])], np.ones(3, int))[0]
+        >>> rows, columns, supports = support.below([np.array([2, 1])], 2)
+        >>> rows.tolist(), [column.tolist() for column in columns], supports.tolist()
+        ([0, 1], [[2, 1], [9, 8]], [1, 2])
+        """
+        parts = [np.empty((self.arity + 2, 0), np.int64)]
+        for run, starts, ends in self._ranges(prefixes, n_prefixes):
+            lengths = ends - starts
+            prefix_rows = np.repeat(np.arange(n_prefixes), lengths)
+            places = np.arange(int(lengths.sum())) + np.repeat(
+                starts - (np.cumsum(lengths) - lengths), lengths
+            )
+            sums = run.rows[self.arity * run.n_tuples :]
+            columns = [column[places] for column in run.columns(self.arity)]
+            parts.append(np.stack([prefix_rows, *columns, sums[places + 1] - sums[places]]))
+        *found, weights = np.concatenate(parts, axis=1)
+        rows, weights = net_rows(found, weights)
+        return rows[0], list(rows[1:]), weights
+
+    def totals(self, prefixes: Columns, n_prefixes: int) -> np.ndarray:
+        """The support, added up, of all that begins with each prefix; arguments as for :meth:`below`.
+
+        >>> support = SupportVersion(1).added([np.array([7, 7, 5])], np.ones(3, int))[0]
+        >>> support.totals([np.array([5, 6, 7])], 3).tolist(), support.totals([], 1).tolist()
+        ([1, 0, 2], [3])
+        """
+        totals = np.empty(n_prefixes, np.int64)
+        _totals(self._memory, table_of(prefixes, n_prefixes), totals)
+        return totals
+
+    def _ranges(
+        self, prefixes: Columns, n_prefixes: int
+    ) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
+        """Per run, the half-open range of the tuples that begin with each prefix."""
+        table = table_of(prefixes, n_prefixes)
+        for run in self.runs:
+            starts, ends = np.empty(n_prefixes, np.int64), np.empty(n_prefixes, np.int64)
+            _prefix_ranges(run.rows, run.n_tuples, table, starts, ends)
+            yield run, starts, ends
+
+    def _summed(self) -> tuple[list[np.ndarray], np.ndarray]:
+        if not self.runs:
+            return [np.empty(0, np.int64) for _ in range(self.arity)], np.empty(0, np.int64)
+        columns = [np.concatenate(c) for c in zip(*(r.columns(self.arity) for r in self.runs), strict=True)]
+        summed, weights = net_rows(columns, np.concatenate([run.weights for run in self.runs]))
+        return list(summed), weights
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        sizes = [run.n_tuples for run in self.runs]
+        assert all(size > 2 * after for size, after in pairwise(sizes))
+        assert (self._summed()[1] >= 0).all()
+
+
+def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
+    """X_* memory of a version: the fields of its base, without runs, and its runs."""
+    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
+    memory = np.array([*base_fields, *ends], dtype=np.int64)
+    memory[X_RUNS] = len(runs)
+    return memory
+
+
+@kernel
+def _supports(index, rows, weights, before, after):
+    """Supports of tuples before and after a change; False where one would be negative.
+
+    index: X_* memory; rows: int64 (arity, n); weights, before, after: int64 (n,), the last two written.
+    """
+    net = np.zeros(rows.shape[0], dtype=np.int64)
+    for row in range(rows.shape[1]):
+        net_weights(index, rows, row, net)
+        before[row] = net[-1]
+        after[row] = net[-1] + weights[row]
+        if after[row] < 0:
+            return False
+    return True
+
+
+@kernel
+def crossing(rows, before, after, least):
+    """The tuples whose support comes to ``least`` or goes below it: copies of their columns and supports.
+
+    rows: int64 (arity, n); before, after: int64 (n,).
+    """
+    found = 0
+    places = np.empty(len(before), dtype=np.int64)
+    for row in range(len(before)):
+        if (before[row] >= least) != (after[row] >= least):
+            places[found] = row
+            found += 1
+    crossed = np.empty((rows.shape[0], found), dtype=np.int64)
+    for column in range(rows.shape[0]):
+        for place in range(found):
+            crossed[column, place] = rows[column, places[place]]
+    places = places[:found]
+    return crossed, before[places], after[places]
+
+
+@part
+def _prefix_range(rows, length, prefixes, row):
+    """The half-open range of a run's tuples that begin with ``prefixes[:, row]``.
+
+    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n).
+    """
+    start, end = np.int64(0), np.int64(length)
+    for level in range(prefixes.shape[0]):
+        column = rows[level * length : (level + 1) * length]
+        key = prefixes[level, row]
+        start, end = lower_bound(column, start, end, key), upper_bound(column, start, end, key)
+    return start, end
+
+
+@kernel
+def _prefix_ranges(rows, length, prefixes, starts, ends):
+    """:func:`_prefix_range` of every prefix; starts, ends: int64 (n,), written."""
+    for row in range(prefixes.shape[1]):
+        starts[row], ends[row] = _prefix_range(rows, length, prefixes, row)
+
+
+@kernel
+def _totals(index, prefixes, totals):
+    """Net weight of what begins with given prefixes.
+
+    index: X_* memory of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,),
+    written.
+    """
+    totals[:] = 0
+    arity = index[X_LEVELS]
+    for run in range(index[X_RUNS]):
+        fields = X_HEADER + arity * X_LEVEL_FIELDS + run * X_RUN_FIELDS
+        length = index[fields + XR_LENGTH]
+        rows = view(index[fields + XR_ROWS], (arity + 1) * length + 1)
+        for row in range(len(totals)):
+            start, end = _prefix_range(rows, length, prefixes, row)
+            totals[row] += rows[arity * length + end] - rows[arity * length + start]

@@ -1,0 +1,187 @@
+"""The base run of an index: a trie in flat arrays (ENGINE.md section 2).
+
+Level l holds the distinct keys at that level, in index order, and for every
+node the offset of its first child in level l+1::
+
+    tuples (1,3) (1,5) (4,2)      level 0 keys  1 4      children 0 2 3
+                                  level 1 keys  3 5 2
+
+Invariants (see :meth:`Trie.check_invariants`)
+
+1. Below one parent keys increase strictly; level 0 has one (virtual) parent.
+2. ``children[l]`` has one item more than ``keys[l]``, starts at 0, increases
+   strictly and ends at the length of level l+1.  The last level has none.
+3. Where level 0 is dense enough, ``ranks[k - base]`` is the least position
+   whose key is >= k, for base <= k <= largest key + 1: a seek in one look-up.
+4. Arrays are read-only once built: readers share them without locks.
+
+The leaf offset of a node is the composition of the children arrays below it:
+:meth:`Trie.leaf_offsets`.  Later runs with weights, which the maintained
+engine adds beside this base, refer to the same levels.
+
+Cost: one pass over the sorted columns per level, 8 bytes a key and 8 a child
+offset; the rank table takes 4 bytes per value of the key range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.process import debug
+
+RANKS_MAX_SPREAD = 8
+"""A rank table is made when the key range is at most this many times the number of tuples."""
+
+RANKS_SMALL = 1 << 16
+"""... or when the range is at most this, whatever the number of tuples."""
+
+
+@dataclass(frozen=True)
+class Trie:
+    """``keys[l]``: int64 (n_l,); ``children[l]``: int64 (n_l + 1,), one fewer levels than keys."""
+
+    keys: tuple[np.ndarray, ...]
+    children: tuple[np.ndarray, ...]
+    ranks: np.ndarray | None  # int32 (largest - base + 2,), or None where level 0 is too sparse
+    max_fanouts: tuple[int, ...]  # per level: most keys below one parent
+    key_ranges: tuple[tuple[int, int], ...]  # per level: least and largest key; (0, -1) when empty
+    multiplicity: np.ndarray | None = None
+    """Of a projection: offsets (tuples + 1,) of each tuple's rows in its source; None: one row each."""
+
+    @classmethod
+    def from_sorted(cls, columns: Sequence[np.ndarray], weights: np.ndarray | None = None) -> Trie:
+        """Build from int64 columns whose rows are distinct and sorted lexicographically.
+
+        ``weights``: how many rows of what was projected each row stands for.
+
+        >>> trie = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])])
+        >>> [level.tolist() for level in trie.keys], trie.children[0].tolist()
+        ([[1, 4], [3, 5, 2]], [0, 2, 3])
+        """
+        if debug.enabled:
+            debug.check_rows(columns, "a trie's rows")
+        n_rows = len(columns[0])
+        last = len(columns) - 1
+        keys: list[np.ndarray] = []
+        children: list[np.ndarray] = []
+        starts_below: np.ndarray | None = None  # rows at which the nodes of the level above start
+        changed = np.zeros(n_rows, dtype=bool)
+        if n_rows:
+            changed[0] = True
+        for level, column in enumerate(columns):
+            column = np.ascontiguousarray(column, dtype=np.int64)
+            if level == last:
+                starts = None
+                keys.append(column)
+            else:
+                if n_rows:
+                    changed[1:] |= column[1:] != column[:-1]
+                starts = np.flatnonzero(changed)
+                keys.append(column[starts])
+            if level:
+                assert starts_below is not None
+                if starts is None:
+                    offsets = np.append(starts_below, n_rows)
+                else:
+                    offsets = np.append(np.searchsorted(starts, starts_below), len(starts))
+                children.append(offsets.astype(np.int64, copy=False))
+            starts_below = starts
+        multiplicity = None
+        if weights is not None and (weights != 1).any():
+            multiplicity = np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
+            multiplicity.setflags(write=False)
+        for array in (*keys, *children):
+            array.setflags(write=False)
+        fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
+        ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
+        ranks = _rank_table(keys[0], n_rows)
+        return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), multiplicity)
+
+    def truncated(self, n_levels: int) -> Trie:
+        """The trie of the first levels, sharing their arrays; multiplicities are the leaf counts below.
+
+        >>> trie = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]).truncated(1)
+        >>> trie.keys[0].tolist(), trie.multiplicity.tolist()
+        ([1, 4], [0, 2, 3])
+        """
+        offsets = self.leaf_offsets(n_levels - 1)
+        offsets.setflags(write=False)
+        return Trie(
+            self.keys[:n_levels],
+            self.children[: n_levels - 1],
+            self.ranks,
+            self.max_fanouts[:n_levels],
+            self.key_ranges[:n_levels],
+            offsets if offsets[-1] > len(self.keys[n_levels - 1]) else None,
+        )
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.keys)
+
+    @property
+    def n_tuples(self) -> int:
+        return len(self.keys[-1])
+
+    @property
+    def nbytes(self) -> int:
+        ranks = 0 if self.ranks is None else self.ranks.nbytes
+        return sum(a.nbytes for a in (*self.keys, *self.children)) + ranks
+
+    def leaf_offsets(self, level: int) -> np.ndarray:
+        """Offsets of each node's first tuple, one item more than nodes.
+
+        >>> Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]).leaf_offsets(0).tolist()
+        [0, 2, 3]
+        """
+        offsets = np.arange(len(self.keys[level]) + 1)
+        for children in self.children[level:]:
+            offsets = children[offsets]
+        return offsets
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        assert _rises(self.keys[0]).all(), "level 0 increases strictly"
+        assert len(self.children) == len(self.keys) - 1
+        assert self.max_fanouts[0] == len(self.keys[0])
+        for level, children in enumerate(self.children):
+            below = self.keys[level + 1]
+            assert len(children) == len(self.keys[level]) + 1
+            assert children[0] == 0 and children[-1] == len(below)
+            assert _rises(children).all(), "every node has a child"
+            falls = np.flatnonzero(~_rises(below)) + 1
+            assert np.isin(falls, children).all(), "keys increase strictly below one parent"
+            assert self.max_fanouts[level + 1] == np.diff(children).max(initial=0)
+        for keys, (least, largest) in zip(self.keys, self.key_ranges, strict=True):
+            assert (least, largest) == ((keys.min(), keys.max()) if len(keys) else (0, -1))
+        if self.ranks is not None:
+            base, largest = self.key_ranges[0]
+            expected = np.searchsorted(self.keys[0] - base, np.arange(largest - base + 2))
+            assert np.array_equal(self.ranks, expected)
+        if self.multiplicity is not None:
+            assert len(self.multiplicity) == self.n_tuples + 1 and self.multiplicity[0] == 0
+            assert _rises(self.multiplicity).all(), "every tuple stands for a row"
+        for array in (*self.keys, *self.children, self.ranks, self.multiplicity):
+            assert array is None or not array.flags.writeable
+
+
+def _rises(keys: np.ndarray) -> np.ndarray:
+    """Where the next item is greater; their difference may exceed int64."""
+    return keys[1:] > keys[:-1]
+
+
+def _rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
+    """Invariant 3's table, or None where it would be too large for what it saves."""
+    if not len(keys):
+        return None
+    spread = int(keys[-1]) - int(keys[0]) + 1
+    if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31:
+        return None
+    present = np.zeros(spread + 1, dtype=np.int32)
+    present[keys - keys[0] + 1] = 1
+    ranks = np.cumsum(present, dtype=np.int32)
+    ranks.setflags(write=False)
+    return ranks

@@ -1,0 +1,1 @@
+"""Values and their codes: domains, dictionaries, schemas, arithmetic, comparisons, spelling, semigroups."""

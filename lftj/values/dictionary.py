@@ -1,0 +1,237 @@
+"""Domains with a dictionary: string, binary, decimal.
+
+A value's code is its place in the order of first appearance; it keeps it for
+ever.  Codes carry no order of values: :meth:`DictionaryDomain.ranks` gives it on
+demand.
+
+Decimals of every precision and scale are brought to ``decimal256(76, 38)``
+before they are looked up, so ``1.5`` and ``1.50`` are one value.  A value with
+more than 38 digits before or after the point is refused.
+
+Cost: a column costs one hash of its rows (pyarrow) and one of its distinct
+values (:mod:`lftj.values.interner`), whatever the size of the dictionary.  Order and
+ranks cost one sort of the dictionary after it has grown.
+"""
+
+from __future__ import annotations
+
+import copy
+import decimal
+import threading
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import RangeError, TypeClashError
+from lftj.values.domain import ArrowColumn, Domain, chunks_of, without_views
+from lftj.values.interner import Interner
+from lftj.values.kinds import cast_decimal
+from lftj.values.literals import Value
+
+DECIMAL = pa.decimal256(76, 38)
+"""The type that all decimals are brought to."""
+
+_DECIMAL_BYTES = 32
+_FEW = 8  # codes are few when the dictionary has more than so many times as many
+_EXACT = decimal.Context(prec=200)
+_BEYOND = Decimal(10) ** 38
+_STEP = Decimal((0, (1,), -38))
+_LARGEST = _EXACT.subtract(_BEYOND, _STEP)
+
+
+def new_domain(name: str) -> Domain:
+    """An empty dictionary domain: ``string``, ``binary`` or ``decimal``.
+
+    >>> new_domain("string").encode_constant("never seen") is None
+    True
+    """
+    if name == "decimal":
+        return _DecimalDomain()
+    return DictionaryDomain(name, pa.large_string() if name == "string" else pa.large_binary())
+
+
+class DictionaryDomain(Domain):
+    """Strings and binary strings.  Safe to use from several threads."""
+
+    ordered = False
+
+    def __init__(self, name: str, value_type: pa.DataType) -> None:
+        self.name = name
+        self._value_type = value_type
+        self._interner = Interner()
+        self._lock = threading.Lock()
+        self._ranks = np.empty(0, dtype=np.int64)
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): the values of one moment, whoever adds more meanwhile."""
+        with self._lock:
+            return {**self.__dict__, "_interner": copy.deepcopy(self._interner)}
+
+    def encode_constant(self, value: Value) -> int | None:
+        literal, exact = self._literal(value)
+        if literal is None or not exact:
+            return None
+        data, offsets = self._bytes_of(pa.array([literal]))
+        with self._lock:
+            return self._interner.find(data[offsets[0] : offsets[1]].tobytes())
+
+    def code_of_constant(self, value: Value) -> int | None:
+        literal, exact = self._literal(value)
+        return int(self.encode(pa.array([literal]))[0]) if literal is not None and exact else None
+
+    def select(self, operator: str, value: Value) -> np.ndarray:
+        literal, exact = self._literal(value)
+        values = self.values()
+        everything, nothing = np.arange(len(values)), np.arange(0)
+        if not exact:
+            # `literal` is the greatest value below what the rule says, and nothing lies between the two.
+            if operator in ("=", "!="):
+                return nothing if operator == "=" else everything
+            operator = "<=" if operator in ("<", "<=") else ">"
+        if literal is None:
+            return nothing if operator == "<=" else everything
+        matches = _comparison(operator)(values, literal)
+        return np.flatnonzero(matches.to_numpy(zero_copy_only=False))
+
+    def ranks(self) -> np.ndarray:
+        values = self.values()
+        ranks = self._ranks
+        if len(ranks) < len(values):
+            ranks = np.empty(len(values), dtype=np.int64)
+            ranks[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values))
+            self._ranks = ranks
+        return ranks
+
+    def places(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = self.values()
+        if _FEW * len(codes) < len(values):
+            distinct, rows = np.unique(codes, return_inverse=True)
+            order = pc.array_sort_indices(values.take(pa.array(distinct))).to_numpy()
+            place_of_row = np.empty(len(order), dtype=np.int64)
+            place_of_row[order] = np.arange(len(order))
+            return place_of_row[rows], distinct[order]
+        ranks = self.ranks()
+        code_of_rank = np.empty(len(ranks), dtype=np.int64)
+        code_of_rank[ranks] = np.arange(len(ranks))
+        return ranks[codes], code_of_rank
+
+    def values(self) -> pa.Array:
+        """All values by code.  The array stays as it is when more values come.
+
+        >>> string = new_domain("string")
+        >>> _ = string.encode(pa.array(["pear", "apple", "pear"]))
+        >>> string.values().to_pylist()
+        ['pear', 'apple']
+        """
+        with self._lock:
+            n_values, data, starts = len(self._interner), self._interner.data, self._interner.starts
+        return self._array_of(n_values, data, starts)
+
+    def hashes(self, codes: np.ndarray) -> np.ndarray:
+        with self._lock:
+            hashes = self._interner.hashes
+        return hashes[codes]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the dictionary takes."""
+        return self._interner.nbytes + self._ranks.nbytes
+
+    def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
+        """The greatest possible value <= the literal (None: there is none), and whether the two are equal."""
+        if not isinstance(value, str if self.name == "string" else bytes):
+            raise self._clash(value)
+        try:
+            return pa.scalar(value, self._value_type), True
+        except UnicodeEncodeError:
+            raise TypeClashError(
+                f"the string {value!r} is no Unicode text: it holds half a surrogate pair"
+            ) from None
+
+    def _hashable(self, column: ArrowColumn) -> ArrowColumn:
+        """The column in a type that pyarrow can find the distinct values of."""
+        return without_views(column)
+
+    def _canonical(self, values: pa.Array) -> pa.Array:
+        """Values of any type of this domain in the dictionary's type."""
+        return values.cast(self._value_type)
+
+    def _bytes_of(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes and offsets of values in the dictionary's type, as the interner takes them."""
+        _, offsets, data = values.buffers()
+        bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+        return np.frombuffer(data if data is not None else b"", dtype=np.uint8), bounds
+
+    def _array_of(self, n_values: int, data: np.ndarray, starts: np.ndarray) -> pa.Array:
+        """Inverse of :meth:`_bytes_of`."""
+        return pa.Array.from_buffers(
+            self._value_type, n_values, [None, pa.py_buffer(starts), pa.py_buffer(data)]
+        )
+
+    def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
+        if len(column) == 0:
+            return np.empty(0, dtype=np.int64)
+        encoded = pa.chunked_array(chunks_of(self._hashable(column))).dictionary_encode().unify_dictionaries()
+        distinct = self._canonical(encoded.chunk(0).dictionary)
+        data, offsets = self._bytes_of(distinct)
+        with self._lock:
+            codes = self._interner.codes(data, offsets)
+        return np.concatenate([codes[chunk.indices.to_numpy()] for chunk in encoded.chunks])
+
+    def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
+        return self.values().take(pa.array(codes, pa.int64())).cast(arrow_type)
+
+
+class _DecimalDomain(DictionaryDomain):
+    def __init__(self) -> None:
+        super().__init__("decimal", DECIMAL)
+
+    def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value != value:
+            raise self._clash(value)
+        # A float counts as what its shortest form says: 1e-3 is 0.001, not the double next to it.
+        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        if exact <= -_BEYOND:
+            return None, False
+        if exact >= _BEYOND:
+            return pa.scalar(_LARGEST, DECIMAL), False
+        floor = exact.quantize(_STEP, decimal.ROUND_FLOOR, _EXACT)
+        return pa.scalar(floor, DECIMAL), floor == exact
+
+    def _hashable(self, column: ArrowColumn) -> ArrowColumn:
+        if column.type.bit_width < 128:
+            return column.cast(pa.decimal128(column.type.precision, column.type.scale))
+        return column
+
+    def _canonical(self, values: pa.Array) -> pa.Array:
+        try:
+            return cast_decimal(values, DECIMAL)
+        except pa.ArrowInvalid:
+            raise RangeError(
+                f"a value of type {values.type} has more than 38 digits before or after the point,"
+                " too many for a key"
+            ) from None
+
+    def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
+        return cast_decimal(self.values().take(pa.array(codes, pa.int64())), arrow_type)
+
+    def _bytes_of(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        data = np.frombuffer(values.buffers()[1], dtype=np.uint8)
+        return data, (np.arange(len(values) + 1) + values.offset) * _DECIMAL_BYTES
+
+    def _array_of(self, n_values: int, data: np.ndarray, starts: np.ndarray) -> pa.Array:
+        return pa.Array.from_buffers(DECIMAL, n_values, [None, pa.py_buffer(data)])
+
+
+def _comparison(operator: str) -> pc.Function:
+    names = {
+        "<": "less",
+        "<=": "less_equal",
+        ">": "greater",
+        ">=": "greater_equal",
+        "=": "equal",
+        "!=": "not_equal",
+    }
+    return getattr(pc, names[operator])

@@ -1,0 +1,28 @@
+"""Values as a rule's text can write them."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+Value = int | float | Decimal | str | bytes | bool | datetime.date | datetime.datetime
+"""A literal's Python value.  ``1.2`` is a Decimal: the domain it meets decides what it becomes."""
+
+
+def literal_kind(value: Value) -> str:
+    """What to call a rule's literal in a message.
+
+    >>> literal_kind("x"), literal_kind(True), literal_kind(3)
+    ('string', 'boolean', 'number')
+    """
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float | Decimal):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bytes):
+        return "binary string"
+    if isinstance(value, datetime.datetime):
+        return "timestamp without zone" if value.tzinfo is None else "timestamp with zone"
+    return "date"

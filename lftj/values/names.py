@@ -1,0 +1,63 @@
+"""Names that rules can use for relations and variables.
+
+A rule writes names as ``[A-Za-z_][A-Za-z0-9_]*``; ``_``, ``true`` and ``false``
+mean something else.  A relation of another name could be loaded and never be
+asked for; a column is loaded under a name that a variable can have.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+from lftj.errors import UnusableNameError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TAKEN = ("_", "true", "false")
+"""What the rule language reads as something else than a name."""
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", "concat")
+"""The aggregates of the rule language itself."""
+
+
+def is_usable(name: object) -> bool:
+    """Whether a rule can name a relation or a variable so.
+
+    >>> [is_usable(name) for name in ("edge", "_2", "my edge", "3", "true", "_")]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None and name not in _TAKEN
+
+
+def nearest_usable(name: str, others: Collection[str] = ()) -> str:
+    """The usable name that is most like ``name`` and none of ``others``.
+
+    >>> [nearest_usable(name) for name in ("my edge", "3", "true", "Größe", "count(*)", "é", "日本", "")]
+    ['my_edge', '_3', 'true_', 'Grosse', 'count', 'e', 'x', 'x']
+    >>> nearest_usable("a b", ["a_b", "a_b_2"])
+    'a_b_3'
+    """
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ẞ", "SS"))
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
+    near = re.sub(r"[^A-Za-z0-9_]+", "_", plain)
+    if near != plain:
+        near = near.strip("_")
+    if near in ("", "_"):
+        near = "x"
+    if near in _TAKEN:
+        near += "_"
+    if near[0].isdigit():
+        near = f"_{near}"
+    found, number = near, 1
+    while found in others:
+        number += 1
+        found = f"{near}_{number}"
+    return found
+
+
+def check_relation_name(name: str) -> None:
+    """Raise UnusableNameError unless rules can use the name for a relation."""
+    if not is_usable(name):
+        hint = f": call it {nearest_usable(name)!r}" if isinstance(name, str) else ""
+        raise UnusableNameError(f"{name!r} cannot be the name of a relation in a rule{hint}")

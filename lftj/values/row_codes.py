@@ -1,0 +1,80 @@
+"""Python values as the codes that a relation would hold them by, for looking a row up.
+
+A value finds what the same constant in a rule would find: ``1`` is ``1.0`` in a column of floats, and no
+text is a number.  Beyond the constants of rules it may be whatever a column's values come out as: a time,
+a duration, a timestamp with nanoseconds, a numpy or Arrow scalar, and NaN, which a row may hold.
+
+Nothing is added to a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import RangeError, TypeClashError
+from lftj.values.domain import NAN_CODE, Domain
+from lftj.values.schema import Schema
+
+LITERALS = frozenset(("integer", "float", "string", "binary", "decimal"))
+"""Domains all of whose values a rule can write down."""
+
+
+def codes_of_row(schema: Schema, row: Sequence[Any]) -> list[int] | None:
+    """The code of each value; None where one of them is no value of its column.
+
+    ``row``: as many values as the schema has columns.
+
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.storage.relation import Relation
+    >>> edge = Relation.from_table("edge", pa.table({"a": [1, 2], "w": [0.5, 1.5]}), Domains())
+    >>> codes_of_row(edge.schema, (1, 0.5)) == [column.item(0) for column in edge.codes]
+    True
+    >>> codes_of_row(edge.schema, (1, "0.5"))
+    """
+    codes = []
+    for column, value in zip(schema.columns, row, strict=True):
+        code = _code(value, column.type.domain, column.type.arrow)
+        if code is None:
+            return None
+        codes.append(code)
+    return codes
+
+
+def _code(value: Any, domain: Domain, arrow: pa.DataType) -> int | None:
+    if isinstance(value, pa.DictionaryScalar):
+        value = value.value
+    if isinstance(value, pa.Scalar) and domain.name in LITERALS:
+        value = value.as_py()
+    if isinstance(value, np.generic) and value.dtype.kind in "iufb":
+        value = value.item()
+    if value is None:
+        return None
+    if pa.types.is_dictionary(arrow):
+        return _code(value, domain, arrow.value_type)
+    try:
+        if isinstance(arrow, pa.Bool8Type) and isinstance(value, bool):
+            value = int(value)  # what pyarrow asks for, though it gives a bool
+        if isinstance(arrow, pa.BaseExtensionType):
+            return _code(pa.scalar(value, arrow).value, domain, arrow.storage_type)
+        if domain.name in LITERALS:
+            if isinstance(value, float) and value != value:
+                return NAN_CODE if domain.name == "float" else None
+            return domain.encode_constant(value)
+        return _code_in_type(value, domain, arrow)
+    except (TypeClashError, RangeError, pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None  # Arrow says in all these ways that the type has no such value
+
+
+def _code_in_type(value: Any, domain: Domain, arrow: pa.DataType) -> int | None:
+    """Of a truth value, date, time, timestamp or duration: pyarrow reads it, perhaps as another value."""
+    if isinstance(value, pa.Scalar | np.datetime64 | np.timedelta64):
+        found = (value if isinstance(value, pa.Scalar) else pa.scalar(value)).cast(arrow)
+    else:
+        found = pa.scalar(value, arrow)
+        if found.as_py() != value:
+            return None
+    return int(domain.encode(pa.array([found], arrow))[0])

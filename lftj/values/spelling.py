@@ -1,0 +1,65 @@
+"""Values as a rule's text would write them, for messages.
+
+:func:`spelled` takes a value of any Arrow type that can be loaded.  It never
+goes by way of Python's dates and times, which end with the year 9999 and know
+no nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.values.kinds import kind, plain_array
+
+_FIRST = -(2**63)  # what numpy's dates and times use for "no time"
+
+
+def literal(value: Any) -> str:
+    """A Python value as the literal of a rule, or nearly so.
+
+    >>> print(literal("say \\"hi\\""), literal(b"\\x00\\xff"), literal(True), literal(2.5))
+    "say \\"hi\\"" x"00ff" true 2.5
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        return f'"{escaped}"'
+    if isinstance(value, bytes):
+        return f'x"{value.hex()}"'
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    return str(value)
+
+
+def spelled(value: pa.Array) -> str:
+    """The value of an array of one row, not NULL, as the literal of a rule, or nearly so.
+
+    A timestamp with a zone is written in UTC, a duration as its number of units.
+
+    >>> print(spelled(pa.array([2**31 - 1], pa.int32()).cast(pa.date32())), spelled(pa.array(["tea"])))
+    5881580-07-11 "tea"
+    >>> spelled(pa.array([10**18 + 1]).cast(pa.timestamp("ns", "Asia/Tokyo")))
+    '2001-09-09T01:46:40.000000001Z'
+    """
+    value = plain_array(value)
+    arrow, name = value.type, kind(value.type)
+    if name == "date":
+        days = value.cast(pa.int32() if pa.types.is_date32(arrow) else pa.int64())[0].as_py()
+        return _moment(days if pa.types.is_date32(arrow) else days // 86_400_000, "D")
+    if name == "timestamp":
+        text = _moment(value.cast(pa.int64())[0].as_py(), arrow.unit)
+        return text if arrow.tz is None else f"{text}Z"
+    if name in ("time", "duration"):
+        return str(value.cast(pa.string())[0].as_py())
+    return literal(value[0].as_py())
+
+
+def _moment(number: int, unit: str) -> str:
+    """``number`` units since 1970-01-01, in ISO 8601."""
+    if number == _FIRST:
+        return f"{number} {unit} since 1970-01-01"
+    return str(np.array([number], dtype=np.int64).view(f"M8[{unit}]")[0])

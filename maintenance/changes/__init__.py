@@ -1,0 +1,1 @@
+"""Changes of relations: staged, netted, and as tables that users see."""

@@ -1,0 +1,222 @@
+"""What a user hands to a transaction, as code columns of a relation, and changes as tables for the user."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import ChangeError, DataError, SourceError
+from lftj.files.sources import array_of_numpy, read_table
+from lftj.storage.signed_rows import Columns
+from lftj.values.domains import Domains
+from lftj.values.kinds import cast_decimal
+from lftj.values.schema import Schema
+
+WEIGHT = "weight"
+
+MOST_WEIGHT = 2**31
+"""Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
+
+
+def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> list[np.ndarray]:
+    """Rows of a source, in any form that ``load`` takes, as one int64 column per column of the schema.
+
+    Rows may repeat.  Raises ChangeError, NullError and the errors of reading the source.
+    """
+    quick = _plain_integers(name, schema, source)
+    if quick is not None:
+        return quick
+    table = _read(name, _types(schema), source)
+    return _codes(name, schema, table.columns, domains)
+
+
+def encode_zset(
+    name: str, schema: Schema, source: Any, domains: Domains
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
+
+    Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
+    """
+    label = weight_label(schema)
+    table = _read(name, {**_types(schema), label: pa.int64()}, source)
+    weights = table.column(label)
+    if not pa.types.is_integer(weights.type):
+        raise ChangeError(f"changes of {name!r}: the weight is of type {weights.type}, not an integer")
+    if weights.null_count:
+        row = int(np.argmax(weights.is_null().to_numpy()))
+        raise ChangeError(f"changes of {name!r}: the weight of row {row} (counting from 0) is NULL")
+    numbers = weights.to_numpy()
+    if len(numbers) and (numbers.max() > MOST_WEIGHT or numbers.min() < -MOST_WEIGHT):
+        row = int(np.argmax((numbers > MOST_WEIGHT) | (numbers < -MOST_WEIGHT)))
+        raise ChangeError(
+            f"changes of {name!r}: the weight of row {row} (counting from 0) is {numbers[row]};"
+            f" weights are from -{MOST_WEIGHT:,} to {MOST_WEIGHT:,}"
+        )
+    return _codes(name, schema, table.columns[:-1], domains), numbers.astype(np.int64)
+
+
+def change_table(schema: Schema, columns: Columns, weights: np.ndarray) -> pa.Table:
+    """A change as its columns' values and an int64 ``weight``, +1 or -1."""
+    arrays = [
+        column.type.domain.decode(codes, column.type.arrow)
+        for column, codes in zip(schema.columns, columns, strict=True)
+    ]
+    weight = array_of_numpy(np.ascontiguousarray(weights, np.int64))
+    return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), weight_label(schema)])
+
+
+def weight_label(schema: Schema) -> str:
+    """The name of the column of weights: ``weight``, or ``weight_`` where the relation has such a column."""
+    return label_beside(WEIGHT, [column.name for column in schema.columns])
+
+
+def label_beside(label: str, names: Sequence[str]) -> str:
+    """``label``, with as many underscores as tell it from all ``names``.
+
+    >>> label_beside("weight", ["a", "weight"])
+    'weight_'
+    """
+    while label in names:
+        label += "_"
+    return label
+
+
+def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] | None:
+    """The quick way for a list of tuples of ints into int64 columns; None where it does not apply."""
+    if not isinstance(source, list | tuple) or not source:
+        return None
+    if any(column.type.arrow != pa.int64() for column in schema.columns):
+        return None
+    width = len(schema.columns)
+    for row in source:
+        if type(row) is not tuple or len(row) != width:
+            return None
+        for value in row:
+            if type(value) is not int:
+                return None
+    try:
+        matrix = np.array(source, dtype=np.int64)
+    except OverflowError:
+        raise ChangeError(f"changes of {name!r}: an integer doesn't fit 64 bits with a sign") from None
+    return list(np.ascontiguousarray(matrix.T))
+
+
+def _types(schema: Schema) -> dict[str, pa.DataType]:
+    return {column.name: column.type.arrow for column in schema.columns}
+
+
+def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
+    """A source with exactly these columns, in this order; one without names has them so already."""
+    wanted = list(types)
+    if isinstance(source, list | tuple) and not len(source):
+        return pa.schema(types).empty_table()
+    try:
+        table = _with_all_columns(source, wanted)
+    except SourceError as error:
+        raise ChangeError(f"changes of {name!r}: {error}") from None
+    check_columns(name, table.column_names, wanted)
+    return table.select(wanted)
+
+
+def _with_all_columns(source: Any, names: Sequence[str]) -> pa.Table:
+    """The source with all columns that it has; ``names`` are for one whose columns have none."""
+    if _is_rows(source):
+        return read_table(source, names)
+    try:
+        return read_table(source)
+    except SourceError:
+        if not isinstance(source, str | os.PathLike):
+            raise
+        return read_table(source, names)  # CSV without a header; what else is wrong is said again
+
+
+def _is_rows(source: Any) -> bool:
+    """Whether the source is tuples, or an array without names."""
+    if isinstance(source, np.ndarray):
+        return source.dtype.names is None
+    if isinstance(source, list | tuple) and isinstance(source[0], str | os.PathLike):
+        return False  # files
+    named = ("__arrow_c_stream__", "__arrow_c_array__", "read")
+    return isinstance(source, Iterable) and not (
+        isinstance(source, str | os.PathLike | Mapping) or any(hasattr(source, name) for name in named)
+    )
+
+
+def check_columns(
+    relation: str, names: Sequence[str], required: Sequence[str], optional: Sequence[str] = ()
+) -> None:
+    """See that changes have the columns that they must have and no others.  Raises ChangeError."""
+    for name in names:
+        if name in required or name in optional:
+            continue
+        free = [other for other in (*required, *optional) if other not in names]
+        near = difflib.get_close_matches(name, free, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there may be {', '.join((*required, *optional))}"
+        raise ChangeError(f"changes of {relation!r} have no column {name!r}; {hint}")
+    for name in required:
+        if name not in names:
+            like = f" and, if they like, {', '.join(optional)}" if optional else ""
+            raise ChangeError(
+                f"there is no column {name!r}; changes of {relation!r} have {', '.join(required)}{like}"
+            )
+
+
+def _codes(
+    name: str, schema: Schema, values_of: Sequence[pa.ChunkedArray], domains: Domains
+) -> list[np.ndarray]:
+    columns = []
+    for declared, values in zip(schema.columns, values_of, strict=True):
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            raise ChangeError(
+                f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
+                " relations hold no NULL"
+            )
+        domain = declared.type.domain
+        if values.type != declared.type.arrow:
+            values = _cast(name, declared.name, values, declared.type.arrow)
+            domain = domains.of(values.type)
+        try:
+            codes = domain.encode(values)
+        except DataError as error:
+            raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
+        columns.append(np.ascontiguousarray(codes, dtype=np.int64))
+    return columns
+
+
+def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Values in the relation's own type, if all of them can be."""
+    same_kind = any(
+        test(values.type) and test(wanted)
+        for test in (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes)
+    )
+    widens = pa.types.is_integer(values.type) and (
+        pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)
+    )
+    temporal = pa.types.is_temporal(values.type) and pa.types.is_temporal(wanted)
+    try:
+        if pa.types.is_decimal(values.type) and pa.types.is_decimal(wanted):
+            return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in values.chunks], wanted)
+        if same_kind or widens or temporal or pa.types.is_dictionary(wanted) or pa.types.is_null(values.type):
+            return values.cast(wanted)
+        if pa.types.is_dictionary(values.type):
+            return values.cast(values.type.value_type).cast(wanted)
+    except pa.ArrowException as error:
+        raise ChangeError(f"changes of {name!r}, column {column!r}: {error}") from None
+    raise ChangeError(
+        f"changes of {name!r}, column {column!r}: the values are of type {values.type},"
+        f" the relation's of type {wanted}"
+    )
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)

@@ -1,0 +1,49 @@
+"""What makes an aggregate's values from the changes of its groups: the protocol, and the rows it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lftj.storage.signed_rows import Columns
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Net signed rows of one step, sorted by group; group g is the rows ``[offsets[g], offsets[g + 1])``."""
+
+    keys: Columns  # one entry per group
+    slots: np.ndarray  # of each group
+    counts: np.ndarray  # assignments of each group after the step, >= 0
+    offsets: np.ndarray
+    arguments: Columns  # one entry per row
+    weights: np.ndarray  # signed, never 0
+
+
+class Accumulator(Protocol):
+    """What makes an aggregate's values from changes; groups are known by their slots."""
+
+    def stage(self, rows: GroupRows) -> np.ndarray:
+        """The new value code of each group, any code where the count is 0; nothing is published.
+
+        Raises :class:`~lftj.errors.RangeError` for a value that its type does not hold; then nothing
+        is staged.
+        """
+
+    def keep(self) -> None:
+        """Publish what was staged, if anything was; again, where that was left half way."""
+
+    def drop(self) -> None:
+        """Forget what was staged, if anything was."""
+
+    def remapped(self, kept: np.ndarray) -> Accumulator:
+        """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on a broken invariant."""

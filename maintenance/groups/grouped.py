@@ -1,0 +1,301 @@
+"""Maintained aggregates by group: signed assignments in, the head's change out (ENGINE.md section 6).
+
+A group's value is a function of the multiset of its assignments' arguments.
+Kept of each group are the number of assignments (which says whether the group
+exists), the value published last, and what an *accumulator* needs to make the
+next value from the next change.  ``count`` needs none.
+
+    stage(dA) = A' - A,  A = {(key, value)}: -1 for a value that went, +1 for one that came
+
+Invariants
+
+1. A change takes two steps: ``stage`` computes and publishes nothing, ``keep``
+   publishes, ``drop`` forgets: then all is as it was.  Doing ``keep`` or ``drop``
+   twice is doing it once, also where the first was left half way.
+2. A group is published when its count is above 0; counts are never negative: an
+   assignment that goes was there.
+3. ``_values`` has the value code of every published group.
+4. Slots of groups that are gone, or whose change was dropped, show nowhere; of
+   1,024 slots or more, :meth:`GroupedAggregate.tidy` keeps half or more in use.
+
+Cost: one sort of the m signed rows, then O(m) and what the accumulator takes.
+Memory: 16 bytes per slot beside the :class:`~maintenance.groups.table.GroupTable`
+and the accumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.compiled import kernel
+from lftj.aggregates.group_names import spelled_call
+from lftj.errors import RangeError
+from lftj.language.body import CheckedHead
+from lftj.language.several_aggregates import shown_name
+from lftj.language.syntax import Aggregate
+from lftj.storage.signed_rows import Columns, net_rows
+from lftj.values.schema import ColumnType
+from maintenance.groups.accumulator import Accumulator, GroupRows
+from maintenance.groups.sums import GroupSums
+from maintenance.groups.table import GroupTable
+
+_LEAST_TIDIED = 1024
+_MOST_ASSIGNMENTS = 2.0**62
+
+
+def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accumulator | None:
+    """The accumulator of a ``sum`` or ``avg`` head; None for ``count``, ValueError for other functions.
+
+    ``types``: of every variable that the head has as a key or an argument.
+    """
+    if not isinstance(head.value, Aggregate):
+        raise ValueError(f"head {head.relation} has no aggregate")
+    if head.value.function == "count":
+        return None
+    if head.value.function in ("sum", "avg"):
+        return GroupSums(head, types)
+    raise ValueError(f"{head.value.function} has no accumulator of sums")
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """What ``keep`` publishes."""
+
+    slots: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+    n_groups: int
+    n_assignments: int
+
+
+class GroupedAggregate:
+    """The groups and values of one aggregate head under changes.
+
+    >>> import pyarrow as pa
+    >>> from lftj.values.schema import Column, Schema
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.language.syntax import Variable
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> schema = Schema((Column("p", integer), Column("c", integer)), functional=True)
+    >>> head = CheckedHead("total", ("p",), Aggregate("sum", (Variable("c"),)), schema, (0, 0))
+    >>> types = {"p": integer, "c": integer}
+    >>> totals = GroupedAggregate(head, types, accumulator_for(head, types))
+    >>> columns, weights = totals.stage([np.array([1, 1, 2]), np.array([10, 30, 5])], np.array([1, 2, 1]))
+    >>> [column.tolist() for column in columns], weights.tolist()
+    ([[1, 2], [70, 5]], [1, 1])
+    >>> totals.keep()
+    >>> columns, weights = totals.stage([np.array([1, 2]), np.array([30, 5])], np.array([-1, -1]))
+    >>> [column.tolist() for column in columns], weights.tolist()
+    ([[1, 1, 2], [40, 70, 5]], [1, -1, -1])
+    """
+
+    def __init__(
+        self, head: CheckedHead, types: Mapping[str, ColumnType], accumulator: Accumulator | None
+    ) -> None:
+        """``accumulator``: of the head's function, new; None for ``count``."""
+        assert isinstance(head.value, Aggregate)
+        self._head = head
+        self._types = types
+        self._n_keys = len(head.variables)
+        self._accumulator = accumulator
+        self._table = GroupTable(self._n_keys)
+        self._counts = np.zeros(0, np.int64)  # by slot, as are the values
+        self._values = np.zeros(0, np.int64)
+        self._n_assignments = 0
+        self._staged: _Staged | None = None
+        self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
+        self.n_groups = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken, room for growth included."""
+        accumulator = self._accumulator.nbytes if self._accumulator else 0
+        return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulator
+
+    def rows(self) -> list[np.ndarray]:
+        """The published groups and their values: columns (keys, value code), sorted.  O(n log n)."""
+        published = np.flatnonzero(self._counts[: self._table.n_slots] > 0)
+        columns = [column[published] for column in (*self._table.columns(), self._values)]
+        order = np.lexsort(columns[::-1])
+        return [column[order] for column in columns]
+
+    def stage(self, columns: Columns, weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
+
+        ``columns``: int64 codes of the key variables, then of the aggregate's arguments, the aggregated one
+        last.  ``weights``: int64.  Rows may repeat and come in any order.  Nothing is published: call
+        :meth:`keep` or :meth:`drop` before the next.  Raises :class:`~lftj.errors.RangeError`, naming head
+        and group, when a value does not fit its type; then nothing is staged.
+        """
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        weights = np.array(weights, np.int64)
+        self._guard(weights)
+        rows, weights = net_rows(columns, weights)
+        if not len(weights):
+            none = np.empty(0, np.int64)
+            self._staged = _Staged(none, none, none, self.n_groups, self._n_assignments)
+            return [none] * (self._n_keys + 1), none
+        keys, offsets = _groups(rows, self._n_keys)
+        try:
+            slots = self._table.slots(keys)
+            self._reserve()
+            before, after = np.empty((2, len(slots)), np.int64)
+            _count(self._counts, slots, weights, offsets, before, after)
+            assert after.min() >= 0, "an assignment went that had not been there"
+            values = after
+            if self._accumulator:
+                values = self._accumulator.stage(
+                    GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights)
+                )
+        except BaseException:
+            self.drop()
+            raise
+        n_groups = self.n_groups + int(np.count_nonzero(after)) - int(np.count_nonzero(before))
+        n_assignments = self._n_assignments + int(weights.sum())
+        self._staged = _Staged(slots, after, values, n_groups, n_assignments)
+        difference, signs = _difference(keys, slots, self._values, before, after, values)
+        return list(difference), signs
+
+    def keep(self) -> None:
+        """Publish what was staged, if anything was; again, where that was left half way."""
+        staged = self._staged
+        if staged is None:
+            return
+        _publish(self._counts, self._values, staged.slots, staged.counts, staged.values)
+        self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
+        self._n_slots = self._table.n_slots
+        if self._accumulator:
+            self._accumulator.keep()
+        self._staged = None
+
+    def drop(self) -> None:
+        """Forget what was staged, if anything was."""
+        self._table.truncate(self._n_slots)
+        if self._accumulator:
+            self._accumulator.drop()
+        self._staged = None
+
+    def tidy(self) -> None:
+        """Free the slots of groups that are gone, when they are the most of 1,024 or more.
+
+        Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
+        """
+        assert self._staged is None
+        n_slots = self._table.n_slots
+        if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
+            return
+        table, kept = self._table.compacted(self._counts[:n_slots] > 0)
+        accumulator = self._accumulator and self._accumulator.remapped(kept)
+        tidied = table, self._counts[kept], self._values[kept], accumulator, len(kept)
+        self._table, self._counts, self._values, self._accumulator, self._n_slots = tidied
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module's header."""
+        self._table.check_invariants()
+        n_slots = self._table.n_slots
+        assert len(self._counts) == len(self._values)
+        assert (self._counts >= 0).all()
+        assert self._n_slots == n_slots or self._staged is not None
+        assert not self._counts[self._n_slots :].any(), "a slot beyond the table counts something"
+        assert self.n_groups == np.count_nonzero(self._counts)
+        assert self._n_assignments == int(self._counts.sum())
+        if self._accumulator:
+            self._accumulator.check_invariants()
+
+    def _guard(self, weights: np.ndarray) -> None:
+        """See to it that no sum of weights wraps."""
+        if self._n_assignments + _absolute_sum(weights) >= _MOST_ASSIGNMENTS:
+            assert isinstance(self._head.value, Aggregate)
+            raise RangeError(
+                f"{shown_name(self._head.relation)} = {spelled_call(self._head.value)}:"
+                " there are more than 2**62 assignments: their number may not fit int64"
+            )
+
+    def _reserve(self) -> None:
+        """Counts of 0 for the slots that are new."""
+        missing = self._table.n_slots - len(self._counts)
+        if missing > 0:
+            room = np.zeros(max(missing, len(self._counts)), np.int64)
+            counts, values = np.append(self._counts, room), np.append(self._values, room)
+            self._counts, self._values = counts, values
+
+
+@kernel
+def _absolute_sum(weights):  # type: ignore[no-untyped-def]
+    """Of int64, as a double, which does not wrap."""
+    total = 0.0
+    for weight in weights:
+        total += abs(np.float64(weight))
+    return total
+
+
+@kernel
+def _groups(rows, n_keys):  # type: ignore[no-untyped-def]
+    """The distinct keys of sorted rows, (n_keys, groups), and where each group starts, with the end behind.
+
+    rows: int64 (columns, n), n > 0; the first ``n_keys`` columns are the keys.
+    """
+    n = rows.shape[1]
+    offsets = np.zeros(n + 1, np.int64)
+    groups = 1
+    for row in range(1, n):
+        for column in range(n_keys):
+            if rows[column, row] != rows[column, row - 1]:
+                offsets[groups] = row
+                groups += 1
+                break
+    offsets[groups] = n
+    keys = np.empty((n_keys, groups), np.int64)
+    for column in range(n_keys):
+        for group in range(groups):
+            keys[column, group] = rows[column, offsets[group]]
+    return keys, offsets[: groups + 1]
+
+
+@kernel
+def _count(counts, slots, weights, offsets, before, after):  # type: ignore[no-untyped-def]
+    """Write the counts of groups ``before`` and ``after`` a step.
+
+    counts: int64, by slot.  weights: int64, by row.  The others: int64, by group; offsets as in GroupRows.
+    """
+    for group in range(len(slots)):
+        before[group] = after[group] = counts[slots[group]]
+        for row in range(offsets[group], offsets[group + 1]):
+            after[group] += weights[row]
+
+
+@kernel
+def _publish(counts, values, slots, new_counts, new_values):  # type: ignore[no-untyped-def]
+    """Write what was staged.  counts, values: int64, by slot, written; the others: int64, by group."""
+    for group in range(len(slots)):
+        counts[slots[group]] = new_counts[group]
+        values[slots[group]] = new_values[group]
+
+
+@kernel
+def _difference(keys, slots, values, before, after, new_values):  # type: ignore[no-untyped-def]
+    """-1 for each group's value that went and 1 for each that came, as sorted rows: (columns, n) and (n,).
+
+    keys: int64 (keys, groups), sorted.  values: int64, published ones by slot.  The others: int64, by group.
+    """
+    columns = keys.shape[0] + 1
+    rows = np.empty((columns, 2 * len(slots)), np.int64)
+    weights = np.empty(2 * len(slots), np.int64)
+    n = 0
+    for group in range(len(slots)):
+        old, new = values[slots[group]], new_values[group]
+        went, came = before[group] > 0, after[group] > 0
+        if went and came and old == new:
+            continue
+        for turn in range(2):
+            going = (turn == 0) == (old < new)  # the smaller value comes first
+            if went if going else came:
+                for column in range(columns - 1):
+                    rows[column, n] = keys[column, group]
+                rows[columns - 1, n] = old if going else new
+                weights[n] = -1 if going else 1
+                n += 1
+    return rows[:, :n].copy(), weights[:n].copy()

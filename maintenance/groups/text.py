@@ -1,0 +1,118 @@
+"""`GroupText`: the ordered intermediate of ``concat``, maintained under signed rows.
+
+The multiplicities of (groups..., arguments...) and nothing else: a group's text
+is as long as the group, so a tree of texts would save nothing.  A group that is
+asked for is read from the runs, ordered and joined by :mod:`lftj.aggregates.whole`,
+which the evaluation of all assignments uses too.
+
+Invariants
+
+1. The support counts are the sum of the signed rows; none is negative.
+2. Between ``stage`` and ``keep`` or ``drop`` the counts of before are there too: dropping is forgetting.
+
+Cost: ``stage`` O(m log m) for m rows and O(log n) amortised for each; ``values`` O(log n) per
+group and O(s log s) for the s tuples of the groups asked for.
+
+Source: ILFTJ 2.3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lftj.aggregates.whole import Aggregation, argument_names
+from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate
+from lftj.storage.signed_rows import Columns
+from lftj.storage.sorting import first_of_equal
+from lftj.storage.support import SupportVersion
+from lftj.values.schema import ColumnType
+
+
+class GroupText:
+    """The texts of a head's groups.
+
+    >>> import pyarrow as pa
+    >>> from lftj.values.schema import Column, Schema
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.language.syntax import Variable
+    >>> domains = Domains()
+    >>> string, integer = (ColumnType(domains.of(arrow), arrow) for arrow in (pa.string(), pa.int64()))
+    >>> schema = Schema((Column("k", integer), Column("s", string)), functional=True)
+    >>> head = CheckedHead("names", ("k",), Aggregate("concat", (Variable("s"),)), schema, (0, 0))
+    >>> text = GroupText(head, {"k": integer, "s": string}, 1)
+    >>> strings = string.domain.encode(pa.array(["b", "a", "c"]))
+    >>> text.stage([np.array([7, 7, 8]), strings], np.array([1, 2, 1]))
+    >>> string.domain.decode(text.values([np.array([8, 7])]), pa.string()).to_pylist()
+    ['c', 'a,a,b']
+    """
+
+    def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> None:
+        """``types``: of the head's variables; ``group_columns``: how many of the rows' columns are the group,
+        those of the head's variables in their order."""
+        if not isinstance(head.value, Aggregate) or head.value.function != "concat":
+            raise ValueError(f"head {head.relation} is no concat")
+        if group_columns != len(head.variables):
+            raise ValueError(f"the texts of {head.relation} are of {len(head.variables)} group columns")
+        self._head = head
+        self._types = types
+        self._names = (*head.variables, *argument_names(head.value))
+        self._kept = self._support = SupportVersion(len(self._names))
+
+    def stage(self, columns: Columns, weights: np.ndarray) -> None:
+        """Add signed rows: group columns, then arguments, the aggregated one last; any order, may repeat."""
+        self._support = self._support.added(columns, weights)[0]
+
+    def values(self, keys: Columns) -> np.ndarray:
+        """The code of each group's text; 0 for a group without rows.
+
+        ``keys``: a column per group column.  Raises RangeError when the texts take more than 2 GiB.
+        """
+        if len(keys) != len(self._head.variables):
+            raise ValueError(f"the texts of {self._head.relation} are of whole groups")
+        distinct, places = _distinct(keys)
+        n_groups = int(places.max(initial=-1)) + 1
+        rows, columns, supports = self._support.below(distinct, n_groups)
+        aggregation = Aggregation(self._head, self._types)
+        aggregation.add(dict(zip(self._names, columns, strict=True)), supports)
+        _, texts = aggregation.finish()
+        codes = np.zeros(n_groups, np.int64)
+        # Both are in the order of the groups' codes.
+        codes[rows[first_of_equal([rows])]] = self._head.schema.columns[-1].type.domain.encode(texts)
+        return codes[places]
+
+    def keep(self) -> None:
+        """The staged rows are there to stay."""
+        self._kept = self._support
+
+    def drop(self) -> None:
+        """Forget the staged rows."""
+        self._support = self._kept
+
+    @property
+    def nbytes(self) -> int:
+        return self._support.nbytes
+
+    @property
+    def n_records(self) -> int:
+        """Tuples in all runs."""
+        return sum(run.n_tuples for run in self._support.runs)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        self._support.check_invariants()
+        self._kept.check_invariants()
+
+
+def _distinct(keys: Columns) -> tuple[list[np.ndarray], np.ndarray]:
+    """The distinct rows of the keys, sorted, and the place of each row among them."""
+    if not keys:
+        return [], np.zeros(1, np.int64)
+    order = np.lexsort(list(keys)[::-1])
+    ordered = [column[order] for column in keys]
+    first = first_of_equal(ordered)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.cumsum(first) - 1
+    return [column[first] for column in ordered], places

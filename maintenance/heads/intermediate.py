@@ -1,0 +1,234 @@
+"""Intermediates: the assignments of a body that aggregate heads read, kept once for all that share them.
+
+Heads that aggregate the same body, up to the names of its variables, step one set of
+searches, and some of them one ordered tree of values (:mod:`maintenance.groups.shared_scans`).
+
+Invariants
+
+1. The rows of ``build`` and of the steps that were kept add up to the assignments over the newest versions:
+   of one body, all variables; of several alternatives, the variables that all of them bind, each row once.
+2. A round is stepped once, whoever asks first; ``keep`` and ``drop`` end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lftj.evaluation.evaluation import common_variables
+from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.language.expressions import text_of
+from lftj.language.syntax import (
+    Aggregate,
+    Atom,
+    BinaryOperation,
+    Constant,
+    Expression,
+    Negative,
+    Term,
+    Variable,
+)
+from lftj.storage.relation import Relation
+from lftj.storage.signed_rows import gathered
+from lftj.storage.support import SupportVersion
+from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.shared_scans import SharedScans, Sharer
+from maintenance.heads.computed_negation import maintained_body
+from maintenance.heads.rule_body import Rows
+from maintenance.stats import RuleStats
+from maintenance.strategies.trace.body_trace import Advance, Round, Versions
+
+
+class Intermediate:
+    """The maintained assignments of a rule's bodies, and the ordered trees over them."""
+
+    def __init__(
+        self,
+        rule: CheckedRule,
+        sharers: Sequence[Sharer],
+        relations: Mapping[str, Relation],
+        record_gap: int,
+        order: Sequence[str] | None,
+    ) -> None:
+        """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning."""
+        several = len(rule.bodies) > 1
+        self.sharers = tuple(sharers)
+        self.names = tuple(common_variables(rule)) if several else tuple(rule.bodies[0].types)
+        wanted = self.names if several else [n for s in sharers for n in (*s.groups, *s.arguments)]
+        grouped = list(dict.fromkeys(name for sharer in sharers for name in sharer.groups))
+        self.bodies = [
+            maintained_body(rule, body, wanted, not several, relations, record_gap, order, grouped)
+            for body in rule.bodies
+        ]
+        self._support = SupportVersion(len(self.names)) if several else None
+        self._staged_support: SupportVersion | None = None
+        self._scans = SharedScans(sharers)
+        self._round: object = None
+        self._rows: Rows = ({}, np.empty(0, np.int64))
+
+    def accumulator(self, sharer: Sharer) -> Accumulator | None:
+        """What makes a head's values; None for a count."""
+        return self._scans.accumulator(sharer)
+
+    def notes(self, sharer: Sharer) -> tuple[str, ...]:
+        """How a head's values are made, for ``explain``."""
+        return self._scans.notes(sharer)
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
+        """All assignments, whoever asks first; staged, like a step."""
+        if self._round is None:
+            self._begin(versions, [body.build(versions, threads, advance) for body in self.bodies])
+        return self._rows
+
+    def step(self, change: Round, stats: RuleStats) -> Rows:
+        """The assignments that came (+1) and went (-1); ``stats`` of whoever asks first gets what it took."""
+        if self._round is None:
+            self._begin(change, [body.step(change, stats) for body in self.bodies])
+        return self._rows
+
+    def _begin(self, change: object, parts: list[Rows]) -> None:
+        rows, signs = parts[0]
+        if self._support is not None:
+            columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
+            self._staged_support, rows_of_all, signs = self._support.step(columns, signs)
+            rows = dict(zip(self.names, rows_of_all, strict=True))
+        self._scans.stage(rows, signs)
+        self._rows = rows, signs
+        self._round = change
+
+    def keep(self) -> None:
+        """Publish the round; done by the first head that does."""
+        if self._round is None:
+            return
+        for body in self.bodies:
+            body.keep()
+        if self._staged_support is not None:
+            self._support = self._staged_support
+        self._scans.keep()
+        self._end()
+
+    def drop(self) -> None:
+        """Roll the round back, however far it came."""
+        for body in self.bodies:
+            body.drop()
+        self._scans.drop()
+        self._end()
+
+    def _end(self) -> None:
+        self._staged_support = None
+        self._round = None
+        self._rows = {}, np.empty(0, np.int64)
+
+    def put_last(self, sharer: Sharer) -> None:
+        """Let another head, if there is one, be the first: the one that pays for the searches."""
+        self.sharers = (*(other for other in self.sharers if other is not sharer), sharer)
+
+    def leave(self, sharer: Sharer) -> None:
+        """A head is uninstalled: the trees that only it reads go."""
+        self._scans.leave(sharer)
+        self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
+
+    @property
+    def nbytes(self) -> int:
+        """Memory beside the sensitivity records."""
+        support = self._support.nbytes if self._support is not None else 0
+        return support + self._scans.nbytes
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the structures."""
+        assert self._round is None
+        for body in self.bodies:
+            body.check_invariants()
+        if self._support is not None:
+            self._support.check_invariants()
+        self._scans.check_invariants()
+
+
+# -- which rules share -------------------------------------------------------------------
+
+
+class Intermediates:
+    """The intermediates of heads that are installed together, as far as they are aggregates."""
+
+    def __init__(
+        self,
+        heads: Sequence[tuple[CheckedRule, CheckedHead]],
+        record_gap: int,
+        orders: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._record_gap = record_gap
+        self._orders = orders
+        self._rules: dict[object, CheckedRule] = {}
+        self._sharers: dict[object, list[Sharer]] = {}
+        self._made: dict[object, Intermediate] = {}
+        for rule, head in heads:
+            if not isinstance(head.value, Aggregate):
+                continue
+            key, names = self._key(rule, head)
+            first = self._rules.setdefault(key, rule)
+            inverse = {number: name for name, number in _numbered(first).items()}
+            own = {name: inverse[number] for name, number in names.items()}
+            self._sharers.setdefault(key, []).append(Sharer(rule, head, own))
+
+    def _key(self, rule: CheckedRule, head: CheckedHead) -> tuple[object, dict[str, str]]:
+        names = _numbered(rule)
+        order = tuple(self._orders.get(head.relation, ()))
+        return (tuple(_text(body, names) for body in rule.bodies), order), names
+
+    def of(
+        self, rule: CheckedRule, head: CheckedHead, relations: Mapping[str, Relation]
+    ) -> tuple[Intermediate, Sharer]:
+        """The intermediate of a head, made over the relations when the first of its heads asks."""
+        key, _ = self._key(rule, head)
+        sharers = self._sharers[key]
+        if key not in self._made:
+            self._made[key] = Intermediate(
+                self._rules[key], sharers, relations, self._record_gap, self._orders.get(head.relation)
+            )
+        return self._made[key], next(s for s in sharers if s.head is head and s.rule is rule)
+
+
+def _numbered(rule: CheckedRule) -> dict[str, str]:
+    """A name for each variable of a rule's bodies that says where it comes first."""
+    names: dict[str, str] = {}
+    for body in rule.bodies:
+        for term in (term for atom in (*body.atoms, *body.negations) for term in atom.terms):
+            if isinstance(term, Variable):
+                names.setdefault(term.name, f"v{len(names)}")
+        for assignment in body.assignments:
+            names.setdefault(assignment.variable, f"v{len(names)}")
+    return names
+
+
+def _text(body: Body, names: Mapping[str, str]) -> tuple[str, ...]:
+    """A body in words that only depend on its meaning and order of writing."""
+
+    def term_text(term: Term) -> str:
+        if isinstance(term, Variable | Constant):
+            return text_of(_renamed(term, names))
+        return "_"
+
+    def atom_text(atom: Atom) -> str:
+        return f"{atom.relation}{'[]' if atom.functional else '()'}{', '.join(map(term_text, atom.terms))}"
+
+    return (
+        *map(atom_text, body.atoms),
+        *(f"!{atom_text(atom)}" for atom in body.negations),
+        *(
+            f"{text_of(_renamed(c.left, names))} {c.operator} {text_of(_renamed(c.right, names))}"
+            for c in body.comparisons
+        ),
+        *(f"{names[a.variable]} := {text_of(_renamed(a.expression, names))}" for a in body.assignments),
+    )
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    if isinstance(expression, Variable):
+        return Variable(names[expression.name])
+    if isinstance(expression, Negative):
+        return Negative(_renamed(expression.operand, names))
+    if isinstance(expression, BinaryOperation):
+        left, right = _renamed(expression.left, names), _renamed(expression.right, names)
+        return BinaryOperation(expression.operator, left, right)
+    return expression

@@ -1,0 +1,192 @@
+"""One body of a rule: the signed rows that a change of its relations makes.
+
+The searches of :mod:`maintenance.strategies.trace.existence` give rows of the variables that the head
+needs; late comparisons and computed variables are done on them (:mod:`lftj.evaluation.finishing`).
+Negated atoms over computed variables take a second stage (:mod:`maintenance.heads.computed_negation`).
+The body's tests let all rows pass or none: where they open or close, all rows come or go.
+
+Invariants
+
+1. The rows of ``build`` and of all steps that were kept add up to the rows over the newest versions, each
+   with weight 1; of the variables in ``distinct_by`` no two are alike.
+2. A step stages; :meth:`RuleBody.keep` publishes and :meth:`RuleBody.drop` forgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from lftj.errors import EvaluationError, RangeError
+from lftj.evaluation.finishing import Finishing
+from lftj.language.body import Body, CheckedRule
+from lftj.language.diagnostics import with_rule
+from lftj.planning.lowering import WILDCARD_NAME, lower
+from lftj.search.problem import JoinAtom
+from lftj.storage.relation import Relation
+from lftj.storage.relation_version import levels_of
+from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.support import SupportVersion
+from maintenance.stats import RuleStats
+from maintenance.strategies.trace.body_trace import Advance, Assignments, BodyTrace, Round, Versions
+from maintenance.strategies.trace.existence import plan_existence
+
+Rows = tuple[dict[str, np.ndarray], np.ndarray]
+"""Code columns by variable, and the sign of each row."""
+
+
+class RuleBody:
+    """A body and how it is kept."""
+
+    def __init__(
+        self,
+        rule: CheckedRule,
+        body: Body,
+        wanted: Sequence[str],
+        every: bool,
+        relations: Mapping[str, Relation],
+        record_gap: int,
+        order: Sequence[str] | None = None,
+        grouped: Sequence[str] = (),
+    ) -> None:
+        """Plan over the relations as they are.  ``wanted``: variables that rows must hold; ``every``: rows
+        are assignments of all variables; ``grouped``: those of ``wanted`` that are keys of a functional head.
+
+        Raises OrderError, NanError and FunctionalConflictError.
+        """
+        self.rule = rule
+        self.lowered = lower(
+            body, relations, wanted, counted=False, grouped=grouped, lasting=True, every=every
+        )
+        if order is not None:  # the caller does not know the names of wildcards
+            missing = [name for name in body.atom_variables() if name not in order]
+            order = [*order, *filter(WILDCARD_NAME.fullmatch, missing)]
+        way = plan_existence(self.lowered, record_gap, order, body.atom_variables())
+        self.notes = way.notes
+        self.searches = way.rows
+        self.tests = way.tests
+        self._unbound = [(_emptiness(atom), negated) for atom, negated in way.unbound]
+        self._emitted = self.lowered.problem.emitted
+        self._always_passes = bool(self.searches) and not (self.tests or self._unbound or self.lowered.empty)
+        self._finishing = Finishing(self.lowered)
+        self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
+        self._held = SupportVersion(len(self._emitted), least=len(self.searches))
+        self._staged: SupportVersion | None = None
+        free = self.searches[0].variables if len(self.searches) == 1 else self._emitted
+        self.distinct_by = frozenset(free) - self.lowered.problem.pinned
+
+    @property
+    def nan_free(self) -> frozenset[tuple[str, int]]:
+        """Columns of relations that must hold no NaN."""
+        return self.lowered.nan_free
+
+    @property
+    def traces(self) -> tuple[BodyTrace, ...]:
+        """All searches, those of tests too."""
+        return (*self.searches, *self.tests, *self.second_stage)
+
+    @property
+    def second_stage(self) -> tuple[BodyTrace, ...]:
+        """Searches behind those of this body."""
+        return ()
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
+        """All rows; staged, like a step."""
+        parts = [search.build(versions, threads, advance) for search in self.searches]
+        for test in self.tests:
+            test.build(versions, threads)
+        columns, signs = self._combined(parts)
+        if not self._passes(versions, lambda test: test.will_hold):
+            columns, signs = [column[:0] for column in columns], signs[:0]
+        return self._finished(columns, signs)
+
+    def step(self, change: Round, stats: RuleStats) -> Rows:
+        """The rows that came (+1) and went (-1)."""
+        columns, signs = self._combined([search.step(change, stats) for search in self.searches])
+        for test in self.tests:
+            test.step(change, stats)
+        if self._always_passes:
+            return self._finished(columns, signs)
+        passed = self._passes(change.old, lambda test: test.holds)
+        passes = self._passes(change.new, lambda test: test.will_hold)
+        if passed != passes:
+            columns, n_rows = self._all_rows(change, after=passes)
+            signs = np.full(n_rows, 1 if passes else -1, dtype=np.int64)
+        elif not passes:
+            columns, signs = [column[:0] for column in columns], signs[:0]
+        elif not self.searches:
+            signs = signs[:0]
+        return self._finished(columns, signs)
+
+    def keep(self) -> None:
+        for trace in (*self.searches, *self.tests):
+            trace.keep()
+        if self._staged is not None:
+            self._held = self._staged
+            self._staged = None
+
+    def drop(self) -> None:
+        for trace in (*self.searches, *self.tests):
+            trace.drop()
+        self._staged = None
+
+    def tidy(self, versions: Versions) -> int:
+        """Build worn records anew, over versions that are published; returns for how many searches."""
+        return sum([trace.tidy(versions) for trace in (*self.searches, *self.tests)])
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the structures."""
+        for trace in (*self.searches, *self.tests):
+            trace.check_invariants()
+        assert self._staged is None
+        self._held.check_invariants()
+
+    def _combined(self, parts: list[Assignments]) -> Assignments:
+        """Signed rows of the emitted variables from those of the searches; a row must be in all of them."""
+        if not parts:  # no variable at all: one row, if the tests pass
+            return [], np.ones(1, dtype=np.int64)
+        columns, signs = gathered(
+            [
+                ([columns[place] for place in places], signs)
+                for places, (columns, signs) in zip(self._places, parts, strict=True)
+            ]
+        )
+        if len(parts) > 1:
+            self._staged, columns, signs = self._held.step(columns, signs)
+        return columns, signs
+
+    def _all_rows(self, change: Round, after: bool) -> tuple[list[np.ndarray], int]:
+        """All rows of the emitted variables, and how many, before the step or after it, if the tests pass."""
+        if not self.searches:
+            return [], 1
+        if len(self.searches) > 1:
+            columns = ((self._staged or self._held) if after else self._held).visible()
+            return columns, len(columns[0])
+        (search,) = self.searches
+        columns = search.rows_after(change) if after else search.rows_before(change)
+        return [columns[place] for place in self._places[0]], len(columns[0])
+
+    def _passes(self, versions: Versions, holds: Callable[..., bool]) -> bool:
+        if self.lowered.empty:
+            return False
+        return all(map(holds, self.tests)) and all(
+            (versions[name].index_at(key).n_tuples > 0) != negated for (name, key), negated in self._unbound
+        )
+
+    def _finished(self, columns: Columns, signs: np.ndarray) -> Rows:
+        lowered = self.lowered
+        rows = dict(zip(self._emitted, columns, strict=True))
+        if not len(signs):
+            return {name: np.empty(0, np.int64) for name in lowered.types}, signs
+        if not lowered.finishes_in_search:
+            try:
+                rows, signs = self._finishing.finish(rows, signs, {})
+            except (RangeError, EvaluationError) as error:
+                raise with_rule(error, self.rule.text) from None
+        return rows, signs
+
+
+def _emptiness(atom: JoinAtom):  # type: ignore[no-untyped-def]
+    """The index that is empty when no tuple satisfies an atom without variables: relation and key."""
+    return atom.relation.name, (levels_of((), atom.equal, len(atom.relation.schema.columns)), atom.equal)

@@ -1,0 +1,1 @@
+"""The command ``lftj maintain``: change files in, changes of heads out."""

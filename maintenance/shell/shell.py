@@ -1,0 +1,324 @@
+"""``lftj maintain``: rules kept up to date under change files, from the shell.
+
+The command joins those of :mod:`lftj.shell.shell`, whose manners it has: results on
+stdout or in files, everything else on stderr, one message for what goes wrong.
+This module is the console script's, as the imports go one way.
+
+Invariants
+
+1. Files of results appear when the run has ended well, or was interrupted
+   between two transactions; after an error there is none.
+2. An interruption lets the transaction that is being committed finish; a second
+   one does not wait, and leaves no file.
+
+The engine is imported by the command, not by this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lftj.errors import LftjError, UnknownRelationError
+from lftj.files import sink
+from lftj.process.progress import bar
+from lftj.shell.csv_arguments import CsvArguments, csv_arguments
+from lftj.shell.shell import (
+    INTERRUPTED,
+    Nulls,
+    Source,
+    Terminated,
+    cli,
+    load_sources,
+    main,
+    read_rules,
+    rules_and_data,
+    say,
+)
+
+if TYPE_CHECKING:
+    from maintenance.shell.change_files import ChangeFile, Part, TransactionId
+    from maintenance.shell.change_output import ChangeOutput, StatsOutput
+    from maintenance.shell.summary import Summary
+    from maintenance.workspace.transaction import Transaction
+    from maintenance.workspace.workspace import Workspace
+
+__all__ = ["cli", "main"]
+
+STDOUT = "-"
+
+BAR_SECONDS = 0.1
+"""The progress bar moves so often."""
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Target(Source):
+    """``NAME=PATH`` of a file to write, or ``NAME=-``."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, path = super().convert(value, param, ctx)
+        if path != STDOUT:
+            try:
+                sink.check_target(path)
+            except OSError as error:
+                self.fail(str(error), param, ctx)
+        return name, path
+
+
+def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and value != STDOUT:
+        try:
+            sink.check_place(value)
+        except OSError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+    return value
+
+
+@cli.command()
+@rules_and_data
+@csv_arguments
+@click.option(
+    "--changes",
+    type=Source(),
+    multiple=True,
+    required=True,
+    help="Change relation NAME by the file PATH, which has its columns, 'weight' (+1 or -1) and optionally "
+    "'txn', or by what comes on stdin (-); may be repeated.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["trace", "recompute"]),
+    default="trace",
+    show_default=True,
+    help="How to keep the heads up to date.",
+)
+@click.option(
+    "--out-changes",
+    type=Target(),
+    multiple=True,
+    help="Write the changes of head NAME to PATH, in the format of its suffix, or as CSV to stdout (-) with "
+    "each commit; may be repeated.",
+)
+@click.option(
+    "--out",
+    type=Target(),
+    multiple=True,
+    help="Write head NAME, as it is in the end, to PATH or -; may be repeated.",
+)
+@click.option(
+    "--stats",
+    metavar="PATH",
+    callback=_stats_place,
+    help="Write what each transaction took to PATH or -, as JSON lines.",
+)
+@click.option("--verify", is_flag=True, help="Recompute every head in the end, and fail if one differs.")
+def maintain(
+    rules: str | None,
+    text: str | None,
+    sources: Pairs,
+    renames: tuple[tuple[str, str, str], ...],
+    nulls: Nulls,
+    csv: CsvArguments,
+    changes: Pairs,
+    strategy: str,
+    out_changes: Pairs,
+    out: Pairs,
+    stats: str | None,
+    verify: bool,
+) -> None:
+    """Install rules over files, apply changes to the files' relations, and output how the heads change.
+
+    \b
+    lftj maintain tri.rules --load edge=edges.parquet --changes edge=changes.csv --out-changes tri=-
+    """
+    _check_command(sources, changes, out_changes, out, stats)
+    program = read_rules(rules, text, sources, renames, changes)
+    heads = _heads_of(program, [name for name, _ in (*out_changes, *out)])
+
+    from maintenance.shell.change_files import ChangeFile, check_together
+    from maintenance.shell.change_output import change_output, stats_output
+    from maintenance.shell.summary import Summary
+    from maintenance.workspace.workspace import Workspace
+
+    workspace = Workspace()
+    load_sources(workspace, sources, nulls, renames, csv)
+    with contextlib.ExitStack() as stack:
+        files = [
+            stack.enter_context(
+                ChangeFile(
+                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                )
+            )
+            for name, path in changes
+        ]
+        transaction_type = check_together(files)
+        workspace.install(program, strategy, progress=True)
+        schemas = _change_schemas(workspace)
+        summary = Summary()
+        to_terminal = STDOUT in [stats, *(path for _, path in out_changes)] and sys.stdout.isatty()
+        with _interruptions() as interruption:
+            for file in files:
+                file.stop_when(lambda: interruption.signal is not None)
+            outputs = [
+                (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
+                for name, path in out_changes
+            ]
+            lines = None if stats is None else stack.enter_context(stats_output(stats))
+            with bar("maintaining", not to_terminal) as advance:
+                finished = _apply(workspace, files, outputs, lines, summary, advance, interruption)
+        for file in files:
+            if file.dropped_rows:
+                plural = "" if file.dropped_rows == 1 else "s"
+                say("note", f"{file.path}: {file.dropped_rows:,} row{plural} with NULL dropped")
+        if verify and finished:
+            workspace.verify()
+        for name, path in out:
+            _write_head(workspace, name, path)
+    click.echo(summary.render({name: workspace[name].count for name in heads}), err=True)
+    if not finished:
+        done = f"{summary.transactions:,} transaction{'' if summary.transactions == 1 else 's'}"
+        say("error", f"interrupted after {done}, whose changes are written")
+        assert interruption.signal is not None
+        raise click.exceptions.Exit(INTERRUPTED + interruption.signal)
+
+
+def _check_command(sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, stats: str | None) -> None:
+    loaded = {name for name, _ in sources}
+    for name, _ in changes:
+        if name not in loaded:
+            raise click.UsageError(f"--changes is about {name!r}, which no --load gives")
+    for option, pairs in (("--out-changes", out_changes), ("--out", out)):
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise click.UsageError(f"{option} gives {name!r} twice")
+    written = [path for _, path in (*out_changes, *out)] + ([stats] if stats is not None else [])
+    for path in written:
+        if written.count(path) > 1:
+            where = "stdout" if path == STDOUT else repr(path)
+            raise click.UsageError(f"two results can't both go to {where}")
+
+
+def _heads_of(program: str, wanted: Sequence[str]) -> list[str]:
+    """The heads of a program, as long as all that are wanted are among them."""
+    from lftj.language.parser import parse
+
+    heads = list(dict.fromkeys(head.relation for rule in parse(program).rules for head in rule.heads))
+    for name in wanted:
+        if name not in heads:
+            raise UnknownRelationError(f"no rule has the head {name!r}; heads are {', '.join(heads)}")
+    return heads
+
+
+def _change_schemas(workspace: Workspace) -> dict[str, Any]:
+    """The schema of each head's change tables: an empty transaction has them all."""
+    with workspace.transaction() as nothing:
+        pass
+    return {name: table.schema for name, table in nothing.changes.items()}
+
+
+def _apply(
+    workspace: Workspace,
+    files: Sequence[ChangeFile],
+    outputs: Sequence[tuple[str, ChangeOutput]],
+    lines: StatsOutput | None,
+    summary: Summary,
+    advance: Callable[[float], None],
+    interruption: Interruption,
+) -> bool:
+    """Commit the transactions of the files; False when an interruption ended that early."""
+    from maintenance.shell.change_files import merged_transactions
+
+    shown = time.monotonic()
+    for transaction_id, parts in merged_transactions(files):
+        transaction = workspace.transaction()
+        n_changes = 0
+        paths: list[str] = []
+        for part in parts:
+            if interruption.signal is not None:
+                break
+            _stage(transaction, part)
+            n_changes += part.rows.num_rows
+            if part.file.path not in paths:
+                paths.append(part.file.path)
+        if interruption.signal is not None:
+            transaction.roll_back()
+            return False
+        with _placed(paths, transaction_id):
+            transaction.commit()
+        for name, output in outputs:
+            if name in transaction.stats.rules and transaction.stats[name].head_changes:
+                output.add(transaction_id, transaction.changes[name])
+        if lines is not None:
+            lines.add(transaction_id, n_changes, transaction.stats)
+        summary.add(n_changes, transaction.stats)
+        if (now := time.monotonic()) - shown > BAR_SECONDS:
+            shown = now
+            advance(sum(file.fraction for file in files) / len(files))
+    return not any(file.stopped for file in files)
+
+
+def _stage(transaction: Transaction, part: Part) -> None:
+    with _placed([part.file.path], part.transaction):
+        transaction.apply(part.file.relation, part.rows)
+
+
+@contextlib.contextmanager
+def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator[None]:
+    """Errors of the block with the transaction that they are about."""
+    try:
+        yield
+    except LftjError as error:
+        place = ", ".join(paths) + ("" if transaction is None else f", transaction {transaction}")
+        raise type(error)(f"{place}: {error}") from None
+
+
+@dataclass
+class Interruption:
+    """The signal that asks for an end between two transactions, when it has come."""
+
+    signal: int | None = None
+
+
+@contextlib.contextmanager
+def _interruptions() -> Iterator[Interruption]:
+    """Whether Ctrl-C or SIGTERM came during the block; the second one interrupts it."""
+    interruption = Interruption()
+
+    def take(number: int, frame: object) -> None:
+        if interruption.signal is not None:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        interruption.signal = number
+
+    before = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, take)
+    except ValueError:  # not the main thread, which is the one that gets signals
+        pass
+    try:
+        yield interruption
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write_head(workspace: Workspace, name: str, path: str) -> None:
+    import pyarrow as pa
+
+    table = workspace[name].table
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    if path == STDOUT:
+        sink.write_csv(batches, sys.stdout.buffer)
+    else:
+        sink.write_file(batches, path)

@@ -1,0 +1,1 @@
+"""How a rule's body follows the changes of what it reads."""

@@ -1,0 +1,232 @@
+"""One body of a rule, kept by its trace (ENGINE.md sections 4 and 5).
+
+``build`` evaluates it whole, with recording; ``step`` takes the change from one
+version of its relations to the next and gives the assignments that came and
+went.  Nothing is evaluated on both sides: a region where a branch came had
+nothing before, one where a branch went has nothing now.
+
+Invariants
+
+1. Coverage: after ``build`` and every ``step`` the records cover the trace over
+   the newest version stepped to (ENGINE.md section 4).  A step that is rolled
+   back leaves more records than needed, which is sound.
+2. ``regions <= surgeries + matches`` in every step.
+3. What a build makes takes its place by one assignment; a search is taken away while it runs, so
+   one that was left half way is never used again.
+
+Records below branches that are gone are garbage: they only cost a failed path
+test.  When failed tests since the last build have cost as much as building, the
+body is worn, and the workspace builds it anew after the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.sensitivity import SensitivityIndex
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from lftj.search.regions.evaluation import Records, RegionSearch, evaluate_whole
+from lftj.search.regions.plan import RegionPlan
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.relation_version import IndexKey, RelationVersion
+from lftj.storage.signed_rows import Columns, gathered
+from maintenance.stats import RuleStats
+from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
+from maintenance.strategies.trace.surgery import Surgeries
+
+Versions = Mapping[str, RelationVersion]
+SurgeriesOf = Callable[[str, IndexKey], Surgeries | None]
+Advance = Callable[[float], None]
+Assignments = tuple[Columns, np.ndarray]
+"""One column per variable of the key order, and the sign of each assignment."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One maintenance round: both versions of every relation, and the surgeries of an index between them."""
+
+    old: Versions
+    new: Versions
+    surgeries: SurgeriesOf
+
+
+@dataclass
+class Built:
+    """What one evaluation of a body left, and how it has worn since."""
+
+    sensitivity: list[SensitivityIndex]
+    """By stream."""
+    compact_records: list[int]
+    """How many each index had when it was compact."""
+    operations: int = 0
+    wasted_operations: int = 0
+    witnesses: IndexVersion | None = None
+
+    @classmethod
+    def of(cls, sensitivity: list[SensitivityIndex], operations: int = 0) -> Built:
+        return cls(sensitivity, [index.n_records for index in sensitivity], operations)
+
+
+class BodyTrace:
+    """A body with its sensitivity records."""
+
+    def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
+        self.lowered = lowered
+        self.choice = choice
+        self.plan = plan
+        self._built = Built.of(self._no_records())
+        self._search: RegionSearch | None = None
+
+    def _no_records(self) -> list[SensitivityIndex]:
+        return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
+
+    @property
+    def sensitivity(self) -> list[SensitivityIndex]:
+        """The records, by stream."""
+        return self._built.sensitivity
+
+    @property
+    def index_bytes(self) -> int:
+        return sum(index.nbytes for index in self.sensitivity)
+
+    @property
+    def n_records(self) -> int:
+        return sum(index.n_records for index in self.sensitivity)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the columns of assignments are."""
+        return self.plan.order
+
+    @property
+    def nothing(self) -> Assignments:
+        return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+        """All assignments; the records are those of this evaluation alone."""
+        if self.lowered.empty:
+            return self.nothing
+        columns, self._built = self._evaluated(versions, threads, advance)
+        return columns, np.broadcast_to(np.int64(1), len(columns[0]))
+
+    def _evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[list[np.ndarray], Built]:
+        """All rows over the versions, and what is to be kept of them; nothing here changes."""
+        columns, records, operations = evaluate_whole(
+            self.plan, self._indexes(versions), True, threads, advance
+        )
+        sensitivity = self._no_records()
+        _enter(sensitivity, records)
+        return columns, Built.of(sensitivity, operations.total)
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""
+        if self.plan.lists_an_index:
+            return self._listed_change(change, stats)
+        regions = self._regions(change, stats)
+        parts: list[Assignments] = []
+        for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
+            rows = regions.of_sign(sign)
+            if not len(rows):
+                continue
+            columns = self._search_below(rows, versions, sign == PLUS, stats)
+            parts.append((columns, np.full(len(columns[0]), weight, dtype=np.int64)))
+        return gathered(parts) if parts else self.nothing
+
+    def _listed_change(self, change: Round, stats: RuleStats) -> Assignments:
+        """The rows of a body that is one atom: a branch that came or went is a row that did."""
+        (use,) = self.plan.indexes
+        surgeries = None if self.lowered.empty else change.surgeries(use.relation, use.key)
+        if surgeries is None:
+            return self.nothing
+        columns, signs = surgeries.at_level(self.plan.depths - 1)
+        stats.surgeries += len(signs)
+        return columns, signs
+
+    def rows_before(self, change: Round) -> list[np.ndarray]:
+        """All assignments over the old versions."""
+        return self._rows(change.old)
+
+    def rows_after(self, change: Round) -> list[np.ndarray]:
+        """All assignments over the new versions, to be asked for after the step."""
+        return self._rows(change.new)
+
+    def _rows(self, versions: Versions) -> list[np.ndarray]:
+        if self.lowered.empty:
+            return list(self.nothing[0])
+        return evaluate_whole(self.plan, self._indexes(versions), False)[0]
+
+    def _regions(self, change: Round, stats: RuleStats) -> Regions:
+        """The change oracle's regions; they are counted."""
+        uses = self.plan.indexes
+        if self.lowered.empty:
+            return Regions(np.empty((0, 2 + self.plan.depths), np.int64), np.empty(0, np.int64), 0, 0)
+        regions = find_regions(
+            self.plan, lambda index: change.surgeries(uses[index].relation, uses[index].key), self.sensitivity
+        )
+        stats.surgeries += regions.surgeries
+        stats.matches += regions.matches
+        stats.regions += len(regions)
+        return regions
+
+    def _search_below(
+        self, regions: np.ndarray, versions: Versions, record: bool, stats: RuleStats
+    ) -> list[np.ndarray]:
+        """Rows below regions; records are entered, operations counted."""
+        (search, self._search) = (self._search or RegionSearch(self.plan), None)
+        columns, records, operations = search.run(self._indexes(versions), regions, record)
+        self._search = search
+        _enter(self.sensitivity, records)
+        stats.opens += operations.opens
+        stats.nexts += operations.nexts
+        stats.seeks += operations.seeks
+        stats.empty_regions += operations.failed_regions
+        self._built.wasted_operations += operations.failed_regions * self.plan.depths
+        return columns
+
+    def keep(self) -> None:
+        """The round is published.  Records need no publishing: more than needed are sound."""
+
+    def drop(self) -> None:
+        """The round is rolled back."""
+
+    def tidy(self, versions: Versions) -> bool:
+        """Build the records anew if they are worn, over versions that are published; True if so.
+
+        Worn: tests in vain since the last build have cost as much as another one.  Short of that, an index
+        that has doubled drops the records that others hold.
+        """
+        built = self._built
+        if built.wasted_operations > max(REBUILD_LEAST, built.operations):
+            self._built = self._evaluated(versions)[1]
+            return True
+        for stream, index in enumerate(built.sensitivity):
+            if index.n_records > COMPACT_LEAST + 2 * built.compact_records[stream]:
+                index.compact()
+                built.compact_records[stream] = index.n_records
+        return False
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the structures."""
+        for index in self.sensitivity:
+            index.check_invariants()
+
+    def _indexes(self, versions: Versions) -> list[IndexVersion]:
+        return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]
+
+
+REBUILD_LEAST = 1 << 14
+"""Operations in vain that are not worth a rebuild, however small the rule."""
+
+COMPACT_LEAST = 1 << 12
+"""New records that are not worth compacting an index."""
+
+
+def _enter(sensitivity: list[SensitivityIndex], records: list[tuple[int, Records]]) -> None:
+    for stream, found in records:
+        sensitivity[stream].record(found.prefix, found.lo, found.hi, found.context)

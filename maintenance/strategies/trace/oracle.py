@@ -1,0 +1,163 @@
+"""The change oracle: which regions of a rule's search a change makes worth looking at (ENGINE.md section 5).
+
+For every surgery of every participant: where the surgery is a binding prefix of
+the key order, it is the region; else every context whose record holds the
+surgery's key is one, followed by the key.
+
+Invariants
+
+1. There are at most as many regions as surgeries and matches.
+2. Regions are sorted, a shorter one before those that extend it, and none
+   extends another: the shorter prefix covers it.
+3. ``signs`` of a region: PLUS and MINUS bits of the surgeries that gave rise to it.
+
+Cost: O(surgeries * log n + matches * log matches).
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.keys import KEY_MIN
+from indices.sensitivity import SensitivityIndex
+from lftj.search.regions.plan import RegionPlan
+from lftj.storage.signed_rows import row_order
+from maintenance.strategies.trace.surgery import Surgeries
+
+PLUS = 1  # a branch came: nothing was there before
+MINUS = 2  # a branch went: nothing is there now
+
+
+@dataclass(frozen=True)
+class Regions:
+    """``rows``: int64 (n, 2 + depths), as lftj.search.regions.search takes them; ``signs``: int64 (n,)."""
+
+    rows: np.ndarray
+    signs: np.ndarray
+    surgeries: int
+    matches: int
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def of_sign(self, sign: int) -> np.ndarray:
+        """The regions with this sign alone: with both, neither side has anything."""
+        return _chosen(self.rows, self.signs, sign)
+
+
+def find_regions(
+    plan: RegionPlan,
+    surgeries_of: Callable[[int], Surgeries | None],
+    sensitivity: Sequence[SensitivityIndex],
+) -> Regions:
+    """The change oracle of one body.
+
+    ``surgeries_of``: the surgeries of an index of the plan, None where it did not change.
+    ``sensitivity``: the records, by stream.
+    """
+    parts: list[np.ndarray] = []
+    n_surgeries = n_matches = 0
+    for participant in plan.participants:
+        if participant.negated and not participant.tested:
+            continue
+        found = surgeries_of(participant.index)
+        if found is None:
+            continue
+        path, signs = found.at_level(participant.level)
+        if not len(signs):
+            continue
+        n_surgeries += len(signs)
+        if participant.stream is None:
+            queries, contexts = np.arange(len(signs)), _NO_CONTEXTS
+        else:
+            queries, found_contexts = sensitivity[participant.stream].stab(list(path[:-1]), path[-1])
+            if not len(queries):
+                continue
+            n_matches += len(queries)
+            contexts = np.array(found_contexts) if found_contexts else _NO_CONTEXTS
+        places = np.array(participant.places), np.array(participant.context_places, np.int64)
+        sign = -1 if participant.negated else 1
+        parts.append(
+            _regions_of(path, signs, sign, queries, contexts, *places, participant.depth, plan.depths)
+        )
+    if not parts:
+        nothing = np.empty((0, 2 + plan.depths), dtype=np.int64)
+        return Regions(nothing, np.empty(0, np.int64), n_surgeries, n_matches)
+    found_rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    keys_then_depth = np.concatenate([found_rows[2:-1], found_rows[:1]])
+    rows, signs = keep_shortest(found_rows, row_order(keys_then_depth))
+    return Regions(rows, signs, n_surgeries, n_matches)
+
+
+_NO_CONTEXTS = np.empty((0, 0), np.int64)
+
+
+@kernel
+def _regions_of(path, signs, sign, queries, contexts, places, context_places, depth, depths):
+    """The regions that a participant's surgeries and their matches name, int64 (3 + depths, n).
+
+    path: int64 (levels, surgeries); signs: int64 (surgeries,), times ``sign``; queries: int64 (n,), the
+    surgery of each region; contexts: int64 (context columns, n); places, context_places: int64, the depths of
+    both.
+    """
+    rows = np.full((3 + depths, len(queries)), KEY_MIN, dtype=np.int64)
+    for region in range(len(queries)):
+        for level in range(len(places)):
+            rows[2 + places[level], region] = path[level, queries[region]]
+        for column in range(len(context_places)):
+            rows[2 + context_places[column], region] = contexts[column, region]
+        rows[0, region] = depth + 1
+        rows[1, region] = rows[2 + depth, region]
+        rows[2 + depths, region] = sign * signs[queries[region]]
+    return rows
+
+
+@kernel
+def _chosen(rows, signs, sign):
+    """Copies of the rows with a sign.  Loops: numpy's ways to choose take the compiler a second."""
+    n = 0
+    for row in range(len(signs)):
+        n += signs[row] == sign
+    chosen = np.empty((n, rows.shape[1]), np.int64)
+    n = 0
+    for row in range(len(signs)):
+        if signs[row] == sign:
+            for column in range(rows.shape[1]):
+                chosen[n, column] = rows[row, column]
+            n += 1
+    return chosen
+
+
+@kernel
+def keep_shortest(found, order):
+    """The regions that extend no other, equal ones made one, and their bits: int64 (n, 2 + depths) and (n,).
+
+    found: int64 (3 + depths, n), a region per column, with its sign, +1 or -1, last; order: int64 (n,), how
+    invariant 2 sorts them.
+    """
+    last = found.shape[0] - 1
+    rows = np.empty((len(order), last), dtype=np.int64)
+    signs = np.empty(len(order), dtype=np.int64)
+    kept = 0
+    for place in order:
+        bit = PLUS if found[last, place] > 0 else MINUS
+        if kept > 0:
+            shorter = rows[kept - 1, 0]
+            extends = shorter <= found[0, place]
+            for column in range(2, 2 + shorter):
+                extends = extends and rows[kept - 1, column] == found[column, place]
+            if extends:
+                if shorter == found[0, place]:
+                    signs[kept - 1] |= bit
+                continue
+        for column in range(last):
+            rows[kept, column] = found[column, place]
+        signs[kept] = bit
+        kept += 1
+    return rows[:kept], signs[:kept]

@@ -1,0 +1,123 @@
+"""Tree surgeries: the branches of an index's trie that a change inserted or erased (ILFTJ 4.2.1).
+
+A change of one tuple is a surgery at the tuple's last level, and at each level
+above whose branch comes with it or goes with it.
+
+Cost: O(changed tuples * levels * log n), or nothing where only the last level is asked for.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from indices.compiled import kernel
+from lftj.storage.index_version import IndexVersion, surgeries
+from lftj.storage.relation_version import IndexKey, RelationVersion, index_change
+from lftj.storage.signed_rows import Columns, table_of
+from maintenance.changes.change import Change
+
+
+class Surgeries:
+    """Branches of one index: branch i is ``rows[0 .. levels[i], tuples[i]]``, +1 inserted, -1 erased.
+
+    ``rows``: int64 (levels of the index, changed tuples), sorted by column.
+    """
+
+    def __init__(self, index: IndexVersion, rows: np.ndarray, weights: np.ndarray) -> None:
+        """``index``: after the change; ``rows``: the changed tuples, in the index's order."""
+        self.rows = rows
+        self._index = index
+        self._weights = weights
+        self._by_level = {len(rows) - 1: (rows, weights)}
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    @cached_property
+    def _found(self) -> np.ndarray:
+        found = np.empty((3, self.rows.size), dtype=np.int64)
+        n = surgeries(self._index.memory, self.rows, self._weights, *found)
+        return np.ascontiguousarray(found[:, :n])
+
+    @property
+    def levels(self) -> np.ndarray:
+        return self._found[0]
+
+    @property
+    def tuples(self) -> np.ndarray:
+        return self._found[1]
+
+    @property
+    def signs(self) -> np.ndarray:
+        return self._found[2]
+
+    def at_level(self, level: int) -> tuple[np.ndarray, np.ndarray]:
+        """The branches of a level, int64 (levels of their path, branches), and their signs."""
+        found = self._by_level.get(level)
+        if found is None:
+            found = self._by_level[level] = _branches_of(self.rows, self._found, level)
+        return found
+
+
+@kernel
+def _branches_of(rows, found, level):
+    """The paths and signs of the branches of a level.
+
+    rows: int64 (levels, tuples); found: int64 (3, branches), each branch's level, tuple and sign.
+    """
+    n = 0
+    for branch in range(found.shape[1]):
+        n += found[0, branch] == level
+    path = np.empty((level + 1, n), dtype=np.int64)
+    signs = np.empty(n, dtype=np.int64)
+    at = 0
+    for branch in range(found.shape[1]):
+        if found[0, branch] == level:
+            for above in range(level + 1):
+                path[above, at] = rows[above, found[1, branch]]
+            signs[at] = found[2, branch]
+            at += 1
+    return path, signs
+
+
+def find_surgeries(index: IndexVersion, columns: Columns, weights: np.ndarray) -> Surgeries:
+    """The surgeries of a change, given the index *after* it and the changed tuples in the index's order.
+
+    >>> from lftj.storage.trie import Trie
+    >>> before = IndexVersion(Trie.from_sorted([np.array([1, 1]), np.array([3, 5])]))
+    >>> change = [np.array([1, 4]), np.array([3, 9])], np.array([-1, 1])
+    >>> found = find_surgeries(before.advance(*change), *change)
+    >>> for level, row, sign in zip(found.levels, found.tuples, found.signs):
+    ...     print(level, found.rows[: level + 1, row].tolist(), sign)
+    1 [1, 3] -1
+    0 [4] 1
+    1 [4, 9] 1
+    """
+    return Surgeries(index, table_of(columns, len(weights)), weights)
+
+
+def surgeries_between(
+    versions: Mapping[str, RelationVersion], changes: Mapping[str, Change]
+) -> Callable[[str, IndexKey], Surgeries | None]:
+    """The surgeries of one index of one relation in a round, each found once; None where there is none.
+
+    ``versions``: after the changes.
+    """
+    found: dict[tuple[str, IndexKey], Surgeries | None] = {}
+
+    def surgeries_of(relation: str, key: IndexKey) -> Surgeries | None:
+        change = changes.get(relation)
+        if change is None:
+            return None
+        if (relation, key) not in found:
+            columns, weights = index_change(key, change.columns, change.weights)
+            index = versions[relation].index_at(key)
+            found[relation, key] = find_surgeries(index, columns, weights) if len(weights) else None
+        return found[relation, key]
+
+    return surgeries_of

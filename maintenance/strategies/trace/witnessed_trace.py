@@ -1,0 +1,217 @@
+"""A body kept by short circuit: one witness for each binding of the head variables that holds.
+
+All existential variables stand behind the head variables in the key order, in the plan's
+*tail* (:mod:`lftj.search.regions.tail`).  A binding that holds depends on its witness alone; one
+that fails depends on its whole failed search, whose records are kept (ENGINE.md section
+5.5; ILFTJ 2.2.1).  So a region inside of the tail matters only in two cases:
+
+* a branch went and the witness passes through it: the binding is searched anew;
+* a branch came and the binding fails: the region alone is searched.
+
+Invariants
+
+1. The witnesses are one row of all depths for each head binding that holds.
+2. Coverage (ENGINE.md section 4), where in tails that hold the witness is covered.
+3. What a step finds is staged: :meth:`keep` publishes it, :meth:`drop` forgets it.
+
+Witnesses lie in an index version in key order, so the prefix of a region tells by two
+look-ups whether the binding holds and whether its witness passes through the region.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from indices.compiled import kernel
+from indices.keys import KEY_MIN
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.regions.evaluation import RegionSearch, whole
+from lftj.search.regions.plan import RegionPlan, compile_regions
+from lftj.storage.index_version import IndexVersion, net_weights
+from lftj.storage.relation import Relation
+from lftj.storage.signed_rows import net_rows
+from lftj.storage.trie import Trie
+from lftj.values.domains import Domains
+from lftj.values.schema import Column, ColumnType, Schema
+from maintenance.stats import RuleStats
+from maintenance.strategies.trace.body_trace import Advance, Assignments, BodyTrace, Built, Round, Versions
+from maintenance.strategies.trace.oracle import MINUS, PLUS
+
+HOLDS = 1  # the head binding above the region has a witness
+PASSES = 2  # and the witness passes through the region
+
+
+class WitnessedTrace(BodyTrace):
+    """A body whose assignments are the bindings of its head variables that hold."""
+
+    def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
+        super().__init__(lowered, choice, plan)
+        self.tail = plan.tail
+        self._built.witnesses = _as_index([np.empty(0, np.int64) for _ in plan.order])
+        self._staged: IndexVersion | None = None
+        self._listing_plan = _listing_plan(plan.order)
+        self._listing: RegionSearch | None = None
+
+    @property
+    def witnesses(self) -> IndexVersion:
+        """A row of all depths for each head binding that holds."""
+        assert self._built.witnesses is not None
+        return self._built.witnesses
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.plan.order[: self.tail]
+
+    @property
+    def index_bytes(self) -> int:
+        return super().index_bytes + self.witnesses.nbytes
+
+    @property
+    def holds(self) -> bool:
+        """Whether any head binding holds; where there is no head variable, whether the body does."""
+        return self.witnesses.n_tuples > 0
+
+    @property
+    def will_hold(self) -> bool:
+        """:attr:`holds`, after what is staged."""
+        return (self._staged or self.witnesses).n_tuples > 0
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+        if self.lowered.empty:
+            return self.nothing
+        columns, self._built = self._evaluated(versions, threads, advance)
+        return columns[: self.tail], np.broadcast_to(np.int64(1), len(columns[0]))
+
+    def _evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[list[np.ndarray], Built]:
+        """The witnesses come together with the records: others would not be covered."""
+        columns, built = super()._evaluated(versions, threads, advance)
+        built.witnesses = _as_index(columns)
+        return columns, built
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        regions = self._regions(change, stats)
+        if not len(regions):
+            return self.nothing
+        rows, signs = regions.rows, regions.signs
+        found = np.empty(len(rows), dtype=np.int64)
+        look_up(self.witnesses.memory, np.ascontiguousarray(rows.T), self.tail, self.holds, found)
+        inside = rows[:, 0] > self.tail
+        lost = inside & (signs == MINUS) & (found & PASSES != 0)
+        tried = inside & (signs == PLUS) & (found == 0)
+        stats.skipped_regions += (skipped := int(inside.sum() - lost.sum() - tried.sum()))
+        self._built.wasted_operations += skipped
+        again = self._head_regions(rows[lost])
+        went = self._listed(_sorted_regions([rows[~inside & (signs == MINUS)], again]))
+        searched = _sorted_regions([rows[~inside & (signs == PLUS)], again, rows[tried]])
+        came = went[:0]
+        if len(searched):
+            came = np.stack(self._search_below(searched, change.new, True, stats), axis=1)
+        return self._stage(went, came)
+
+    def _stage(self, went: np.ndarray, came: np.ndarray) -> Assignments:
+        """Stage the change of witnesses; rows of all depths.  Returns the change of the head bindings."""
+        columns = np.ascontiguousarray(np.concatenate([went, came]).T)
+        signs = np.ones(len(went) + len(came), dtype=np.int64)
+        signs[: len(went)] = -1
+        if not len(signs):
+            return self.nothing
+        self._staged = self.witnesses.advance(*net_rows(columns, signs))
+        return net_rows(columns[: self.tail], signs)
+
+    def rows_before(self, change: Round) -> list[np.ndarray]:
+        return self.witnesses.columns()[: self.tail]
+
+    def rows_after(self, change: Round) -> list[np.ndarray]:
+        return (self._staged or self.witnesses).columns()[: self.tail]
+
+    def keep(self) -> None:
+        if self._staged is not None:
+            self._built.witnesses = self._staged
+            self._staged = None
+
+    def drop(self) -> None:
+        self._staged = None
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        assert self._staged is None
+        self.witnesses.check_invariants()
+        bindings = list(zip(*(c.tolist() for c in self.witnesses.columns()[: self.tail]), strict=True))
+        assert len(set(bindings)) == len(bindings) and (self.tail or self.witnesses.n_tuples <= 1)
+
+    def _head_regions(self, rows: np.ndarray) -> np.ndarray:
+        """The head bindings of sorted regions inside of the tail, as regions, each once."""
+        if not len(rows):
+            return rows
+        if not self.tail:
+            return whole(self.plan.depths)
+        heads = rows.copy()
+        heads[:, 0] = self.tail
+        heads[:, 1] = heads[:, 1 + self.tail]
+        heads[:, 2 + self.tail :] = KEY_MIN
+        first = np.ones(len(heads), dtype=bool)
+        first[1:] = (heads[1:] != heads[:-1]).any(axis=1)
+        return heads[first]
+
+    def _listed(self, regions: np.ndarray) -> np.ndarray:
+        """The witnesses below regions: int64 (n, depths)."""
+        if not len(regions):
+            return np.empty((0, self.plan.depths), dtype=np.int64)
+        (search, self._listing) = (self._listing or RegionSearch(self._listing_plan), None)
+        columns, _, _ = search.run([self.witnesses], regions, record=False)
+        self._listing = search
+        return np.stack(columns, axis=1)
+
+
+def _as_index(columns: Sequence[np.ndarray]) -> IndexVersion:
+    """Sorted rows as an index that nothing else holds; the last column is copied."""
+    return IndexVersion(Trie.from_sorted([*columns[:-1], columns[-1].copy()]))
+
+
+def _sorted_regions(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Regions none of which extends another, in the order of their keys."""
+    rows = np.concatenate(parts)
+    if len(rows) < 2:
+        return rows
+    return rows[np.lexsort(rows.T[:1:-1])]
+
+
+def _listing_plan(order: tuple[str, ...]) -> RegionPlan:
+    """A plan with one atom, to list the rows of an index below regions."""
+    any_type = ColumnType(Domains().of(pa.int64()), pa.int64())
+    schema = Schema(tuple(Column(name, any_type) for name in order))
+    relation = Relation.from_codes("witness#", schema, [np.empty(0, np.int64) for _ in order])
+    every = tuple(range(len(order)))
+    problem = JoinProblem((JoinAtom(relation, every, order),), emitted=order)
+    return compile_regions(problem, order, 0)
+
+
+@kernel
+def look_up(index, regions, tail, any_holds, found):
+    """What is known of the head binding above each region that is inside of the tail.
+
+    index: X_* memory of the witnesses; any_holds: whether there is one; regions: int64 (2 + depths, n),
+    a region per column.
+    found: int64 (n,), written: HOLDS and PASSES bits; 0 for regions that are not inside of the tail.
+    """
+    keys = regions[2:]
+    weights = np.empty(keys.shape[0], dtype=np.int64)
+    for number in range(regions.shape[1]):
+        bound = regions[0, number]
+        found[number] = 0
+        if bound <= tail:
+            continue
+        net_weights(index, keys, number, weights)
+        if any_holds if tail == 0 else weights[tail - 1] > 0:
+            found[number] = HOLDS
+        if weights[bound - 1] > 0:
+            found[number] = HOLDS | PASSES

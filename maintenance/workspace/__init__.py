@@ -1,0 +1,1 @@
+"""Workspaces: states, transactions, commits, installing, snapshots, subscribers."""

@@ -1,0 +1,167 @@
+"""`Commit`: one transaction on its way from staged changes to a published state.
+
+Invariants
+
+1. Nothing that readers see changes until the workspace replaces its state by the one of
+   :meth:`Commit.stepped_from`, by one assignment.  That assignment decides: a commit whose mark the state has
+   is *kept* to the end, another is *dropped*.
+2. :meth:`Commit.keep` and :meth:`Commit.drop` may be left half way and done again, any number of times: what
+   is done twice is as if it were done once.  So an exception at any point leaves a workspace that only has to
+   do one of them before it does something else.
+3. Sensitivity records of a round that failed stay: more records than needed are sound (ENGINE.md section 4).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import ChangeError, NanError
+from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.process.enough_memory import enough_memory
+from lftj.values.domain import NAN_CODE
+from lftj.values.schema import Schema
+from maintenance.changes.change import Change
+from maintenance.changes.changes import change_table
+from maintenance.changes.head_changes import Changes
+from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.heads.functional_check import refuse_relation_conflict
+from maintenance.heads.head import MaintainedHead
+from maintenance.stats import RuleStats, TransactionStats
+from maintenance.strategies.trace.body_trace import Round
+from maintenance.strategies.trace.surgery import surgeries_between
+from maintenance.workspace.state import State
+from maintenance.workspace.subscribers import Announcement, Subscribers
+from maintenance.workspace.transaction import Transaction
+
+
+class Commit:
+    """The changes of one transaction, of base relations first, then of the heads that follow."""
+
+    def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
+        """Net what was staged against the state.  Raises DataError; nothing is staged by any head then."""
+        self.mark = object()
+        shown = [name for name in state.heads if not is_auxiliary(name)]
+        self.stats = TransactionStats(strategies={name: state.heads[name].strategy for name in shown})
+        self.stepped: list[MaintainedHead] = []
+        """Every head that may have staged something."""
+        self.announcement: Announcement | None = None
+        self.transaction = transaction
+        self._changes: dict[str, Change] = {}
+        self._schemas = {name: state.heads[name].schema for name in shown}
+        for name, buffer in buffers.items():
+            version = state.base_version(name)
+            if version.schema != buffer.schema:
+                raise ChangeError(
+                    f"{name!r} was loaded anew after changes of it were staged: stage them again"
+                )
+            change = buffer.net(version)
+            inserted = int(np.count_nonzero(change.weights > 0))
+            self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
+            self.stats.no_changes[name] = change.no_changes
+            if len(change):
+                _refuse_nan(name, version.schema, change, state.heads)
+                self._changes[name] = change
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the staged changes leave everything as it is."""
+        return not self._changes
+
+    @enough_memory(
+        "what the transaction changes does not fit into memory, and nothing was committed:"
+        " commit it in smaller transactions"
+    )
+    def stepped_from(self, state: State) -> State:
+        """The state after the changes, those of the heads included, which stage what they will be.
+
+        Raises DataError and EvaluationError; then :meth:`drop`.
+        """
+        versions = dict(state.versions)
+        for name, change in self._changes.items():
+            versions[name] = versions[name].advance(change.columns, change.weights)
+            if name in state.functions:
+                refuse_relation_conflict(versions[name], change.columns, change.weights)
+        round_ = Round(state.versions, versions, surgeries_between(versions, self._changes))
+        for name, head in state.heads.items():
+            if head.reads.isdisjoint(self._changes):
+                continue
+            started = time.perf_counter()
+            rule_stats = self.stats.rules[name] = RuleStats()
+            self.stepped.append(head)
+            columns, weights = head.step(round_, rule_stats)
+            if len(weights):
+                self._changes[name] = Change(columns, weights)
+                versions[name] = versions[name].advance(columns, weights)
+                head.check_values(versions[name], columns, weights)
+                if name in state.functions and not head.schema.functional:
+                    refuse_relation_conflict(versions[name], columns, weights)
+            rule_stats.head_changes = len(weights)
+            rule_stats.seconds = time.perf_counter() - started
+        return replace(state, versions=versions, commit=self.mark)
+
+    def keep(self, subscribers: Subscribers) -> None:
+        """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
+        schemas, changes = self._schemas, self._changes
+        self.transaction.stats = self.stats
+        self.transaction.changes = Changes(
+            tuple(schemas), lambda name: _table_of(schemas[name], changes.get(name))
+        )
+        for head in self.stepped:
+            head.keep()
+        if self.announcement is None:
+            self.announcement = subscribers.announcement(self.transaction, self._changes)
+        subscribers.announce(self.announcement)
+
+    def drop(self) -> None:
+        """The state is as it was before: heads forget what they staged."""
+        for head in self.stepped:
+            head.drop()
+
+    def tidy(self, state: State) -> list[str]:
+        """Let heads give back what they need no more; returns what to say of those that failed."""
+        problems = []
+        for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
+            try:
+                rule_stats.rebuilt = head.tidy(state.versions)
+            except Exception as error:
+                problems.append(failed_housekeeping(f"tidying up {shown_name(head.name)!r}", error))
+        return problems
+
+    def measure(self) -> None:
+        """Note what the sensitivity records take after the commit."""
+        for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
+            rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
+
+
+def _table_of(schema: Schema, change: Change | None) -> pa.Table:
+    """A change as a table for the user; None for one that changes nothing."""
+    if change is None:
+        change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
+    return change_table(schema, change.columns, change.weights)
+
+
+def failed_housekeeping(what: str, error: Exception) -> str:
+    """What to say of an error after the state was published."""
+    return (
+        f"what was published stands, but {what} failed and will be tried again:"
+        f" {type(error).__name__}: {error}"
+    )
+
+
+def _refuse_nan(name: str, schema: Schema, change: Change, heads: Mapping[str, MaintainedHead]) -> None:
+    """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
+    for position, column in enumerate(schema.columns):
+        if column.type.domain.name != "float":
+            continue
+        came = change.columns[position][change.weights > 0] == NAN_CODE
+        joining = (head.name for head in heads.values() if head.joins_by(name, position))
+        if came.any() and (first := next(joining, None)):
+            raise NanError(
+                f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
+                f" in a column that the rules of {shown_name(first)!r} join by"
+            )

@@ -1,0 +1,69 @@
+"""What readers see: one immutable state, and snapshots that hold on to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lftj.database.database import Database, relations_table
+from lftj.errors import ChangeError
+from lftj.language.diagnostics import unknown_name
+from lftj.language.several_aggregates import is_auxiliary
+from lftj.storage.relation_table import RelationTable
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.domains import Domains
+from lftj.values.schema import Schema
+from maintenance.workspace.state import State
+
+
+class VersionedRelations(Mapping[str, RelationTable]):
+    """The relations and heads of a state that have a user's name."""
+
+    def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
+        self._versions = {name: versions[name] for name in versions if not is_auxiliary(name)}
+
+    def __getitem__(self, name: str) -> RelationTable:
+        if name not in self:
+            raise unknown_name("relation", name, self)
+        return RelationTable(self._versions[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._versions
+
+    def __repr__(self) -> str:
+        return relations_table([(name, table.count, table.schema, "") for name, table in self.items()])
+
+
+class Snapshot(Database):
+    """The relations and heads of a workspace as they were at one moment; to be read and queried only.
+
+    Commits that follow don't change it; it may be used by another thread.
+    """
+
+    def __init__(self, domains: Domains, state: State) -> None:
+        super().__init__()
+        self.domains = domains
+        self._state = State(state.versions)
+
+    @property
+    def relations(self) -> VersionedRelations:
+        return VersionedRelations(self._state.versions)
+
+    def load(self, *arguments: Any, **options: Any) -> None:
+        """A snapshot does not change: raises ChangeError."""
+        raise ChangeError("a snapshot can't be changed: load into its workspace")
+
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
+        return readable(self._state)
+
+
+def readable(state: State) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
+    """All relations of a state, each built when it is asked for, and their schemas."""
+    schemas = {name: version.schema for name, version in state.versions.items()}
+    return VersionedRelations(state.versions), schemas

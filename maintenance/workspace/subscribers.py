@@ -1,0 +1,115 @@
+"""Who is told of changes, and of which ones they still have to be told.
+
+Invariants
+
+1. Changes are told in the order of the commits, one commit at a time.
+2. A callback is called once for a commit: the place in the list of calls moves on in the step that calls it.
+   What could not be told, because of an interruption, waits: it comes first when something is told again.
+3. No lock of the workspace is held while callbacks run: others may commit meanwhile, and so may a callback.
+   What it commits is told when the callbacks of before are through.
+4. A callback that raises keeps no other from hearing; an interruption of one is passed on behind the others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from maintenance.workspace.transaction import Transaction
+
+Subscriber = Callable[[pa.Table], object]
+
+
+class Announcement:
+    """The changes of one commit, and who of those that subscribed before it has heard of them."""
+
+    def __init__(self, transaction: Transaction, calls: list[tuple[str, Subscriber]]) -> None:
+        self._transaction = transaction
+        self._calls = calls
+        self._told = 0
+
+    def tell(self, is_subscribed: Callable[[str, Subscriber], bool]) -> list[str]:
+        """Call all that were not called yet; returns what to say of those that raised."""
+        problems = []
+        interruption: BaseException | None = None
+        while self._told < len(self._calls):
+            name, callback = self._calls[self._told]
+            if not is_subscribed(name, callback):
+                self._told += 1
+                continue
+            table = self._transaction.changes[name]
+            try:
+                # In one line, for an interruption finds both done or nothing.
+                self._told += 1; callback(table)  # noqa: E702  # fmt: skip
+            except Exception as error:
+                label = getattr(callback, "__qualname__", repr(callback))
+                self._transaction.subscriber_errors.append((label, error))
+                problems.append(
+                    f"the commit stands, but subscriber {label} of {name!r} raised"
+                    f" {type(error).__name__}: {error}"
+                )
+            except BaseException as error:
+                interruption = error
+        if interruption is not None:
+            raise interruption
+        return problems
+
+
+class Subscribers:
+    """The callbacks by head, and the announcements that wait."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[str, tuple[Subscriber, ...]] = {}
+        self._waiting: deque[Announcement] = deque()
+        self._telling = threading.Lock()
+        self._teller: int | None = None
+
+    def add(self, head: str, callback: Subscriber) -> Callable[[], None]:
+        """Returns a function that takes the callback out again."""
+        self._callbacks[head] = (*self._callbacks.get(head, ()), callback)
+
+        def remove() -> None:
+            left = list(self._callbacks.get(head, ()))
+            if callback in left:
+                left.remove(callback)
+                self._callbacks[head] = tuple(left)
+
+        return remove
+
+    def drop(self, heads: Iterable[str]) -> None:
+        """Forget the callbacks of heads that are gone."""
+        for head in heads:
+            self._callbacks.pop(head, None)
+
+    def announcement(self, transaction: Transaction, changed: Iterable[str]) -> Announcement:
+        """What is to be told of a commit that changed these relations and heads."""
+        calls = [(name, callback) for name in changed for callback in self._callbacks.get(name, ())]
+        return Announcement(transaction, calls)
+
+    def announce(self, announcement: Announcement) -> None:
+        """Let it be told when it is its turn; once, however often it is announced."""
+        self._waiting.append(announcement)
+
+    def tell(self) -> list[str]:
+        """Tell all that waits; returns what to say of callbacks that raised.
+
+        Where another thread is telling, waits until it is through.  Within a callback it does nothing.
+        """
+        if self._teller == threading.get_ident() and self._telling.locked():
+            return []
+        problems: list[str] = []
+        with self._telling:
+            self._teller = threading.get_ident()
+            while self._waiting:
+                problems += self._waiting[0].tell(self._is_subscribed)
+                self._waiting.popleft()
+            self._teller = None
+        return problems
+
+    def _is_subscribed(self, head: str, callback: Subscriber) -> bool:
+        return callback in self._callbacks.get(head, ())

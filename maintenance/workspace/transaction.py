@@ -1,0 +1,126 @@
+"""A transaction: staged changes of base relations, committed all together or not at all.
+
+Invariants
+
+1. Nothing of the workspace changes before the commit, and the commit publishes
+   the new versions by one assignment.
+2. A refused change stages nothing; the transaction can go on.  One that is interrupted while it is staged
+   rolls the transaction back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from lftj.errors import TransactionError
+from lftj.process.interrupts import interruptible
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.domains import Domains
+from maintenance.changes.changes import encode_rows, encode_zset
+from maintenance.changes.head_changes import Changes, Outstanding
+from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.stats import TransactionStats
+
+
+class Changeable(Protocol):
+    """What a transaction is about; :class:`~maintenance.workspace.workspace.Workspace` is one."""
+
+    @property
+    def domains(self) -> Domains: ...
+
+    def base_version(self, name: str) -> RelationVersion: ...
+
+    def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None: ...
+
+
+class Transaction:
+    """Made by :meth:`~maintenance.workspace.workspace.Workspace.transaction`; a context manager.
+
+    Attributes:
+        changes: After the commit: per head a table of its columns and ``weight``, +1 or -1.
+        stats: After the commit: what it took, per head.  Before it, and where there was none, whatever is
+            asked of either raises TransactionError.
+        subscriber_errors: Exceptions that subscribers raised, with the subscriber's name.
+    """
+
+    def __init__(self, workspace: Changeable) -> None:
+        self._workspace = workspace
+        self._buffers: dict[str, WriteBuffer] = {}
+        self._open = True
+        self._outcome = "the transaction is not committed yet: leave its with block, or call commit()"
+        self._nothing: object = Outstanding("changes and figures", lambda: self._outcome)
+        self.changes = cast(Changes, self._nothing)  # whoever commits sets both
+        self.stats = cast(TransactionStats, self._nothing)
+        self.subscriber_errors: list[tuple[str, Exception]] = []
+
+    @interruptible()
+    def insert(self, relation: str, source: Any) -> None:
+        """Stage rows to insert, in any form that ``load`` takes; rows that are there are no change."""
+        self._stage(relation, source, 1)
+
+    @interruptible()
+    def erase(self, relation: str, source: Any) -> None:
+        """Stage rows to erase; rows that are not there are no change."""
+        self._stage(relation, source, -1)
+
+    @interruptible()
+    def apply(self, relation: str, zset: Any) -> None:
+        """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
+        buffer, schema = self._buffer(relation)
+        self._add(buffer, *encode_zset(relation, schema, zset, self._workspace.domains))
+
+    def _stage(self, relation: str, source: Any, weight: int) -> None:
+        buffer, schema = self._buffer(relation)
+        columns = encode_rows(relation, schema, source, self._workspace.domains)
+        self._add(buffer, columns, np.full(len(columns[0]), weight, dtype=np.int64))
+
+    def _add(self, buffer: WriteBuffer, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
+        """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""
+        try:
+            buffer.stage(columns, weights)
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _buffer(self, relation: str):  # type: ignore[no-untyped-def]
+        if not self._open:
+            raise TransactionError("the transaction is over: begin another one")
+        version = self._workspace.base_version(relation)
+        buffer = self._buffers.get(relation)
+        if buffer is None:
+            buffer = self._buffers[relation] = WriteBuffer(version.schema)
+        return buffer, version.schema
+
+    def __enter__(self) -> Transaction:
+        if not self._open:
+            raise TransactionError("the transaction is over: begin another one")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if not self._open:
+            return
+        if kind is not None:
+            self.roll_back()
+            return
+        self._open = False
+        self._outcome = "the transaction is being committed: wait for that"
+        try:
+            self._workspace.commit(self, self._buffers)
+        finally:
+            if self.changes is self._nothing:
+                self._outcome = "the commit failed, nothing changed: stage the changes in another transaction"
+            else:
+                self._outcome = "this was taken before the commit: take it from the transaction again"
+
+    def commit(self) -> None:
+        """Commit outside of a ``with`` block."""
+        self.__exit__(None, None, None)
+
+    def roll_back(self) -> None:
+        """Drop what was staged."""
+        if self._open:
+            self._open = False
+            self._outcome = "the transaction was rolled back: stage the changes in another one"

@@ -1,0 +1,54 @@
+"""Checking heads against their recomputation from the base relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lftj.errors import VerificationError
+from lftj.evaluation.evaluation import Evaluation
+from lftj.language.body import CheckedProgram
+from lftj.storage.relation import Relation
+from lftj.storage.relation_version import RelationVersion
+
+if TYPE_CHECKING:
+    from maintenance.heads.head import MaintainedHead
+
+
+def heads_in_order(program: CheckedProgram) -> list[str]:
+    """The heads of a program, each after those that its rules read."""
+    rules = [rule for stratum in program.strata for rule in stratum]
+    names = [head.relation for rule in rules for head in rule.heads]
+    return list(dict.fromkeys(reversed(names)))[::-1]  # by the last of a head's rules
+
+
+def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:
+    """Compute every head, each of which stands behind those that it reads, from the base relations alone.
+
+    Compares it with what is kept.  Raises VerificationError at the first difference, naming head and tuple.
+    """
+    relations = {name: version.relation() for name, version in versions.items() if name not in heads}
+    for name, head in heads.items():
+        relations[name] = Evaluation(head.program, dict(relations)).relation(name)
+        _compare(name, versions[name], relations[name])
+
+
+def _compare(name: str, maintained: RelationVersion, recomputed: Relation) -> None:
+    held, expected = maintained.relation().codes, recomputed.codes
+    if all(np.array_equal(a, b) for a, b in zip(held, expected, strict=True)):
+        return
+    ours = set(zip(*(column.tolist() for column in held), strict=True))
+    theirs = set(zip(*(column.tolist() for column in expected), strict=True))
+    surplus, missing = ours - theirs, theirs - ours
+    row = min(surplus or missing)
+    values = [
+        column.type.domain.decode(np.array([code]), column.type.arrow)[0].as_py()
+        for column, code in zip(recomputed.schema.columns, row, strict=True)
+    ]
+    raise VerificationError(
+        f"head {name!r} differs from its recomputation: {len(surplus):,} tuples too many and"
+        f" {len(missing):,} missing; {'too many' if surplus else 'missing'}, for example:"
+        f" ({', '.join(map(repr, values))})"
+    )

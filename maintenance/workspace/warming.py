@@ -1,0 +1,90 @@
+"""The work that reaches every kernel of maintenance, for :func:`lftj.warm_up`.
+
+Each step is a workspace of its own over a few rows: rules of one kind, installed and
+changed.  A test names the kernels that no step reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from indices.complement import missing
+from indices.interval_tree import IntervalTree
+from indices.monoid import COUNT
+from indices.record_joining import join_smallest_gaps
+from indices.record_sort import number_prefixes
+from indices.scan_tree import ScanTree
+from lftj.aggregates.limb_pool import LimbPool
+from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
+from lftj.storage.support import SupportVersion
+from maintenance.groups.table import GroupTable
+from maintenance.workspace.workspace import Workspace
+
+_RULES = (
+    TRIANGLES,
+    "two(a, c) <- edge(a, b), edge(b, c).",
+    "hub(a) <- edge(a, b), edge(b, c), edge(a, c).",
+    "alone(a, b) <- edge(a, b), !edge(b, a).",
+    "far(a, c) <- edge(a, b), edge(b, c), !edge(a, c), a < c.",
+    "n[a] = count() <- edge(a, b), edge(b, c).",
+    "least[a] = min(c) <- edge(a, b), edge(b, c). most[a] = max(c) <- edge(a, b), edge(b, c).",
+    "next[a] = b <- edge(a, b), a < 1.",
+    "all(sum(b), count(), min(b)) <- edge(a, b).",
+)
+
+
+def steps() -> Sequence[Callable[[], object]]:
+    return [
+        *(partial(_maintain, rules) for rules in _RULES),
+        partial(_maintain, TRIANGLES, sensitivity_bytes={"tri": 1 << 10}),
+        partial(_maintain, "hub(a) <- edge(a, b), edge(b, c), edge(a, c).", order={"hub": ["a", "b", "c"]}),
+        _sums,
+        _rare,
+    ]
+
+
+def _maintain(rules: str, **options: Any) -> None:
+    workspace = Workspace()
+    workspace.load("edge", EDGES, columns=["src", "dst"])
+    workspace.install(rules, **options)
+    for one in (1, 2, 5):
+        with workspace.transaction() as transaction:
+            transaction.insert("edge", [(one, 5), (5, 6)])
+            transaction.erase("edge", [(2, 3)])
+        with workspace.transaction() as transaction:
+            transaction.insert("edge", [(2, 3)])
+            transaction.erase("edge", [(one, 5), (1, 2)])
+        with workspace.transaction() as transaction:
+            transaction.insert("edge", [(1, 2)])
+    workspace.verify()
+
+
+def _sums() -> None:
+    workspace = Workspace()
+    workspace.load("value", VALUES)
+    workspace.install(SUMS)
+    for _ in range(2):
+        with workspace.transaction() as transaction:
+            transaction.erase("value", VALUES)
+        with workspace.transaction() as transaction:
+            transaction.insert("value", VALUES)
+    workspace.verify()
+
+
+def _rare() -> None:
+    """What it takes large data or a failure to reach."""
+    ones = np.ones(1, np.int64)
+    IntervalTree.from_intervals(ones, ones).check_invariants()
+    ScanTree(COUNT).insert_many(np.arange(1000))
+    list(missing(ScanTree.from_sorted([2, 3], None, COUNT), 1, 4))
+    join_smallest_gaps(np.array([[0, 0], [1, 5], [2, 6]]), 1, 1)
+    number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)
+    SupportVersion(2).step([ones, ones], ones)[0].below([ones], 1)
+    LimbPool().remapped(np.empty(0, np.int64))
+    groups = GroupTable(1)
+    groups.slots([ones])
+    groups.truncate(0)

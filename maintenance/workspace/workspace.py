@@ -1,0 +1,378 @@
+"""`Workspace`: a database with installed rules whose heads follow every commit.
+
+Invariants
+
+1. ``_state`` is one immutable object: the versions of all relations and heads, and the rules
+   that are installed.  What is new is built beside it and takes its place by one assignment, so a
+   reader, who takes it once, sees all of a transaction or nothing of it, and so does whoever
+   goes on after an exception or Ctrl-C at any point.
+2. One commit runs at a time; readers never wait.
+3. What is published is told: a commit that was interrupted behind the assignment is *settled* (its heads
+   keep what they staged, the transaction and subscribers hear of it) before anything else is done; one
+   that was interrupted before it is settled by dropping what heads had staged.
+4. Tidying up comes last.  If it fails, a warning says so, and it is tried again.
+
+Rules are installed over what is there: base relations and heads installed
+before.  A head's rules stand in one program, so programs form the strata.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+from lftj.database.database import Database
+from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning
+from lftj.files.csv_options import CsvOptions
+from lftj.language.diagnostics import unknown_name, warn_caller
+from lftj.language.parser import parse
+from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.language.syntax import Program
+from lftj.process.enough_memory import enough_memory
+from lftj.process.interrupts import interruptible
+from lftj.process.progress import bar
+from lftj.storage.relation import Relation
+from lftj.storage.relation_table import RelationTable
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.schema import Schema
+from lftj.values.shown_text import ShownText
+from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.explanation import draw_strata, explain_head
+from maintenance.heads.head import RECORD_GAP, MaintainedHead
+from maintenance.strategies.trace.body_trace import Advance
+from maintenance.workspace.budget import Budget
+from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.workspace.installing import Wishes, is_installed, with_rules, without_heads
+from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
+from maintenance.workspace.state import State
+from maintenance.workspace.subscribers import Subscriber, Subscribers
+from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.verification import verify_heads
+
+
+class Workspace(Database):
+    """A database whose rules stay up to date.
+
+    ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
+    the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
+    iterator that skips at most this many keys stays one record; 0 keeps the trace exactly.
+
+    >>> ws = Workspace()
+    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+    >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+    >>> with ws.transaction() as tx:
+    ...     tx.insert("edge", [(1, 3)])
+    >>> tx.changes["tri"].to_pylist()
+    [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
+    >>> ws["tri"].count
+    1
+    """
+
+    def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
+        super().__init__()
+        self._state = State()
+        self._unsettled: Commit | None = None
+        self._subscribers = Subscribers()
+        self._budget = None if sensitivity_bytes is None else Budget(sensitivity_bytes)
+        self._record_gap = record_gap
+        self._committing = threading.RLock()
+
+    @property
+    def relations(self) -> VersionedRelations:
+        """All relations and heads, as they are now."""
+        return VersionedRelations(self._state.versions)
+
+    @property
+    def _heads(self) -> Mapping[str, MaintainedHead]:
+        return self._state.heads
+
+    def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
+        return readable(self._state)
+
+    def _installed(self) -> Collection[str]:
+        return self._state.heads
+
+    # -- relations and rules ---------------------------------------------------------
+
+    @interruptible()
+    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
+    def load(
+        self,
+        name: str,
+        source: Any,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        nulls: Literal["refuse", "drop"] = "refuse",
+        progress: bool = False,
+        csv: CsvOptions | None = None,
+    ) -> None:
+        """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
+
+        Raises ChangeError for a relation that an installed rule reads, and for a head.
+        """
+        from lftj.database.loading import load_relation
+
+        self._refuse_load(name)
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
+
+    def add(self, relation: Relation) -> None:
+        """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.
+
+        Raises ChangeError as :meth:`load`.
+        """
+        version = RelationVersion(relation)
+        with self._committing:
+            state = self._settled()
+            self._refuse_load(relation.name)
+            self._state = replace(state, versions={**state.versions, relation.name: version}, commit=None)
+
+    def _refuse_load(self, name: str) -> None:
+        if name in self._heads:
+            raise ChangeError(f"{name!r} is the head of an installed rule: it can't be loaded")
+        for head in self._heads.values():
+            if name in head.reads:
+                raise ChangeError(
+                    f"{name!r} can't be replaced, the rules of {shown_name(head.name)!r} read it:"
+                    " change it in a transaction"
+                )
+
+    @interruptible()
+    @enough_memory(
+        "the heads, and what is kept to maintain them, do not fit into memory, and nothing was installed:"
+        " install fewer rules, or keep no records with strategy='recompute'"
+    )
+    def install(
+        self,
+        program: str | Program,
+        strategy: str | Mapping[str, str] = "trace",
+        *,
+        replace: bool = False,
+        sensitivity_bytes: Mapping[str, int] | None = None,
+        order: Mapping[str, Sequence[str]] | None = None,
+        threads: int = 1,
+        progress: bool = False,
+    ) -> None:
+        """Install rules: their heads are computed now and follow every commit from now on.
+
+        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  ``sensitivity_bytes``: memory
+        for the records, by head.  ``order``: the key order of a head's rules, by head; existential variables
+        behind all others are then kept by witnesses, else by support counts.
+
+        ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
+        stay, and hear of transactions only.  Where the same rules are there already nothing is done.
+
+        Raises RuleError, StrategyError, DataError and EvaluationError, and ChangeError where rules of other
+        programs read a head that would be replaced; then everything is as it was before.
+        """
+        tree = parse(program) if isinstance(program, str) else program
+        wishes = Wishes(strategy, dict(sensitivity_bytes or {}), dict(order or {}), self._record_gap)
+        with self._committing:
+            state = self._settled()
+            written = {head.relation for rule in tree.rules for head in rule.heads}
+            gone = written & set(state.heads) if replace else set()
+            checked = self._check(tree, {n: v.schema for n, v in state.versions.items() if n not in gone})
+            if gone and is_installed(state, checked, wishes):
+                return
+            following = with_rules(
+                without_heads(state, gone), checked, wishes, threads, lambda title: _bar(title, progress)
+            )
+            self._change_heads(following, gone)
+
+    @interruptible()
+    def uninstall(self, *heads: str) -> None:
+        """Take heads away, with their rules and subscribers, all or none.
+
+        Raises UnknownRelationError, and ChangeError where rules of heads that stay read one of them.
+        """
+        with self._committing:
+            state = self._settled()
+            self._change_heads(without_heads(state, set(heads)), set(heads))
+            self._subscribers.drop(heads)
+
+    def _change_heads(self, following: State, gone: Collection[str]) -> None:
+        """Publish a state without some heads, as the user calls them, or with others in their place."""
+        leaving = [head for name, head in self._state.heads.items() if shown_name(name) in gone]
+        for head in leaving:
+            head.hand_over()
+        self._state = following
+        problems = []
+        try:
+            for head in leaving:
+                head.leave()
+            self._keep_within_budget()
+        except Exception as error:
+            problems.append(failed_housekeeping("giving back memory", error))
+        for problem in problems:
+            warn_caller(problem, HousekeepingWarning)
+
+    def snapshot(self) -> Snapshot:
+        """All relations and heads as they are now, for reading while commits go on.  O(1)."""
+        return Snapshot(self.domains, self._state)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of the installed heads, each after those that its rules read."""
+        return tuple(name for name in self._heads if not is_auxiliary(name))
+
+    def _head(self, name: str) -> MaintainedHead:
+        if name not in self._heads:
+            raise unknown_name("head", name, self.heads)
+        return self._heads[name]
+
+    def strategy_of(self, head: str) -> str:
+        """How a head is kept.  Raises UnknownRelationError."""
+        return self._head(head).strategy
+
+    def explain_maintenance(self, head: str | None = None) -> ShownText:
+        """How a head is kept: strategy and why, searches, key orders, records by participant.
+
+        Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
+        """
+        if head is None:
+            return ShownText(draw_strata(self._state.heads, self._state.versions))
+        return ShownText(explain_head(self._head(head)))
+
+    # -- transactions --------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """Stage changes in a ``with`` block; they are committed at its end, or dropped when it raises."""
+        return Transaction(self)
+
+    def subscribe(self, head: str, callback: Subscriber) -> Callable[[], None]:
+        """Call ``callback`` with each non-empty change table of a head, after the commit, in commit order.
+
+        It runs in the thread of a commit, which returns behind it; others may commit and read meanwhile, and
+        so may the callback, but it must not wait for a commit of another thread to return.  What it raises
+        becomes a SubscriberWarning and stands in ``tx.subscriber_errors``.
+
+        Returns a function that ends the subscription.  Raises UnknownRelationError.
+        """
+        self._head(head)
+        return self._subscribers.add(head, callback)
+
+    def base_version(self, name: str) -> RelationVersion:
+        """The newest version of a base relation.  Raises UnknownRelationError, and ChangeError for a head."""
+        return self._state.base_version(name)
+
+    def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None:
+        """Commit staged changes; called by the transaction.
+
+        Raises DataError and EvaluationError; then the workspace is as it was before.  Warnings, and what an
+        interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
+        has the changes then.
+        """
+        problems: list[str] = []
+        unheard: list[str] = []
+        try:
+            try:
+                self._commit(transaction, buffers, problems)
+            finally:
+                self._finish(transaction, unheard)
+        finally:  # again, if an interruption came amid the first time
+            self._finish(transaction, unheard)
+        for problem in problems:
+            warn_caller(problem, HousekeepingWarning)
+        for problem in unheard:
+            warn_caller(problem, SubscriberWarning)
+
+    @interruptible()
+    def _commit(
+        self, transaction: Transaction, buffers: Mapping[str, WriteBuffer], problems: list[str]
+    ) -> None:
+        started = time.perf_counter()
+        with self._committing:
+            state = self._settled()
+            commit = self._unsettled = Commit(transaction, state, buffers)
+            try:
+                self._state = state if commit.is_empty else commit.stepped_from(state)
+            finally:
+                self._settle()
+            problems += commit.tidy(self._state)
+            try:
+                self._keep_within_budget()
+            except Exception as error:
+                problems.append(failed_housekeeping("keeping the memory budget", error))
+            commit.measure()
+            commit.stats.seconds = time.perf_counter() - started
+
+    def _finish(self, transaction: Transaction, unheard: list[str]) -> None:
+        """Settle a transaction's commit and tell what waits; ``unheard`` gets what callbacks raised."""
+        unsettled = self._unsettled
+        if unsettled is not None and unsettled.transaction is transaction:
+            with self._committing:
+                self._settle()
+        unheard += self._subscribers.tell()
+
+    def paused(self) -> AbstractContextManager[object]:
+        """No other thread commits within it: what is there stays as it is, also where it changes in place."""
+        with self._committing:
+            self._settle()
+        return self._committing
+
+    def _settled(self) -> State:
+        """The state, no commit left half way; while no other thread commits."""
+        self._settle()
+        return self._state
+
+    def _settle(self) -> None:
+        """End the last commit, which an exception may have left anywhere; may be done any number of times."""
+        commit = self._unsettled
+        if commit is None:
+            return
+        if commit.is_empty or self._state.commit is commit.mark:
+            commit.keep(self._subscribers)
+        else:
+            commit.drop()
+        self._unsettled = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): less what is this process's own."""
+        self._settle()
+        own = {"_subscribers": Subscribers(), "_prepared": type(self._prepared)()}
+        return {**self.__dict__, **own}
+
+    # -- memory and checks ----------------------------------------------------------------
+
+    @property
+    def sensitivity_bytes(self) -> int:
+        """Memory of all sensitivity records."""
+        return sum(head.index_bytes for head in self._heads.values())
+
+    def _keep_within_budget(self) -> None:
+        for name, budget in self._state.budgets.items():
+            budget.enforce(self._sensitivity(h for h in self._heads.values() if shown_name(h.name) == name))
+        if self._budget is not None:
+            self._budget.enforce(self._sensitivity(self._heads.values()))
+
+    @staticmethod
+    def _sensitivity(heads):  # type: ignore[no-untyped-def]
+        return [index for head in heads for trace in head.traces for index in trace.sensitivity]
+
+    def verify(self) -> None:
+        """Compute every head from the base relations alone and compare.
+
+        Raises VerificationError at the first difference, naming the head and a tuple.
+        """
+        with self._committing:
+            state = self._settled()
+            verify_heads(state.heads, state.versions)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of any structure."""
+        with self._committing:
+            state = self._settled()
+            for version in state.versions.values():
+                version.check_invariants()
+            for head in state.heads.values():
+                head.check_invariants()
+
+
+@contextmanager
+def _bar(title: str, progress: bool) -> Iterator[Advance | None]:
+    """A progress bar, and how to move it on; None where none is wanted."""
+    with bar(title, progress) as advance:
+        yield advance if progress else None

@@ -1,0 +1,167 @@
+"""What a Spark partition does with the packets of its cells: evaluate, cell by cell.
+
+Cells know nothing of each other.  A head whose tuples may come from several cells, or from
+several rules, leaves as packets again, by the hash of its keys, for
+:mod:`spark_bridge.cells.combining`; any other leaves as rows, in batches of bounded size.
+
+Cost: a cell's input is in memory while it is evaluated, the rows that come out are not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.aggregates.partial import PartialAggregation, partial_schema
+from lftj.database.database import Database
+from lftj.evaluation.evaluation import BodyRun, Evaluation, Settings
+from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.language.syntax import Program
+from lftj.storage.relation import Relation
+from lftj.values.domains import Domains
+from lftj.values.kinds import cast_decimal
+from spark_bridge.placing.head_plan import HeadPlan, HeadRule, Placement, ProgramText
+from spark_bridge.placing.packets import CellAddress, CellInput, PacketWriter, cell_inputs
+from spark_bridge.placing.placing import packed, split
+from spark_bridge.placing.value_hash import hashes_of, parts, row_hashes
+
+BATCH_ROWS = 1 << 16
+COMBINED = CellAddress(0, 0, ()).grid_text()  # of packets for the second stage, which has no grid
+
+
+class CellSearch:
+    """Evaluates the cells of a head.
+
+    ``schemas``: of all relations that it reads, by name; ``partitions``: that combine what cells give.
+    """
+
+    def __init__(self, text: ProgramText, head: int, schemas: dict[str, pa.Schema], partitions: int) -> None:
+        self._text = text
+        self._head = head
+        self._schemas = schemas
+        self._partitions = partitions
+
+    @property
+    def plan(self) -> HeadPlan:
+        return self._text.plans()[self._head]
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The head's rows, of a head that does not cross cells."""
+        for cell in cell_inputs(batches):
+            database, program = self._loaded(cell)
+            for batch in database.stream(program, batch_rows=BATCH_ROWS):
+                if batch.num_rows:
+                    yield batch
+
+    def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the cells contribute to the head, by the hash of its keys."""
+        writer = PacketWriter()
+        for cell in cell_inputs(batches):
+            for read, columns, table in self._contributions(cell):
+                for part, rows in split(table, key_parts(table, columns, self._partitions)):
+                    writer.add(part, 0, COMBINED, read, packed(rows))
+                yield from writer.full()
+        yield from writer.rest()
+
+    def _contributions(self, cell: CellInput) -> Iterator[tuple[str, tuple[int, ...], pa.Table]]:
+        """Tables with what they are called (:func:`contributions`) and the columns they meet others by."""
+        database, program = self._loaded(cell)
+        plan, rule = self.plan, self.plan.rules[cell.address.rule]
+        if not rule.aggregates:
+            for batch in database.stream(program, batch_rows=4 * BATCH_ROWS):
+                if batch.num_rows:
+                    rows = in_types(pa.Table.from_batches([batch]), plan.arrow_schema)
+                    yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
+            return
+        checked = database.check(program)
+        relations = {name: table.relation for name, table in database.relations.items()}
+        evaluation = _Weighing(checked, relations, Settings(batch_rows=BATCH_ROWS), keys=rule.keys)
+        types = {
+            name: column.type
+            for name, column in zip(rule.weighed, checked.derived[plan.name].columns, strict=False)
+        }
+        partials = [PartialAggregation(head, types) for head in rule.heads]
+        for columns in evaluation.head_batches(plan.name):
+            by_name = dict(zip(rule.weighed, columns, strict=False))
+            for partial in partials:
+                partial.add(by_name, columns[-1])
+        for number, partial in enumerate(partials):
+            yield contribution(cell.address.rule, number), plan.gathered_by(rule), partial.finish()
+
+    def _loaded(self, cell: CellInput) -> tuple[Database, Program]:
+        rule = self.plan.rules[cell.address.rule]
+        database = Database()
+        for placement in placements(rule, cell.address):
+            table = cell.table(placement.label, self._schemas[placement.relation])
+            database.add(Relation.from_table(placement.label, table, database.domains))
+        return database, program_of(self._text, self._head, cell.address.rule, cell.address.marks)
+
+
+@dataclass
+class _Weighing(Evaluation):
+    """Evaluates ``h[keys, arguments] = count()``; of these only the keys can't be NaN."""
+
+    keys: tuple[str, ...] = ()
+
+    def plan_body(
+        self,
+        rule: CheckedRule,
+        head: CheckedHead,
+        body: Body,
+        wanted: Sequence[str],
+        counted: bool,
+        write: bool = True,
+    ) -> BodyRun:
+        return super().plan_body(rule, replace(head, variables=self.keys), body, wanted, counted, write)
+
+
+def placements(rule: HeadRule, address: CellAddress) -> tuple[Placement, ...]:
+    """What a cell reads."""
+    return rule.placements(dict(address.marks))
+
+
+@functools.lru_cache(maxsize=256)
+def program_of(text: ProgramText, head: int, rule: int, marks: tuple[tuple[str, str], ...]) -> Program:
+    """What a cell evaluates; one object for all cells of a grid."""
+    return text.plans()[head].rules[rule].program(dict(marks))
+
+
+def contribution(rule: int, number: int) -> str:
+    """The label of what a rule's cells give to a head, for each of its aggregates by number."""
+    return f"{rule}.{number}"
+
+
+def contributions(plan: HeadPlan) -> dict[str, tuple[int, int, pa.Schema]]:
+    """All labels of what a head is combined from, with rule, number of the aggregate, and schema."""
+    found = {}
+    for rule_number, rule in enumerate(plan.rules):
+        for number, head in enumerate(rule.heads):
+            schema = partial_schema(head, rule.types) if rule.aggregates else plan.arrow_schema
+            found[contribution(rule_number, number)] = (rule_number, number, schema)
+    return found
+
+
+def key_parts(table: pa.Table, columns: Sequence[int], partitions: int) -> np.ndarray:
+    """The partition that combines each row: by the values of these columns."""
+    if not columns:
+        return np.zeros(table.num_rows, np.int64)
+    hashes = row_hashes([hashes_of(table.column(column), Domains()) for column in columns])
+    return parts(hashes, "", partitions)
+
+
+def in_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """What one rule gives, in the types of the head, which hold the values of all its rules."""
+    columns = [_in_type(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _in_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if column.type == wanted:
+        return column
+    if pa.types.is_decimal(wanted):
+        return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in column.chunks], wanted)
+    return column.cast(wanted)

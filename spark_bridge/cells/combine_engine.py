@@ -1,0 +1,197 @@
+"""The part of a head whose keys belong to one Spark partition, kept from what its cells give.
+
+A set head counts how many cells and rules have a tuple; an aggregate keeps its groups'
+accumulators (:mod:`maintenance.heads.combined_head`).  Of a head with several aggregates each is
+kept by itself, and a workspace joins them by their group keys; so is one that does not stand
+behind the keys.
+
+Invariants
+
+1. Beside each rule's accumulators its rows are kept, with their weights: from them the
+   engine is made again, after a loss, by one step.
+2. Dictionaries of strings and decimals are this engine's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.aggregates.whole import argument_names
+from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate, Atom, Head, Program, Rule, Variable
+from lftj.storage.relation import Relation
+from lftj.storage.signed_rows import Columns
+from lftj.storage.support import SupportVersion
+from lftj.values.schema import Column, ColumnType, Schema
+from maintenance.changes.changes import change_table
+from maintenance.heads.combined_head import CombinedHead
+from maintenance.workspace.workspace import Workspace
+from spark_bridge.cells.cell_search import contribution, in_types
+from spark_bridge.cells.search_engine import contribution_schema
+from spark_bridge.cells.signed_tables import signed
+from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
+from spark_bridge.placing.packets import CellAddress, CellInput
+from spark_bridge.placing.placing import packed
+
+ADDRESS = CellAddress(0, 0, ())
+
+
+class CombineEngine:
+    """One partition of a head that crosses cells."""
+
+    def __init__(self, text: ProgramText, head: int) -> None:
+        self._plan = text.own_plans()[head]
+        self.taken = 0
+        self._shares = [
+            _Share(self._plan, number, rule, place)
+            for number, rule in enumerate(self._plan.rules)
+            for place in range(len(rule.heads))
+        ]
+        direct = all(_is_direct(rule) for rule in self._plan.rules)
+        self._joined = None if direct else _Joined(self._plan)
+        if self._joined is None:
+            rules = [(rule.checked, rule.heads[0]) for rule in self._plan.rules]
+            text_of_all = " ".join(rule.checked.text for rule in self._plan.rules)
+            self._combined = CombinedHead(self._plan.name, self._plan.schema, rules, text_of_all)
+
+    def step(self, inputs: Sequence[CellInput]) -> pa.Table:
+        """Apply what cells gave; returns the change of the head, with weights.  ``taken``: rows applied.
+
+        Raises the engine's DataError and EvaluationError; then the engine is of no more use.
+        """
+        parts = [(share, *share.taken(cell)) for cell in inputs for share in self._shares]
+        self.taken = sum(len(weights) for _, _, weights in parts)
+        if self._joined is not None:
+            return self._joined.step([(share.label, rows, weights) for share, rows, weights in parts])
+        columns, signs = self._combined.stage([(share.rule, rows, weights) for share, rows, weights in parts])
+        self._combined.keep()
+        self._combined.tidy()
+        return change_table(self._plan.schema, columns, signs)
+
+    def snapshot(self) -> Iterator[tuple[CellAddress, str, bytes]]:
+        """The rows that cells gave, as packets from which :meth:`step` makes the engine again."""
+        for share in self._shares:
+            yield ADDRESS, share.label, packed(share.table())
+
+    def head(self) -> pa.Table:
+        """The tuples of the head."""
+        if self._joined is not None:
+            return self._joined.head()
+        columns = self._combined.rows()
+        return change_table(self._plan.schema, columns, np.ones(len(columns[0]), np.int64)).drop_columns(
+            [signed(self._plan.arrow_schema).names[-1]]
+        )
+
+    @property
+    def rows(self) -> int:
+        """Distinct rows that cells gave."""
+        return sum(share.n_rows for share in self._shares)
+
+
+class _Share:
+    """What the cells of one rule gave, for one of its aggregates: a Z-set of rows."""
+
+    def __init__(self, plan: HeadPlan, number: int, rule: HeadRule, place: int) -> None:
+        self.rule = number
+        self.label = contribution(number, place)
+        head = rule.heads[place]
+        if isinstance(head.value, Aggregate):
+            names = [*head.variables, *argument_names(head.value)]
+            self._types = [rule.types[name] for name in names]
+            arrow = [type_.arrow for type_ in self._types]
+            self._schema = contribution_schema(head.variables, names, arrow)
+        else:
+            self._types = [column.type for column in plan.schema.columns]
+            self._schema = signed(plan.arrow_schema)
+        self._rows = SupportVersion(max(1, len(self._types)))  # of no columns: one of zeros
+
+    def taken(self, cell: CellInput) -> tuple[Columns, np.ndarray]:
+        """The rows of a step, which from now on are among this share's."""
+        table = cell.table(self.label, self._schema)
+        columns = [
+            np.ascontiguousarray(type_.domain.encode(column), np.int64)
+            for type_, column in zip(self._types, table.columns, strict=False)
+        ]
+        weights = np.ascontiguousarray(table.column(len(columns)).to_numpy(), np.int64)
+        if len(weights):
+            self._rows = self._rows.added(columns or [np.zeros(len(weights), np.int64)], weights)[0]
+        return columns, weights
+
+    def table(self) -> pa.Table:
+        columns, weights = self._rows.tuples()
+        arrays = [
+            type_.domain.decode_chunked(codes, type_.arrow)
+            for type_, codes in zip(self._types, columns, strict=False)
+        ]
+        return pa.Table.from_arrays([*arrays, pa.array(weights, pa.int64())], schema=self._schema)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(run.n_tuples for run in self._rows.runs)
+
+
+class _Joined:
+    """A head with several aggregates: each is kept, and a rule joins them."""
+
+    def __init__(self, plan: HeadPlan) -> None:
+        self._plan = plan
+        self._workspace = Workspace()
+        self._parts: dict[str, tuple[CombinedHead, Schema]] = {}
+        rules = []
+        for number, rule in enumerate(plan.rules):
+            atoms: list[Atom] = []
+            read: dict[Aggregate, Variable] = {}
+            for place, head in enumerate(rule.heads):
+                schema = head.schema if rule.aggregates else plan.schema
+                name = f"part {contribution(number, place)}"
+                part = CombinedHead(plan.name, schema, [(rule.checked, head)], rule.checked.text)
+                self._parts[contribution(number, place)] = (part, schema)
+                self._workspace.add(Relation.from_table(name, _empty(schema), self._workspace.domains))
+                atoms.append(self._atom(name, rule, head, read))
+            (written,) = rule.syntax.heads
+            terms = tuple(read[term] if isinstance(term, Aggregate) else term for term in written.terms)
+            rules.append(Rule((Head(plan.name, terms),), tuple(atoms)))
+        self._workspace.install(Program(tuple(rules), ""))
+
+    @staticmethod
+    def _atom(name: str, rule: HeadRule, head: CheckedHead, read: dict[Aggregate, Variable]) -> Atom:
+        keys = tuple(Variable(key) for key in head.variables)
+        if not isinstance(head.value, Aggregate):
+            return Atom(name, keys)
+        read[head.value] = Variable(f"value#{len(read)}")
+        return Atom(name, (*keys, read[head.value]), functional=True)
+
+    def step(self, parts: Sequence[tuple[str, Columns, np.ndarray]]) -> pa.Table:
+        with self._workspace.transaction() as transaction:
+            for label, (part, schema) in self._parts.items():
+                rows = [(0, columns, weights) for name, columns, weights in parts if name == label]
+                columns, signs = part.stage(rows)
+                part.keep()
+                part.tidy()
+                transaction.apply(f"part {label}", change_table(_plain(schema), columns, signs))
+        return in_types(transaction.changes[self._plan.name], signed(self._plan.arrow_schema))
+
+    def head(self) -> pa.Table:
+        return in_types(self._workspace[self._plan.name].table, self._plan.arrow_schema)
+
+
+def _is_direct(rule: HeadRule) -> bool:
+    """Whether a rule's tuples are what it gives for its one aggregate, or none: keys, then the value."""
+    (written,) = rule.syntax.heads
+    if not rule.aggregates:
+        return True
+    names = [column.name if isinstance(column, Variable) else "" for column in written.columns]
+    return len(rule.heads) == 1 and names == [*rule.keys, ""]
+
+
+def _plain(schema: Schema) -> Schema:
+    """The schema with columns of other names, all different."""
+    return Schema(tuple(Column(f"c{n}", column.type) for n, column in enumerate(schema.columns)))
+
+
+def _empty(schema: Schema) -> pa.Table:
+    types: list[ColumnType] = [column.type for column in schema.columns]
+    return pa.schema([(f"c{n}", type_.arrow) for n, type_ in enumerate(types)]).empty_table()

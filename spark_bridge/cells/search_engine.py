@@ -1,0 +1,153 @@
+"""The cells of one Spark partition, each a workspace that follows its inputs.
+
+A cell's relations are its placements, its rule is installed with strategy ``trace``: the
+sensitivity records of a cell are about what was sent there and nothing else.
+
+Invariant: what all steps gave adds up to what the cells have: tuples of a set head, and
+for aggregates the assignments by group keys and arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.aggregates.whole import argument_names
+from lftj.language.syntax import Aggregate
+from lftj.storage.relation import Relation
+from maintenance.workspace.workspace import Workspace
+from spark_bridge.cells.cell_search import contribution, in_types
+from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
+from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
+from spark_bridge.placing.packets import CellAddress, CellInput
+from spark_bridge.placing.placing import packed
+
+Contribution = tuple[str, tuple[int, ...], pa.Table]
+"""What cells give to a head: label, the columns that it meets others by, and a table with weights."""
+
+
+class SearchEngine:
+    """The maintained cells of a head in one partition."""
+
+    def __init__(self, text: ProgramText, head: int, schemas: dict[str, pa.Schema]) -> None:
+        """``schemas``: of the relations that the head reads, without weights."""
+        self._text = text
+        self._head = head
+        self._schemas = schemas
+        self._cells: dict[int, _Cell] = {}
+        self.taken = 0
+
+    def step(self, inputs: Sequence[CellInput]) -> list[Contribution]:
+        """Apply changes to the cells; returns what they change in the head.  ``taken``: their rows.
+
+        Raises the engine's DataError and EvaluationError; then the engine is of no more use.
+        """
+        found: list[Contribution] = []
+        self.taken = 0
+        for cell_input in inputs:
+            cell = self._cells.get(cell_input.address.number)
+            if cell is None:
+                cell = _Cell(self._text, self._head, self._schemas, cell_input.address)
+                self._cells[cell_input.address.number] = cell
+            found += cell.step(cell_input)
+            self.taken += cell.taken
+        return found
+
+    def snapshot(self) -> Iterator[tuple[CellAddress, str, bytes]]:
+        """The relations of all cells, as packets from which :meth:`step` makes them again."""
+        for cell in self._cells.values():
+            for label in cell.labels:
+                table = cell.workspace[label].table
+                yield cell.address, label, packed(with_weight(table))
+
+    def head(self) -> pa.Table:
+        """The tuples of the head, of one that does not cross cells."""
+        name = self.plan.name
+        schema = self.plan.arrow_schema
+        tables = [in_types(cell.workspace[name].table, schema) for cell in self._cells.values()]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    @property
+    def plan(self) -> HeadPlan:
+        return self._text.plans()[self._head]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all relations, copies counted."""
+        return sum(cell.workspace[label].count for cell in self._cells.values() for label in cell.labels)
+
+
+class _Cell:
+    def __init__(
+        self, text: ProgramText, head: int, schemas: dict[str, pa.Schema], address: CellAddress
+    ) -> None:
+        self.address = address
+        self._text = text
+        self._head = head
+        placements = self._rule.placements(dict(address.marks))
+        self._schemas = {one.label: schemas[one.relation] for one in placements}
+        self.labels = tuple(self._schemas)
+        self._program = self._rule.program(dict(address.marks))
+        self.workspace = Workspace()
+        self.taken = 0
+
+    @property
+    def _plan(self) -> HeadPlan:
+        return self._text.plans()[self._head]
+
+    @property
+    def _rule(self) -> HeadRule:
+        return self._plan.rules[self.address.rule]
+
+    def step(self, cell_input: CellInput) -> list[Contribution]:
+        changes = {label: cell_input.table(label, signed(schema)) for label, schema in self._schemas.items()}
+        self.taken = sum(table.num_rows for table in changes.values())
+        if self.workspace.heads:
+            return self._contributions(self._changed(changes)[self._plan.name])
+        # The program comes last: what is not yet erased may contradict what it says.
+        for label, table in changes.items():
+            first = came(table) if all_came(table) else self._schemas[label].empty_table()
+            self.workspace.add(Relation.from_table(label, first, self.workspace.domains))
+        self._changed({label: table for label, table in changes.items() if not all_came(table)})
+        self.workspace.install(self._program)
+        return self._contributions(with_weight(self.workspace[self._plan.name].table))
+
+    def _changed(self, changes: dict[str, pa.Table]) -> Mapping[str, pa.Table]:
+        """Commit changes of the relations; returns those of the heads."""
+        with self.workspace.transaction() as transaction:
+            for label, table in changes.items():
+                if table.num_rows:
+                    transaction.apply(label, table)
+        return transaction.changes
+
+    def _contributions(self, change: pa.Table) -> list[Contribution]:
+        """A change of the cell's head as the head's combination takes it."""
+        if not change.num_rows:
+            return []
+        rule = self.address.rule
+        if not self._rule.aggregates:
+            rows = in_types(change, signed(self._plan.arrow_schema))
+            return [(contribution(rule, 0), self._plan.gathered_by(self._rule), rows)]
+        count, sign = (change.column(change.num_columns - place) for place in (2, 1))
+        weight = pc.multiply(count, sign)
+        by_name = dict(zip(self._rule.weighed, change.columns, strict=False))
+        found = []
+        for number, head in enumerate(self._rule.heads):
+            assert isinstance(head.value, Aggregate)
+            names = [*head.variables, *argument_names(head.value)]
+            columns = [by_name[name] for name in names]
+            schema = contribution_schema(self._rule.heads[number].variables, names, columns)
+            table = pa.Table.from_arrays([*columns, weight], schema=schema)
+            found.append((contribution(rule, number), self._plan.gathered_by(self._rule), table))
+        return found
+
+
+def contribution_schema(
+    keys: Sequence[str], names: Sequence[str], columns: Sequence[pa.ChunkedArray] | Sequence[pa.DataType]
+) -> pa.Schema:
+    """Group keys, arguments and weight of an aggregate's assignments."""
+    types = [column if isinstance(column, pa.DataType) else column.type for column in columns]
+    labels = [f"{'key' if n < len(keys) else 'argument'}#{n}" for n in range(len(names))]
+    return pa.schema([*zip(labels, types, strict=True), ("weight#", pa.int64())])

@@ -1,0 +1,1 @@
+"""Which row goes to which cell: shares, grids, samples, hashes, packets."""

@@ -1,0 +1,298 @@
+"""What has to be done for one head of a program: its rules, each with what a cell evaluates of it.
+
+A program is evaluated head by head, in the order in which heads read each other.  Of each
+rule of a head a *cell* (:mod:`spark_bridge.placing.shares`) evaluates the same body over the
+tuples that were sent to it, under a program of its own:
+
+* atoms read *placements* in place of relations.  ``edge(a, _)`` is the placement of
+  ``edge`` whose first column was sent by the part of ``a``; the second one's values are
+  all there.  Atoms of one relation with equal axes read the same placement;
+* a head with aggregates becomes ``h[keys, arguments] = count()``: the assignments by what
+  the aggregates look at.  They are combined over all cells afterwards.
+
+Invariants
+
+1. Axes are variables that a positive atom of *every* body of the rule binds, so that an
+   assignment, also one that several alternatives have in common, is found in one cell.
+2. The value of a functional atom is no axis: both tuples of a conflict meet in a cell.
+3. ``crosses`` is False only if no head tuple can come from two cells or two rules.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lftj.aggregates.whole import argument_names
+from lftj.database.database import Database, chosen_head
+from lftj.evaluation.evaluation import product_warning, wanted_variables
+from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.parser import parse
+from lftj.language.several_aggregates import joins_auxiliary
+from lftj.language.strata import atoms_of
+from lftj.language.syntax import Aggregate, Atom, Disjunction, Head, Literal, Program, Rule, Variable
+from lftj.storage.relation import Relation
+from lftj.values.kinds import common_type
+from lftj.values.schema import ColumnType, Schema
+from spark_bridge.placing.shares import Read
+
+Axes = tuple[tuple[int, str], ...]
+"""Columns of a relation and the axis that each holds."""
+
+Marks = Mapping[str, str]
+"""What a grid does with an axis: CUT, or it is not cut and takes HEAVY or LIGHT values only; else nothing."""
+
+CUT, HEAVY, LIGHT = "", " heavy", " light"
+
+
+@dataclass(frozen=True)
+class Role:
+    """An atom: the relation that it reads, and at which columns it has which axes."""
+
+    relation: str
+    arity: int
+    axes: Axes
+
+    def placement(self, marks: Marks) -> Placement:
+        """What this atom reads in the cells of a grid."""
+        axes = tuple((column, name, marks[name]) for column, name in self.axes if name in marks)
+        return Placement(self.relation, self.arity, axes)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Tuples of a relation, chosen and sent by the marked columns.
+
+    >>> Placement("edge", 3, ((0, "a", CUT), (2, "b", HEAVY))).label
+    'edge(a, _, b heavy)'
+    """
+
+    relation: str
+    arity: int
+    axes: tuple[tuple[int, str, str], ...]  # column, axis, mark
+
+    @property
+    def label(self) -> str:
+        """Its name in a cell's program: as the atom would be written, ``_`` for columns without mark."""
+        names = {column: name + mark for column, name, mark in self.axes}
+        return f"{self.relation}({', '.join(names.get(column, '_') for column in range(self.arity))})"
+
+
+@dataclass(frozen=True)
+class HeadRule:
+    """A rule, one of its heads, and how both are evaluated in cells."""
+
+    head_name: str
+    syntax: Rule  # of the rule with this head alone
+    text: str
+    checked: CheckedRule
+    heads: tuple[CheckedHead, ...]  # the head; of one with aggregates among its terms, one for each of them
+    axes: tuple[str, ...]
+    roles: tuple[Role, ...]
+
+    @property
+    def aggregates(self) -> bool:
+        return isinstance(self.heads[0].value, Aggregate)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of an aggregate head: the variables that make its groups."""
+        return self.heads[0].variables
+
+    @property
+    def weighed(self) -> tuple[str, ...]:
+        """Of an aggregate head: keys and arguments, the columns of what a cell counts."""
+        names = list(self.keys)
+        for head in self.heads:
+            assert isinstance(head.value, Aggregate)
+            names += argument_names(head.value)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """Of the variables that every body binds; where these give one several types, their common one."""
+        first, *others = [body.types for body in self.checked.bodies]
+        found = {name: type_ for name, type_ in first.items() if all(name in other for other in others)}
+        for other in others:
+            for name, type_ in found.items():
+                if type_.domain is other[name].domain:
+                    found[name] = ColumnType(type_.domain, common_type(type_.arrow, other[name].arrow))
+        return found
+
+    def products(self) -> list[str]:
+        """What to say of parts of its bodies that share no variable."""
+        found = (
+            product_warning(self.checked, body, wanted_variables(head), self.aggregates)
+            for head in self.heads
+            for body in self.checked.bodies
+        )
+        return [warning for warning in dict.fromkeys(found) if warning]
+
+    def reads(self, rows: Mapping[str, float]) -> list[Read]:
+        """The atoms as the choice of shares sees them; ``rows`` by relation."""
+        return [Read(role.relation, rows[role.relation], role.axes) for role in self.roles]
+
+    def placements(self, marks: Marks) -> tuple[Placement, ...]:
+        """What is sent to the cells of a grid, each once."""
+        return tuple(dict.fromkeys(role.placement(marks) for role in self.roles))
+
+    def program(self, marks: Marks) -> Program:
+        """What a cell of a grid evaluates."""
+        (head,) = self.syntax.heads
+        if self.aggregates:
+            columns = tuple(Variable(name, head.span) for name in self.weighed)
+            head = Head(head.relation, columns, Aggregate("count", (), head.span), head.span, head.name_span)
+        body = tuple(self._placed(literal, marks) for literal in self.syntax.body)
+        return Program((replace(self.syntax, heads=(head,), body=body),), self.text)
+
+    def _placed(self, literal: Literal, marks: Marks) -> Literal:
+        if isinstance(literal, Disjunction):
+            alternatives = tuple(
+                tuple(self._placed(one, marks) for one in alternative) for alternative in literal.alternatives
+            )
+            return replace(literal, alternatives=alternatives)
+        if isinstance(literal, Atom):
+            return replace(literal, relation=_role(literal, self.axes).placement(marks).label)
+        return literal
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """A head with its rules."""
+
+    name: str
+    schema: Schema
+    rules: tuple[HeadRule, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the relations that its rules read, each once."""
+        return tuple(dict.fromkeys(role.relation for rule in self.rules for role in rule.roles))
+
+    @property
+    def aggregates(self) -> bool:
+        return any(rule.aggregates for rule in self.rules)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether cells have to be combined: tuples or groups may come from several of them."""
+        if len(self.rules) > 1 or self.aggregates:
+            return True
+        (rule,) = self.rules
+        keys = set(rule.heads[0].variables)
+        return not set(rule.axes) <= keys if rule.axes else False
+
+    def combined_in(self, partitions: int) -> int:
+        """The number of partitions that combine what cells give: one where nothing tells its rows apart."""
+        return partitions if self.gathered_by(self.rules[0]) else 1
+
+    def gathered_by(self, rule: HeadRule) -> tuple[int, ...]:
+        """Columns of what a rule's cells give by whose values it meets what it is combined with.
+
+        They hold the head's keys that are a variable in every rule: equal rows, groups, and the tuples of a
+        conflict agree on those.  An aggregate in the place of another rule's variable is known too late.
+        """
+        n_keys = len(self.schema.columns) - self.schema.functional
+        columns = [one.syntax.heads[0].columns for one in self.rules]
+        shared = [n for n in range(n_keys) if all(isinstance(of[n], Variable) for of in columns)]
+        if not rule.aggregates:
+            return tuple(shared)
+        (head,) = rule.syntax.heads
+        names = [column.name if isinstance(column, Variable) else "" for column in head.columns]
+        return tuple(rule.keys.index(names[n]) for n in shared)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema([(column.name, column.type.arrow) for column in self.schema.columns])
+
+
+@dataclass(frozen=True)
+class ProgramText:
+    """A program with the schemas of the relations that it is to read: enough to plan it in any process."""
+
+    text: str
+    head: str | None
+    relations: tuple[tuple[str, pa.Schema], ...]
+
+    def plans(self) -> tuple[HeadPlan, ...]:
+        """A plan per head that the asked one depends on, each after those that it reads; it comes last.
+
+        Raises RuleError and UnknownRelationError, with a caret under the place.
+        """
+        return _shared_plans(self)
+
+    def own_plans(self) -> tuple[HeadPlan, ...]:
+        """Like :meth:`plans`, with domains that nothing else uses: what they intern goes with the plans."""
+        return _plans(self)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_plans(program: ProgramText) -> tuple[HeadPlan, ...]:
+    return _plans(program)
+
+
+def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
+    database = Database()
+    for name, schema in program.relations:
+        database.add(Relation.from_table(name, schema.empty_table(), database.domains))
+    tree = parse(program.text)
+    checked = database.check(tree)
+    target = chosen_head(checked, program.head)
+    needed: list[str] = []
+
+    def visit(name: str) -> None:
+        for rule in tree.rules:
+            if any(head.relation == name for head in rule.heads):
+                for atom in atoms_of(rule.body):
+                    if atom.relation in checked.derived and atom.relation not in needed:
+                        visit(atom.relation)
+        if name not in needed:
+            needed.append(name)
+
+    visit(target)
+    return tuple(_plan(name, tree, checked) for name in needed)
+
+
+def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
+    checked_rules = {
+        rule.span: rule
+        for stratum in checked.strata
+        for rule in stratum
+        if not any(joins_auxiliary(body) for body in rule.bodies)
+    }
+    rules = []
+    for rule in tree.rules:
+        found = checked_rules[rule.span]
+        for head in rule.heads:
+            if head.relation == name:
+                axes = _axes(rule, found)
+                roles = tuple(dict.fromkeys(_role(atom, axes) for atom in atoms_of(rule.body)))
+                heads = tuple(one for one in found.heads if one.span == head.span)
+                one_head = replace(rule, heads=(head,))
+                rules.append(HeadRule(name, one_head, tree.text, found, heads, axes, roles))
+    return HeadPlan(name, checked.derived[name], tuple(rules))
+
+
+def _axes(rule: Rule, checked: CheckedRule) -> tuple[str, ...]:
+    """The variables that may be cut (invariants 1 and 2), in the order of first occurrence."""
+    common = checked.bodies[0].atom_variables()
+    for body in checked.bodies[1:]:
+        common = [name for name in common if name in body.atom_variables()]
+    values = {
+        atom.terms[-1].name
+        for atom in atoms_of(rule.body)
+        if atom.functional and isinstance(atom.terms[-1], Variable)
+    }
+    named = {term.name for atom in atoms_of(rule.body) for term in atom.terms if isinstance(term, Variable)}
+    return tuple(name for name in common if name not in values and name in named)
+
+
+def _role(atom: Atom, axes: Sequence[str]) -> Role:
+    first: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Variable) and term.name in axes:
+            first.setdefault(term.name, column)
+    return Role(atom.relation, len(atom.terms), tuple((column, name) for name, column in first.items()))

@@ -1,0 +1,75 @@
+"""Schemas between Spark and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
+
+from lftj.errors import SourceError, UnsupportedTypeError
+from lftj.values.domains import Domains
+
+
+def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
+    """The schema of a DataFrame that is to be relation ``name``.
+
+    Raises SourceError for what is no DataFrame, or has no column or two of one name, and
+    UnsupportedTypeError for a column that can't be joined on.
+    """
+    if not isinstance(frame, DataFrame):
+        raise SourceError(f"relation {name!r} is a {type(frame).__name__}, not a Spark DataFrame")
+    names = frame.columns
+    if not names:
+        raise SourceError(f"relation {name!r} has no columns")
+    twice = [label for label in names if names.count(label) > 1]
+    if twice:
+        raise SourceError(f"relation {name!r} has two columns called {twice[0]!r}: rename one with toDF()")
+    return pa.schema([(field.name, _arrow_type(name, field.name, field.dataType)) for field in frame.schema])
+
+
+def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Schema], ...]:
+    """The schemas of all relations, by name; raises as :func:`arrow_schema` does, and for streams."""
+    if not isinstance(relations, Mapping) or not relations:
+        raise SourceError("relations are given by name, at least one: {'edge': edges_df}")
+    for name, frame in relations.items():
+        if isinstance(frame, DataFrame) and frame.isStreaming:
+            raise SourceError(
+                f"relation {name!r} is a streaming DataFrame: make a MaintainedJoin of what there is, and"
+                " give its changes to stream()"
+            )
+    return tuple((name, arrow_schema(name, frame)) for name, frame in relations.items())
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark schema of a result; its timestamps have a zone exactly where the Arrow types have.
+
+    Raises UnsupportedTypeError for decimals of more than 38 digits, which products may have.
+    """
+    for field in schema:
+        if pa.types.is_decimal256(field.type):
+            raise UnsupportedTypeError(
+                f"column {field.name!r} of the result is of type {field.type}, and Spark's decimals have 38"
+                " digits at most: cast the input to fewer digits, or to double"
+            )
+    return from_arrow_schema(schema)
+
+
+def plain(type_: DataType) -> DataType:
+    """The type, ``string`` in place of ``char`` and ``varchar``, whose values are the same."""
+    return StringType() if isinstance(type_, CharType | VarcharType) else type_
+
+
+def _arrow_type(relation: str, column: str, type_: DataType) -> pa.DataType:
+    try:
+        arrow = to_arrow_type(plain(type_), timezone="UTC")
+        Domains().of(arrow)
+    except (PySparkTypeError, UnsupportedTypeError):
+        raise UnsupportedTypeError(
+            f"relation {relation!r}, column {column!r}: values of type {type_.simpleString()} can't be joined"
+            " on; leave the column out, or cast it to a number, string, binary, date or timestamp"
+        ) from None
+    return arrow

@@ -1,0 +1,98 @@
+"""The stages of a maintained program, and what goes from one to the next.
+
+Each head has a stage that searches its cells and, if it crosses them, one that combines
+what they give.  All stages stand in one chain, in the order in which heads read each
+other: a stage takes the packets that are for it, and passes on those that are for later
+ones.  So a batch is one query with one shuffle before each stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from spark_bridge.cells.cell_search import COMBINED, key_parts
+from spark_bridge.cells.search_engine import Contribution
+from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.packets import PacketWriter
+from spark_bridge.placing.placing import Nulls, Placer, packed, split
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the chain: search of the cells of a head, or their combination."""
+
+    number: int
+    head: int
+    combines: bool
+
+
+@dataclass(frozen=True)
+class StageChain:
+    """All stages of a program, with the grids of every head."""
+
+    text: ProgramText
+    grids: tuple[HeadGrids, ...]
+    nulls: Nulls = "refuse"
+
+    @property
+    def plans(self) -> tuple[HeadPlan, ...]:
+        return self.text.plans()
+
+    @property
+    def partitions(self) -> int:
+        return self.grids[0].partitions
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        found: list[Stage] = []
+        for head, plan in enumerate(self.plans):
+            found.append(Stage(len(found), head, False))
+            if plan.crosses:
+                found.append(Stage(len(found), head, True))
+        return tuple(found)
+
+    def schemas(self, head: int) -> dict[str, pa.Schema]:
+        """The schemas of the relations that a head reads, without weights."""
+        known = dict(self.text.relations) | {plan.name: plan.arrow_schema for plan in self.plans}
+        return {name: known[name] for name in self.plans[head].reads}
+
+    def searches(self, relation: str) -> list[Stage]:
+        """The stages whose cells read a relation."""
+        reading = (stage for stage in self.stages if not stage.combines)
+        return [stage for stage in reading if relation in self.plans[stage.head].reads]
+
+    def result(self, stage: Stage) -> bool:
+        """Whether the stage gives the changes of its head, and not of a part of it."""
+        return stage.combines or not self.plans[stage.head].crosses
+
+    @property
+    def last(self) -> Stage:
+        return self.stages[-1]
+
+    def placer(self, stage: Stage) -> Placer:
+        """What places rows for a stage that searches."""
+        return Placer(self.plans[stage.head], self.grids[stage.head], self.nulls, stage.number)
+
+    def placed(self, tables: Mapping[str, Iterator[pa.Table]]) -> Iterator[pa.RecordBatch]:
+        """Packets of signed rows of relations for every stage that reads them."""
+        placers = {stage.number: self.placer(stage) for stage in self.stages if not stage.combines}
+        for name, parts in tables.items():
+            for rows in parts:
+                for stage in self.searches(name):
+                    yield from placers[stage.number].placed(name, rows)
+        for placer in placers.values():
+            yield from placer.rest()
+
+    def contributed(self, stage: Stage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
+        """Packets of what the cells of a stage give, for the stage that combines them."""
+        writer = PacketWriter()
+        for label, columns, table in given:
+            for part, rows in split(table, key_parts(table, columns, self.partitions)):
+                writer.add(part, 0, COMBINED, label, packed(rows), stage.number + 1)
+            yield from writer.full()
+        yield from writer.rest()

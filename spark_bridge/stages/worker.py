@@ -1,0 +1,230 @@
+"""What a task of a maintained stage does: step its partition's engine, and write what makes it durable.
+
+    packets for this stage -> engine at the state's token -> one step -> files -> packets for later stages
+
+The engine comes from this process's cache, if it holds the partition at the manifest's
+token or at an earlier one that the log leads on from; else from the image that was written
+with the snapshot, sensitivity records and all; or where that is of other software, it is
+evaluated anew from the snapshot's relations.  Then it takes the logged batches.  Files are
+named anew by each try, so a task that is run twice writes twice and the driver takes the
+names of the one that answered; what is in them is the same.  A task that comes too late,
+when its batch is over, leaves no files (:mod:`spark_bridge.state.task_files`).
+
+The driver learns of a step by a *receipt*, a packet that all later stages pass on.  An
+error in the data is a receipt too: the driver raises it, and nothing is retried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import DataError, EvaluationError, ImageError, LftjError
+from maintenance.image import read_image, write_image
+from spark_bridge.cells.combine_engine import CombineEngine
+from spark_bridge.cells.search_engine import Contribution, SearchEngine
+from spark_bridge.cells.signed_tables import signed
+from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
+from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.state.engine_cache import EngineCache
+from spark_bridge.state.fault_points import reached
+from spark_bridge.state.manifest import Logged, PartitionState
+from spark_bridge.state.store import StateStore, token_of
+from spark_bridge.state.task_files import TaskFiles
+
+RECEIPT = "receipt"
+MOST_LOGGED = 32
+"""Batches that are logged upon a snapshot before there is another one."""
+
+LOGGED_PART = 0.5
+"""Of a snapshot's rows, as many may be logged before there is another one."""
+
+PACKAGES = ("spark_bridge",)  # whose classes an image has, beside the engine's own
+
+Engine = SearchEngine | CombineEngine
+_engines: EngineCache[Engine] = EngineCache()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a partition's step was: its state from now on, or an error.
+
+    ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
+    where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.
+    """
+
+    partition: str
+    state: PartitionState | None = None
+    head_changes: str | None = None
+    head_rows: int = 0
+    source: str = ""
+    error: str = ""
+    message: str = ""
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def of(cls, data: bytes) -> Receipt:
+        entries = json.loads(data)
+        state = entries.pop("state")
+        if state is not None:
+            state["logged"] = tuple(Logged(**logged) for logged in state["logged"])
+            state = PartitionState(**state)
+        return cls(state=state, **entries)
+
+
+def error_receipt(partition: str, error: LftjError) -> Receipt:
+    return Receipt(partition, error=type(error).__name__, message=str(error))
+
+
+@dataclass
+class StageWorker:
+    """Steps the partitions of one stage.  ``states``: as the manifest has them, by partition.
+
+    ``token``: names the states that this batch makes.
+    """
+
+    chain: StageChain
+    stage: Stage
+    states: Mapping[str, PartitionState]
+    store: StateStore
+    token: str
+    _writer: PacketWriter = field(default_factory=PacketWriter)
+
+    def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take in the packets of one partition; gives those for later stages, and a receipt."""
+        own: list[pa.RecordBatch] = []
+        for batch in batches:
+            is_own = pc.equal(batch.column("stage"), self.stage.number)
+            own.append(batch.filter(is_own))
+            yield batch.filter(pc.invert(is_own))
+        own = [batch for batch in own if batch.num_rows]
+        if own:
+            yield from self._step(own)
+
+    def _step(self, own: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition = f"{self.stage.number}-{own[0].column('pid')[0].as_py()}"
+        state = self.states.get(partition)
+        try:
+            engine, source = self._engine(partition, state)
+            inputs = cell_inputs(iter(own))
+            given: list[Contribution] = []
+            change: pa.Table | None = None
+            if isinstance(engine, CombineEngine):
+                change = engine.step(inputs)
+            else:
+                given = engine.step(inputs)
+                if self.chain.result(self.stage):
+                    schema = self.chain.plans[self.stage.head].arrow_schema
+                    change = _one_table(given, schema)
+        except (DataError, EvaluationError) as error:
+            yield from self._receipt(error_receipt(partition, error))
+            return
+        with TaskFiles(self.store, self.token, partition) as files:
+            reached("worker: before writing")
+            receipt = self._written(files, state, engine, source, own, change)
+        reached("worker: written, not reported")
+        _engines.put(self._key(partition), self.token, engine, engine.rows)
+        if change is None:
+            yield from self.chain.contributed(self.stage, given)
+        elif self.stage != self.chain.last:
+            name = self.chain.plans[self.stage.head].name
+            yield from self.chain.placed({name: iter([change])})
+        yield from self._receipt(receipt)
+
+    # -- engines -------------------------------------------------------------------
+
+    def _key(self, partition: str) -> str:
+        return f"{self.store.path}#{partition}"
+
+    def _engine(self, partition: str, state: PartitionState | None) -> tuple[Engine, str]:
+        """The partition's engine as the manifest has it, and where it came from."""
+        kept = _engines.take(self._key(partition))
+        if state is None:
+            return self._new_engine(), "new"
+        if kept is not None and kept[0] == state.token:
+            return kept[1], "kept"
+        tokens = [token_of(state.snapshot), *(logged.token for logged in state.logged)]
+        if kept is not None and kept[0] in tokens:
+            engine, behind = kept[1], state.logged[tokens.index(kept[0]) :]
+            source = "caught up"
+        else:
+            engine, source = self._restored(state)
+            behind = state.logged
+        for logged in behind:
+            engine.step(cell_inputs(iter(self.store.read_table(logged.changes).to_batches())))
+        return engine, source
+
+    def _restored(self, state: PartitionState) -> tuple[Engine, str]:
+        """The engine at a partition's snapshot."""
+        if state.image is not None:
+            try:
+                return read_image(self.store.read_buffer(state.image), PACKAGES), "image"
+            except ImageError:
+                pass  # of other software: what the snapshot says holds for any
+        engine = self._new_engine()
+        engine.step(cell_inputs(iter(self.store.read_table(state.snapshot).to_batches())))
+        return engine, "evaluated"
+
+    def _new_engine(self) -> Engine:
+        if self.stage.combines:
+            return CombineEngine(self.chain.text, self.stage.head)
+        return SearchEngine(self.chain.text, self.stage.head, self.chain.schemas(self.stage.head))
+
+    # -- files -----------------------------------------------------------------------
+
+    def _written(
+        self,
+        files: TaskFiles,
+        state: PartitionState | None,
+        engine: Engine,
+        source: str,
+        own: list[pa.RecordBatch],
+        change: pa.Table | None,
+    ) -> Receipt:
+        is_last = self.stage == self.chain.last
+        head_changes, head_rows = None, 0
+        if is_last and change is not None and change.num_rows:
+            head_changes, head_rows = files.write("changes", change), change.num_rows
+        if state is not None:
+            changed = engine.taken + sum(logged.rows for logged in state.logged)
+            if len(state.logged) < MOST_LOGGED and changed <= max(1000, LOGGED_PART * state.rows):
+                file = files.write("log", pa.Table.from_batches(own, SCHEMA))
+                logged = Logged(self.token, file, head_changes, engine.taken)
+                state = replace(state, token=self.token, logged=(*state.logged, logged))
+                return Receipt(files.partition, state, head_changes, head_rows, source)
+        snapshot = files.write("snapshot", self._snapshot(engine))
+        head = files.write("head", engine.head()) if is_last else None
+        made = PartitionState(self.token, snapshot, head, self._write_image(files, engine), engine.rows)
+        return Receipt(files.partition, made, head_changes, head_rows, source)
+
+    def _write_image(self, files: TaskFiles, engine: Engine) -> str:
+        name = files.new_name("image")
+        with self.store.open_output(name) as sink:
+            write_image(engine, sink, PACKAGES)
+        return name
+
+    def _snapshot(self, engine: Engine) -> pa.Table:
+        writer = PacketWriter()
+        batches: list[pa.RecordBatch] = []
+        for address, label, rows in engine.snapshot():
+            writer.add(0, address.number, address.grid_text(), label, rows, self.stage.number)
+            batches += writer.full()
+        batches += writer.rest()
+        return pa.Table.from_batches(batches, SCHEMA)
+
+    def _receipt(self, receipt: Receipt) -> Iterator[pa.RecordBatch]:
+        writer = PacketWriter()
+        writer.add(0, 0, "", RECEIPT, receipt.to_bytes(), len(self.chain.stages))
+        yield from writer.rest()
+
+
+def _one_table(given: list[Contribution], schema: pa.Schema) -> pa.Table:
+    """The changes of all cells of a head that does not cross them."""
+    tables = [table for _, _, table in given]
+    return pa.concat_tables(tables) if tables else signed(schema).empty_table()

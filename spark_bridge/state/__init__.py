@@ -1,0 +1,1 @@
+"""The files that a maintained join keeps, and who may write them."""

@@ -1,0 +1,82 @@
+"""DataFrames over the files of a state: read by workers, when an action runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lftj.storage.signed_rows import net_rows
+from lftj.values.domains import Domains
+from spark_bridge.placing.schemas import spark_schema
+from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.state.manifest import PartitionState
+from spark_bridge.state.store import StateStore
+
+_BATCH_ROWS = 1 << 16
+
+
+def changes_frame(
+    session: SparkSession, store: StateStore, schema: pa.Schema, files: Sequence[str]
+) -> DataFrame:
+    """The rows of files of changes, of all together."""
+
+    def read(batches: Batches) -> Batches:
+        for batch in batches:
+            for name in batch.column(0).to_pylist():
+                table = store.read_table(name).rename_columns(schema.names).cast(schema)
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    return _mapped(session, files, read, schema)
+
+
+def table_frame(
+    session: SparkSession, store: StateStore, schema: pa.Schema, states: Sequence[PartitionState]
+) -> DataFrame:
+    """The rows of a head: of each partition those at its snapshot, and the changes logged since."""
+
+    def read(batches: Batches) -> Batches:
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                entry = json.loads(text)
+                changes = [logged["head_changes"] for logged in entry["logged"] if logged["head_changes"]]
+                head = store.read_table(entry["head"]).rename_columns(schema.names).cast(schema)
+                table = _changed(head, [store.read_table(name) for name in changes]) if changes else head
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    return _mapped(session, [json.dumps(asdict(state)) for state in states], read, schema)
+
+
+def _mapped(
+    session: SparkSession,
+    items: Sequence[str],
+    function: TaskFunction,
+    schema: pa.Schema,
+) -> DataFrame:
+    frame = session.createDataFrame([(item,) for item in items], "item string")
+    return frame.mapInArrow(in_worker(function), spark_schema(schema))
+
+
+def _changed(head: pa.Table, changes: Sequence[pa.Table]) -> pa.Table:
+    """Distinct rows with signed ones added."""
+    domains = Domains()
+    parts = [(head.columns, np.ones(head.num_rows, np.int64))]
+    parts += [(table.columns[:-1], table.column(table.num_columns - 1).to_numpy()) for table in changes]
+    types = [domains.of(field.type) for field in head.schema]
+    columns = [
+        np.concatenate(
+            [np.asarray(domain.encode(part[0][place].cast(field.type)), np.int64) for part in parts]
+        )
+        for place, (domain, field) in enumerate(zip(types, head.schema, strict=True))
+    ]
+    rows, weights = net_rows(columns, np.concatenate([part[1] for part in parts]))
+    assert (weights == 1).all(), "a head's rows are there once"
+    arrays = [
+        domain.decode_chunked(codes, field.type)
+        for domain, codes, field in zip(types, rows, head.schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=head.schema)

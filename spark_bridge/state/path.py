@@ -1,0 +1,206 @@
+"""The path of a state: files below one local folder or URI, reached by ``pyarrow.fs``.
+
+What goes wrong is a StateError that begins with the path; passwords in a URI are not shown.
+
+Invariants
+
+1. Nothing at the path is read or made before it is used, and a pickled path is
+   its text alone: a relative one means the folder of the process that made it.
+2. A local file that is written under a temporary name gets its name by a link,
+   which fails where the name is taken: of two processes that do so at once one
+   succeeds.  HDFS refuses, too; object stores and file systems without
+   links leave a gap between looking and moving.
+
+Nothing is flushed to the disk: files survive the death of processes, and after a power loss the youngest
+may be damaged.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from lftj.errors import StateError
+from lftj.files.whole_files import reason
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_NOT_ESCAPED = "%:/?[]@!$&'()*+,;="
+"""Signs of a URI.  Others, such as blanks, are escaped for those who did not."""
+
+_PASSWORD = re.compile(r"(?<=//)[^/@:]*:[^/@]*(?=@)")
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+_UNREADABLE = "put it back, or start anew with another state path and checkpoint"
+_UNWRITABLE = "give a state path at which driver and workers may make files"
+
+
+class StatePath:
+    """Files by their names, relative to a path.  Every method raises StateError.
+
+    >>> StatePath("s3://key:secret@bucket/state")
+    StatePath('s3://...@bucket/state')
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        text = os.fspath(path)
+        if not text:
+            raise StateError("the state path is empty: give a folder or a URI")
+        self.text = text if _URI.match(text) else os.path.abspath(text)
+        self.shown = _PASSWORD.sub("...", self.text)
+        self._opened: tuple[fs.FileSystem, str] | None = None
+
+    def __reduce__(self) -> tuple[type[StatePath], tuple[str]]:
+        return StatePath, (self.text,)
+
+    def __repr__(self) -> str:
+        return f"StatePath({self.shown!r})"
+
+    def full(self, name: str) -> str:
+        """A file's path, for messages."""
+        return f"{self.shown.rstrip('/')}/{name}" if name else self.shown
+
+    # -- files ----------------------------------------------------------------
+
+    def listing(self, name: str = "", recursive: bool = False) -> list[tuple[str, fs.FileType]]:
+        """What is in a folder, by names relative to it; nothing if there is no such folder."""
+        system, place = self._at(name)
+        with self.writing(name, "listed"):
+            found = system.get_file_info(fs.FileSelector(place, allow_not_found=True, recursive=recursive))
+        # Some file systems put their scheme before the paths that they list.
+        return [(info.path.partition(f"{place.rstrip('/')}/")[2], info.type) for info in found]
+
+    def input(self, name: str) -> pa.NativeFile:
+        """A file to read from, mapped into memory where it is local."""
+        system, place = self._at(name)
+        with self.reading(name):
+            return system.open_input_file(place)
+
+    def output(self, name: str) -> pa.NativeFile:
+        """A new file to write to.  Its folder has to be there, where the file system has folders."""
+        system, place = self._at(name)
+        with self.writing(name):
+            return system.open_output_stream(place)
+
+    def read(self, name: str) -> bytes:
+        with self.reading(name), self.input(name) as stream:
+            return stream.read()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a whole file, in a folder that is made if need be."""
+        system, place = self._at(name)
+        with self.writing(name):
+            system.create_dir(place.rpartition("/")[0] or "/", recursive=True)
+            with system.open_output_stream(place) as stream:
+                stream.write(data)
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder, and those above it, where there is none."""
+        system, place = self._at(name)
+        with self.writing(name):
+            system.create_dir(place, recursive=True)
+
+    def is_file(self, name: str) -> bool:
+        system, place = self._at(name)
+        with self.reading(name):
+            return system.get_file_info(place).type == fs.FileType.File
+
+    def name_at_last(self, temporary: str, name: str) -> bool:
+        """Give a complete file its name; False if that is taken."""
+        system, source = self._at(temporary)
+        _, target = self._at(name)
+        with self.writing(name):
+            if isinstance(system, fs.LocalFileSystem):
+                try:
+                    os.link(source, target)
+                except FileExistsError:
+                    return False
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                else:
+                    with suppress(StateError):  # it has its name, whatever comes
+                        self.delete(temporary)
+                    return True
+            if system.get_file_info(target).type != fs.FileType.NotFound:
+                return False
+            system.move(source, target)
+            return True
+
+    def delete(self, name: str) -> bool:
+        """Delete a file; False if there is none."""
+        system, place = self._at(name)
+        with self.writing(name, "deleted"), suppress(FileNotFoundError):
+            system.delete_file(place)
+            return True
+        return False
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a folder, if there is one, and what is in it."""
+        system, place = self._at(name)
+        with self.writing(name, "deleted"), suppress(FileNotFoundError):
+            if isinstance(system, fs.LocalFileSystem):
+                # Under another name first: nobody can make a file in it while it is being emptied.
+                aside = f"{place}.{uuid4().hex}"
+                os.rename(place, aside)
+                place = aside
+            system.delete_dir(place)
+
+    # -- errors ---------------------------------------------------------------
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """What Arrow and the system raise in the block, as a StateError about a file of the state."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise StateError(
+                f"{self.full(name)}: the state needs this file, and it is not there (was it deleted, did"
+                f" another application clean this path, is it another machine's?): {_UNREADABLE}"
+            ) from None
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(f"{self.full(name)}: can't be read: {_cause(error)}: {_UNREADABLE}") from None
+
+    @contextmanager
+    def writing(self, name: str, done: str = "written") -> Iterator[None]:
+        """What Arrow and the system raise in the block, as a StateError about the place."""
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(f"{self.full(name)}: can't be {done}: {_cause(error)}: {_UNWRITABLE}") from None
+
+    # -- the file system ------------------------------------------------------
+
+    def _at(self, name: str) -> tuple[fs.FileSystem, str]:
+        """The file system and a file's place in it."""
+        if self._opened is None:
+            self._opened = self._open()
+        system, root = self._opened
+        return system, f"{root}/{name}" if name else root or "/"
+
+    def _open(self) -> tuple[fs.FileSystem, str]:
+        if not _URI.match(self.text):
+            return fs.LocalFileSystem(use_mmap=True), self.text.rstrip("/")
+        try:
+            system, root = fs.FileSystem.from_uri(quote(self.text, safe=_NOT_ESCAPED))
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(
+                f"state path {self.shown!r} can't be opened: {reason(error)}:"
+                " give a folder, or a URI that Arrow knows, such as file:///, hdfs:// or s3://"
+            ) from None
+        if isinstance(system, fs.LocalFileSystem):
+            system = fs.LocalFileSystem(use_mmap=True)
+        return system, root.rstrip("/")
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong, without the path that Arrow puts before it."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else reason(error)

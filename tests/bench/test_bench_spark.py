@@ -1,0 +1,214 @@
+"""The benchmarks of the Spark bridge, tiny: equal results on all sides, whole rows.  No time is asserted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark")
+
+import lftj
+from bench import datasets, workloads
+from bench.joins.patterns import TRIANGLE_RULE
+from bench.maintenance.edge_batches import EdgeBatches
+from bench.peers import engine
+from bench.peers.spark_engine import Spark, counted_rows, parts_of
+from bench.report import process_tree
+from bench.report.measurement import Measurement
+from bench.report.repetition import repeated
+from bench.report.results import Results
+from bench.spark import workloads as spark_workloads
+from bench.spark.batches import Batches, restart
+from bench.spark.run import OneQuery, SparkSubject
+from bench.spark.subject import spark_subject
+from bench.workload import IN_SPARK, Workload
+from support.spark_session import spark_session
+
+QUICK = {workload.task: workload for workload in reversed(spark_workloads.quick())}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("tables")
+    return {"edge": str(datasets.file("rmat-9", folder))}
+
+
+@pytest.fixture(autouse=True)
+def _tests_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The benchmarks run in the tests' session, which they must not end."""
+    session = spark_session()
+    monkeypatch.setattr(Spark, "stop", lambda self: None)
+    monkeypatch.setattr("bench.spark.batches.LEAST_BATCHES", 2)
+    monkeypatch.setattr("bench.spark.state.LEAST_BATCHES", 2)
+    monkeypatch.setattr("bench.spark.state.WARM_UP", 1)
+    monkeypatch.setattr("bench.spark.run.SHUFFLE_PARTITIONS", (2, 3))
+    monkeypatch.setattr(
+        Batches,
+        "restarted",
+        lambda self, file: restart(str(self._folder / "state"), str(file), self.query, 2),
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    assert root in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == Path(root)
+    yield
+    assert session.range(1).count() == 1
+
+
+def measured(workload: Workload, key: str, files: dict[str, str]) -> Measurement:
+    """What the harness makes of a subject, without a process of its own."""
+    subject: SparkSubject = spark_subject(workload, key, files)
+    row = Measurement(workload.name, key, workload.threads)
+    subject.load()
+    started = time.perf_counter()
+    row.answer = subject.first()
+    row.first_seconds = time.perf_counter() - started
+    assert row.answer == workload.expected
+    for times in subject.times(2, 0.0):
+        if times is not None:
+            row.runs.append(times[0])
+            row.processor_seconds.append(times[1])
+    row.figures = subject.figures()
+    row.peak_bytes = subject.bytes()
+    subject.close()
+    row.status = "ok"
+    return row
+
+
+# -- workloads ---------------------------------------------------------------
+
+
+def test_every_workload_is_against_spark_and_its_names_are_its_own() -> None:
+    found = [*spark_workloads.full(), *spark_workloads.quick()]
+    names = [workload.name for workload in [*workloads.full(), *spark_workloads.quick()]]
+    assert len(names) == len(set(names))
+    for workload in found:
+        assert workload.task in IN_SPARK
+        assert workloads.named(workload.name).expected == workload.expected
+        assert {key.partition(":")[0] for key in workload.queries} <= set(engine.NAMES)
+        assert {target.peer for target in workload.targets} <= set(workload.queries)
+
+
+def test_oracle_batches_change_what_they_say() -> None:
+    batches = EdgeBatches(datasets.table("rmat-8"), seed=1)
+    before = set(zip(*batches.table().to_pydict().values(), strict=True))
+    for _ in range(5):
+        source, destination, weight = batches.draw(20).to_pydict().values()
+        changes = list(zip(source, destination, strict=True))
+        assert len(set(changes)) == 20 and sum(weight) == 0
+        for edge, sign in zip(changes, weight, strict=True):
+            assert (edge in before) == (sign < 0)
+        before ^= set(changes)
+        assert before == set(zip(*batches.table().to_pydict().values(), strict=True))
+
+
+def test_a_power_law_graph_is_the_one_that_the_note_describes() -> None:
+    edge = datasets.table("power-law-50000-200000")
+    ends = pa.chunked_array([edge["src"], edge["dst"]]).value_counts()
+    assert edge.num_rows == 200_000
+    assert max(ends.field("counts").to_pylist()) == 1_208
+    database = lftj.Database()
+    database.load("edge", edge)
+    assert database.count(TRIANGLE_RULE) == 63_785
+
+
+# -- in Spark ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["lftj", *spark_workloads.PEERS])
+def test_differential_joins_and_sql_find_the_same(key: str, files: dict[str, str]) -> None:
+    row = measured(QUICK["spark count"], key, files)
+    assert len(row.runs) == len(row.processor_seconds) == 2
+    assert row.figures["shuffled MiB"] > 0
+    assert row.peak_bytes is not None
+    if key == "spark:sort-merge":
+        assert row.figures["shuffle partitions"] in (2, 3)
+
+
+@pytest.mark.parametrize("key", ["lftj", "spark"])
+def test_differential_cliques_and_listing(key: str, files: dict[str, str]) -> None:
+    for workload in spark_workloads.quick()[1:3]:
+        subject = OneQuery(workload, key, files)
+        assert subject.first() == workload.expected
+        subject.close()
+
+
+def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path) -> None:
+    knows = {(a, b) for a in range(12) for b in range(12) if a != b and (a * b) % 3 != 1}
+    tables = {
+        "knows": pa.table({"src": [a for a, _ in knows], "dst": [b for _, b in knows]}),
+        "interest": pa.table({"person": [a for a in range(12) for _ in range(2)], "tag": [*range(24)]}),
+        "located_in": pa.table({"person": [*range(12)], "city": [100 + a % 4 for a in range(12)]}),
+        "part_of": pa.table({"city": [100, 101, 102, 103], "country": [7, 7, 8, 8]}),
+    }
+    given = {}
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        given[name] = str(tmp_path / f"{name}.parquet")
+    for workload in spark_workloads.social():
+        own = {name: given[name] for name in workload.tables}
+        found = {key: OneQuery(workload, key, own).first() for key in ("lftj", "spark")}
+        assert found["lftj"] == found["spark"] > 0, workload.name
+
+
+def test_a_maintained_join_goes_on_after_its_batches_and_in_a_new_process(files: dict[str, str]) -> None:
+    workload = QUICK["spark batches"]
+    row = measured(workload, "lftj", files)
+    assert len(row.runs) == 2
+    assert {"build s", "state MiB", "shuffled MiB per batch, median", "restart: first batch s"} <= set(
+        row.figures
+    )
+    assert sum(value for name, value in row.figures.items() if name.startswith("engines ")) == pytest.approx(
+        100
+    )
+    results = Results(
+        {
+            "versions": {},
+            "processor": "",
+            "cores": 2,
+            "memory_bytes": 0,
+            "system": "",
+            "python": "",
+            "date": "",
+            "load": 0,
+        }
+    )
+    results.add(workload, row)
+    assert workload.title in results.as_markdown() and not results.wrong()
+    whole = spark_subject(workload, "lftj:whole, listed", files)
+    assert whole.first() == workload.expected
+    whole.close()
+
+
+@pytest.mark.parametrize("key", ["lftj", "lftj:transformWithState"])
+def test_differential_a_stream_keeps_the_head_with_either_state(key: str, files: dict[str, str]) -> None:
+    row = measured(QUICK["spark stream"], key, files)
+    assert len(row.runs) == 2
+    assert row.figures["written MiB per batch"] > 0
+
+
+# -- what they are made of ---------------------------------------------------
+
+
+def test_a_table_is_cut_into_files_that_have_all_its_rows(files: dict[str, str]) -> None:
+    folder = parts_of(Path(files["edge"]))
+    spark = Spark(2)
+    assert len(list(folder.iterdir())) == 8
+    assert counted_rows(spark.read(folder)) == pq.read_metadata(files["edge"]).num_rows
+
+
+def test_processes_are_counted_with_those_they_started() -> None:
+    spark_session()
+    assert len(process_tree.tree()) > 1
+    assert process_tree.resident_bytes() > 10 << 20
+    assert process_tree.processor_seconds() > 0
+
+
+def test_long_runs_are_repeated_as_often_as_one_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.report.repetition.LONG_RUN_SECONDS", 0.0)
+    assert len(list(repeated(lambda: None, least=5, spend=0.0))) == 1
+    assert len(list(repeated(lambda: None, least=5, spend=0.0, least_long=3))) == 3

@@ -1,0 +1,125 @@
+"""Warming up compiles everything there is, once; what compiles says so; a kernel has one signature."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from indices import announcement
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = "compiling the kernels, once per installation (about "
+
+pytestmark = pytest.mark.compiled
+
+OF_TWO_TYPES = {
+    "lftj.values.semigroup.fold_groups",
+    "lftj.values.semigroup.combine_powers",
+    "indices.monoid._add",
+}
+"""Kernels over a user's numbers: compiled for whole ones and for floats."""
+
+UNUSED = """
+import importlib, pkgutil, lftj
+folder = lftj.warm_up()
+import indices, maintenance
+for package in (indices, lftj, maintenance):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+from indices.compiled import kernels
+for kernel in kernels:
+    if not kernel.overloads:
+        print("not compiled", kernel.__module__, kernel.__qualname__)
+    if len(kernel.overloads) > 1 + (f"{kernel.__module__}.{kernel.__qualname__}" in TWO):
+        print("compiled twice", kernel.__module__, kernel.__qualname__)
+print(folder)
+""".replace("TWO", repr(OF_TWO_TYPES))
+
+
+def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **settings}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_warming_up_reaches_every_kernel(warmed: Path) -> None:
+    done = run("-c", UNUSED)
+    assert done.stdout.splitlines() == [str(warmed)]
+    assert LINE not in done.stderr  # who asks for it is told in another way
+    assert warmed.stat().st_mode & 0o777 == 0o755
+
+
+def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
+    """A wide mix of work, in one process: each kernel is read from disk, for one signature."""
+    done = run(str(ROOT / "tests" / "support" / "mixed_work.py"))
+    assert done.stdout.split() == []
+    assert LINE not in done.stderr
+
+
+def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
+    code = "from lftj import warming; warming._sorts(); warming._strings()"
+    told = [run("-c", code, LFTJ_CACHE_DIR=str(tmp_path)) for _ in range(2)]
+    assert [process.stderr.count(LINE) for process in told] == [1, 0]
+    assert [process.stdout for process in told] == ["", ""]
+
+
+def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("_spent", 0.0), ("_said", 0.0), ("_since", None), ("_quiet", False)):
+        monkeypatch.setattr(announcement, name, value)
+    clock = [0.0]
+    monkeypatch.setattr(announcement.time, "monotonic", lambda: clock[0])
+    for _ in range(3):
+        announcement.begins(tmp_path)
+        clock[0] += 0.1
+        announcement.ended()
+        clock[0] += 100  # not spent on compiling
+    assert capsys.readouterr().err == ""
+    with announcement.silence():
+        announcement.begins(tmp_path)
+        clock[0] += 0.6
+        announcement.goes_on()
+    assert capsys.readouterr().err == ""
+    announcement.goes_on()
+    announcement.goes_on()
+    assert capsys.readouterr().err.count(LINE) == 1
+    clock[0] += 1000  # longer than was said, or something else
+    announcement.goes_on()
+    announcement.goes_on()
+    assert capsys.readouterr().err.count(LINE) == 1
+
+
+def test_processes_compile_into_one_folder_at_once(tmp_path: Path) -> None:
+    code = "import indices.monoid as m, numpy as np; assert m.SUM.operation(np.int64).ctypes(2, 3) == 5"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LFTJ_CACHE_DIR": str(tmp_path)}
+    together = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment) for _ in range(3)]
+    assert [process.wait() for process in together] == [0, 0, 0]
+    (folder,) = tmp_path.iterdir()
+    files = sorted(folder.iterdir())
+    assert [file.suffix for file in files] == [".kernel"] * 2  # the function, and as an argument
+    for file in files:
+        file.write_bytes(file.read_bytes()[:100])  # a disk that was full, a machine that went down
+    run("-c", code, LFTJ_CACHE_DIR=str(tmp_path))
+    assert sorted(folder.iterdir()) == files
+    assert all(file.stat().st_size > 100 for file in files)
+
+
+def test_a_part_is_for_kernels_only() -> None:
+    from lftj.storage.seek import lower_bound
+
+    with pytest.raises(TypeError, match=r"lftj\.seek\.lower_bound is a part"):
+        lower_bound([1, 2], 0, 2, 1)
+
+
+def test_the_shell_warms_up(warmed: Path) -> None:
+    done = run("-c", "from maintenance.shell.shell import main; main()", "warm-up")
+    assert done.stdout == ""
+    assert done.stderr == f"note: all kernels are compiled, in {warmed}\n"

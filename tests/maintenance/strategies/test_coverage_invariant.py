@@ -1,0 +1,312 @@
+"""oracle: what the records cover, and what the change oracle makes of them, against brute force.
+
+The coverage invariant (ENGINE.md section 4): at every node that a search
+reaches and for every key, either all participants hold the key, no negated atom
+does, and each of them is covered at it, or one that refuses the key is covered.
+It is checked node by node, after a build and after every step that follows.
+The oracle's regions are compared with a list made from all records one by one,
+and a change that gives no region must change nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from lftj.search.regions.plan import Participant, compile_regions
+from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
+from maintenance import Workspace
+from maintenance.stats import RuleStats
+from maintenance.strategies.trace import body_trace
+from maintenance.strategies.trace.body_trace import BodyTrace, Round
+from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
+from maintenance.strategies.trace.surgery import Surgeries, find_surgeries
+from support.bodies import (
+    Branches,
+    Case,
+    Contents,
+    Row,
+    atoms_of,
+    brute_rows,
+    cases,
+    change_between,
+    columns_of,
+    first_versions,
+    nodes,
+    participants,
+    rows_of,
+    stepped,
+)
+
+pytestmark = pytest.mark.kernel
+
+GAPS = st.sampled_from((0, 0, 8))
+SMALL = cases(most_rows=10)
+MORE = settings(
+    max_examples=3 * settings.default.max_examples if settings.default else 300,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def traced(case: Case, gap: int) -> BodyTrace:
+    plan = compile_regions(case.problem, case.order, gap)
+    return BodyTrace(Lowered(case.problem, {}), OrderChoice(case.order, (), "given"), plan)
+
+
+def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, after: Contents) -> Round:
+    """The round from one state to another one."""
+    new = stepped(old, before, after)
+
+    def surgeries(name: str, key: object) -> Surgeries | None:
+        change = change_between(before[name], after[name])
+        if not change:
+            return None
+        arity = len(old[name].schema.columns)
+        signs = columns_of([(sign,) for sign in change.values()], 1)[0]
+        columns, weights = index_change(key, columns_of(list(change), arity), signs)  # type: ignore[arg-type]
+        return find_surgeries(new[name].index_at(key), columns, weights) if len(weights) else None  # type: ignore[arg-type]
+
+    return Round(old, new, surgeries)
+
+
+def regions_of(trace: BodyTrace, change: Round) -> Regions:
+    uses = trace.plan.indexes
+    return find_regions(
+        trace.plan,
+        lambda index: change.surgeries(uses[index].relation, uses[index].key),
+        trace.sensitivity,
+    )
+
+
+# -- coverage, by brute force ----------------------------------------------------------
+
+
+class Records:
+    """All records of a body, to be looked through one by one."""
+
+    def __init__(self, trace: BodyTrace) -> None:
+        self.of_places: dict[tuple[tuple[int, ...], bool, tuple[object, ...]], Participant] = {}
+        self.intervals: dict[int, dict[Row, list[tuple[int, int]]]] = {}
+        for stream, index in enumerate(trace.sensitivity):
+            prefix, lo, hi, context = index.records()
+            where = trace.plan.streams[stream]
+            places = (*where.places[:-1], *where.context_places)
+            found = self.intervals.setdefault(stream, {})
+            rows = rows_of([*prefix, *context]) or [()] * len(lo)
+            for row, low, high in zip(rows, lo.tolist(), hi.tolist(), strict=True):
+                binding = tuple(key for _, key in sorted(zip(places, row, strict=True)))
+                found.setdefault(binding, []).append((low, high))
+
+    def holds(self, stream: int | None, binding: Row, key: int) -> bool:
+        """Whether a record of the stream has this binding and key; without a stream none is needed."""
+        if stream is None:
+            return True
+        return any(low <= key <= high for low, high in self.intervals[stream].get(binding, ()))
+
+
+def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> list[int | None]:
+    """The stream of each participant by brute force; None where its variables are the first of the order."""
+    own = [p for p in trace.plan.participants if p.tested or not p.negated]
+    names = [atom.relation.name for atom in atoms_of(case.problem)]
+    atoms_levels: list[tuple[str, IndexKey]] = []
+    for atom, name in zip(atoms_of(case.problem), names, strict=True):
+        negated = any(atom is other for other in case.problem.negations)
+        by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
+        columns = tuple(atom.columns[i] for i in by_depth)
+        arity = len(atom.relation.schema.columns)
+        its_index = name, (levels_of(columns, atom.equal, arity), atom.equal)
+        atoms_levels += [its_index] * (1 if negated else len(columns))
+    streams = []
+    for branches, (name, key) in zip(levels, atoms_levels, strict=True):
+        if branches.places == tuple(range(len(branches.places))):
+            streams.append(None)
+            continue
+        (stream,) = {
+            p.stream
+            for p in own
+            if p.places == branches.places
+            and p.negated == branches.negated
+            and trace.plan.indexes[p.index].relation == name
+            and trace.plan.indexes[p.index].key == key
+        }
+        assert stream is not None
+        streams.append(stream)
+    return streams
+
+
+def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
+    levels = participants(case, state)
+    streams = needed_streams(case, trace, levels)
+    records = Records(trace)
+    for binding, keys in nodes(case, state, case.keys):
+        here = [
+            (level, stream)
+            for level, stream in zip(levels, streams, strict=True)
+            if level.depth == len(binding)
+        ]
+        for key in keys:
+            refusing = [pair for pair in here if pair[0].holds((*binding, key)) == pair[0].negated]
+            covered = [records.holds(stream, binding, key) for _, stream in refusing or here]
+            assert any(covered) if refusing else all(covered), (
+                f"{binding} + {key}: {'no refusing one' if refusing else 'not every participant'} is covered"
+            )
+
+
+@MORE
+@given(SMALL, GAPS, st.sampled_from((None, 0)))
+def test_records_cover_every_node(case: Case, gap: int, rebuild_least: int | None) -> None:
+    """After the build, and after every change; also where records are built anew all the time."""
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    columns, signs = trace.build(versions)
+    rows = brute_rows(case.problem, case.order, case.states[0])
+    assert rows_of(columns) == rows and signs.tolist() == [1] * len(rows)
+    check_coverage(case, trace, case.states[0])
+    least = body_trace.REBUILD_LEAST if rebuild_least is None else rebuild_least
+    with mock.patch.object(body_trace, "REBUILD_LEAST", least):
+        for before, after in itertools.pairwise(case.states):
+            change = round_of(case, versions, before, after)
+            stats = RuleStats()
+            columns, signs = trace.step(change, stats)
+            following = brute_rows(case.problem, case.order, after)
+            found = list(zip(rows_of(columns), signs.tolist(), strict=True))
+            assert sorted(found) == sorted(change_between(set(rows), set(following)).items())
+            assert stats.regions <= stats.surgeries + stats.matches
+            event(f"rebuilt: {stats.rebuilt}")
+            check_coverage(case, trace, after)
+            versions, rows = dict(change.new), following
+
+
+# -- the change oracle ----------------------------------------------------------------
+
+
+def brute_regions(case: Case, trace: BodyTrace, before: Contents, after: Contents) -> dict[Row, int]:
+    """Regions with their signs, by a look at every record."""
+    records = Records(trace)
+    old, new = participants(case, before), participants(case, after)
+    found: dict[Row, int] = {}
+    for was, now, stream in zip(old, new, needed_streams(case, trace, old), strict=True):
+        for path in was.paths ^ now.paths:
+            bit = PLUS if (path in now.paths) != was.negated else MINUS
+            bindings: list[Row] = [path]
+            if stream is not None:
+                at = dict(zip(was.places, path, strict=True))
+                bindings = [
+                    (*binding, path[-1])
+                    for binding in records.intervals[stream]
+                    if records.holds(stream, binding, path[-1])
+                    and all(binding[place] == at[place] for place in was.places[:-1])
+                ]
+            for binding in bindings:
+                found[binding] = found.get(binding, 0) | bit
+    return {
+        binding: bits
+        for binding, bits in found.items()
+        if not any(binding[:length] in found for length in range(1, len(binding)))
+    }
+
+
+def as_listed(regions: Regions) -> list[tuple[Row, int]]:
+    return [
+        (tuple(row[2 : 2 + row[0]]), sign)
+        for row, sign in zip(regions.rows.tolist(), regions.signs.tolist(), strict=True)
+    ]
+
+
+@MORE
+@given(SMALL, GAPS)
+def test_the_oracle_names_the_regions_that_the_records_give(case: Case, gap: int) -> None:
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.build(versions)
+    for before, after in itertools.pairwise(case.states):
+        change = round_of(case, versions, before, after)
+        regions = regions_of(trace, change)
+        assert as_listed(regions) == sorted(brute_regions(case, trace, before, after).items())
+        assert len(regions) <= regions.surgeries + regions.matches
+        for row in regions.rows.tolist():
+            assert row[1] == row[1 + row[0]]  # a point at the last coordinate
+        trace.step(change, RuleStats())
+        versions = dict(change.new)
+
+
+def single_changes(case: Case, state: Contents) -> list[tuple[str, Row, Contents]]:
+    """Every tuple over some of the keys, inserted or erased: its relation, itself, the state after."""
+    keys = [key for key in case.keys if -2 <= key <= 9][:7]
+    arities = {atom.relation.name: len(atom.relation.codes) for atom in atoms_of(case.problem)}
+    found = []
+    for name, rows in state.items():
+        tuples = {*rows, *itertools.islice(itertools.product(keys, repeat=arities[name]), 150)}
+        found += [(name, row, {**state, name: rows ^ {row}}) for row in sorted(tuples)]
+    return found
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(SMALL, GAPS)
+def test_a_change_outside_the_records_changes_nothing(case: Case, gap: int) -> None:
+    """And one inside them changes nothing outside of its regions."""
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.build(versions)
+    for before, after in itertools.pairwise(case.states):
+        change = round_of(case, versions, before, after)
+        trace.step(change, RuleStats())
+        versions = dict(change.new)
+    state = case.states[-1]
+    rows = set(brute_rows(case.problem, case.order, state))
+    outside = 0
+    for name, row, following in single_changes(case, state):
+        regions = as_listed(regions_of(trace, round_of(case, versions, state, following)))
+        outside += not regions
+        signs = dict(regions)
+        for binding, sign in change_between(
+            rows, set(brute_rows(case.problem, case.order, following))
+        ).items():
+            above = {signs.get(binding[:length], 0) for length in range(1, len(binding) + 1)}
+            assert (PLUS if sign > 0 else MINUS) in above, (name, row, binding)
+    event("some changes are outside" if outside else "all changes are inside")
+
+
+@MORE
+@given(SMALL, GAPS)
+def test_a_change_and_its_inverse(case: Case, gap: int) -> None:
+    """Back and forth through all states, twice: the assignments that come are those that went."""
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.build(versions)
+    walk = [*case.states, *case.states[-2::-1]] * 2
+    for before, after in itertools.pairwise(walk):
+        change = round_of(case, versions, before, after)
+        columns, signs = trace.step(change, RuleStats())
+        expected = change_between(
+            set(brute_rows(case.problem, case.order, before)),
+            set(brute_rows(case.problem, case.order, after)),
+        )
+        assert dict(zip(rows_of(columns), signs.tolist(), strict=True)) == expected
+        check_coverage(case, trace, after)
+        versions = dict(change.new)
+
+
+@pytest.mark.parametrize("gap", [0, 8])
+def test_a_participant_that_comes_to_be_needed_is_covered(gap: int) -> None:
+    """At node x = 1 neither atom holds y = 40; then b gets it, then a, and then b loses it."""
+    workspace = Workspace(record_gap=gap)
+    workspace.load("a", [(1, 50)], columns=["x", "y"])
+    workspace.load("b", [(y,) for y in range(20)], columns=["y"])
+    workspace.install("h(x, y) <- a(x, y), b(y).", order={"h": ["x", "y"]})
+    with workspace.transaction() as transaction:
+        transaction.insert("b", [(40,)])
+    assert transaction.stats.rules["h"].regions == 0
+    with workspace.transaction() as transaction:
+        transaction.insert("a", [(1, 40)])
+    assert workspace["h"].to_pylist() == [{"x": 1, "y": 40}]
+    with workspace.transaction() as transaction:
+        transaction.erase("b", [(40,)])
+    assert workspace["h"].count == 0

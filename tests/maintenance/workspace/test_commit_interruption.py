@@ -1,0 +1,340 @@
+"""An exception or Ctrl-C at any point: all of an operation is there or nothing, and the workspace goes on.
+
+Exceptions are injected by ``sys.settrace`` at every line of our packages that an operation comes to, at one
+of the times that it does, and real signals come at random moments.  After each, heads are what brute force
+says, subscribers have heard of what was published, once, and more commits go right.
+
+LFTJ_INJECTIONS: how many times each line is tried; by default a part of them, drawn by chance.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import io
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lftj
+from indices import sensitivity
+from lftj import errors
+from maintenance import Workspace
+from maintenance.groups import grouped
+from maintenance.image import write_image
+from maintenance.strategies.trace import body_trace
+
+pytestmark = pytest.mark.compiled
+
+INJECTIONS = float(os.environ.get("LFTJ_INJECTIONS", "0"))
+PACKAGES = tuple(
+    str(Path(lftj.__file__).parent.parent / name) + "/" for name in ("indices", "lftj", "maintenance")
+)
+
+RULES = """
+tri(a, b, c) <- e(a, b), e(b, c), e(a, c).
+hub(a) <- e(a, b), e(b, c), e(a, c).
+two(a, c) <- e(a, b), e(b, c).
+n[a] = count(), low[a] = min(b), s[a] = sum(b), f[a] = avg(w) <- e(a, b), weight[b] = w.
+names[] = concat(t) <- label(a, t), e(a, _).
+top[a] = v <- n[a] = k, s[a] = m, v = k * m.
+odd(a) <- e(a, b), v = a + b, !e(v, a).
+"""
+APART = "wide(a, count(), max(b)) <- e(a, b). alone(a) <- e(a, _), !hub(a)."
+NODES = 12
+
+
+class Injected(KeyboardInterrupt):
+    """An interruption at a chosen place."""
+
+
+class Failure(MemoryError):
+    """An error at a chosen place."""
+
+
+@pytest.fixture(autouse=True)
+def _python_takes_interrupts() -> Iterator[None]:
+    """Not the handler of a Spark session of another test, nor a shell that starts us in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def _everything_happens_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small structures compact, merge, rebuild and free slots as often as large ones."""
+    monkeypatch.setattr(sensitivity, "TAIL_RECORDS", 16)
+    monkeypatch.setattr(body_trace, "COMPACT_LEAST", 16)
+    monkeypatch.setattr(body_trace, "REBUILD_LEAST", 64)
+    monkeypatch.setattr(grouped, "_LEAST_TIDIED", 4)
+
+
+Line = tuple[str, int]
+
+
+@functools.cache
+def starts(code: CodeType) -> dict[int, int]:
+    """The offset of the first instruction of each line of a ``with`` statement's head, by line."""
+    found: dict[int, int] = {}
+    for offset, line in dis.findlinestarts(code):
+        if line in with_heads(code.co_filename):
+            found.setdefault(line, offset)
+    return found
+
+
+@functools.cache
+def lines_of(code: CodeType) -> set[int]:
+    return {code.co_firstlineno, *(line for _, line in dis.findlinestarts(code))}
+
+
+@functools.cache
+def with_heads(filename: str) -> set[int]:
+    nodes = (node for node in ast.walk(ast.parse(Path(filename).read_text())) if isinstance(node, ast.With))
+    return {line for node in nodes for line in range(node.lineno, node.body[0].lineno)}
+
+
+class Lines:
+    """Counts how often our packages' code comes to each line, and raises at one of these times.
+
+    The end of a ``with`` block is traced as its head, before ``__exit__`` and out of its reach.  No signal is
+    taken there (bpo-29988), so nothing is raised there either.
+    """
+
+    def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
+        self.at, self.nth, self.error = at, nth, error
+        self.counts: Counter[Line] = Counter()
+
+    def __enter__(self) -> Lines:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        """A call is the line of its ``def``; only code with the wanted line is followed."""
+        code = frame.f_code
+        if self.at is None:
+            wanted = code.co_filename.startswith(PACKAGES)
+        else:
+            wanted = code.co_filename == self.at[0] and self.at[1] in lines_of(code)
+        return self._step(frame, event, argument) if wanted else None
+
+    def _step(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event == "call" or (event == "line" and self._is_step(frame)):
+            line = frame.f_code.co_filename, frame.f_lineno
+            self.counts[line] += 1
+            if line == self.at and self.counts[line] == self.nth:
+                raise self.error(f"{line[0]}:{line[1]}, time {self.nth}")
+        return self._step
+
+    def _is_step(self, frame: FrameType) -> bool:
+        return starts(frame.f_code).get(frame.f_lineno, frame.f_lasti) == frame.f_lasti
+
+
+class Scene:
+    """A workspace whose heads are mirrored by what subscribers hear."""
+
+    def __init__(self, seed: int, budget: int | None) -> None:
+        self.random = random.Random(seed)
+        self.ws = Workspace(record_gap=0, sensitivity_bytes=budget)
+        self.ws.load("e", sorted(self.edges(40)), columns=["a", "b"])
+        self.ws.load("label", [(i, f"node {i}") for i in range(NODES)], columns=["id", "text"])
+        self.ws.load("weight", [(i, i / 4) for i in range(NODES + 3)], columns=["id", "w"])
+        self.ws.install(RULES, order={"hub": ["a", "b", "c"]})
+        self.ws.install("again(a, c) <- e(a, b), e(b, c).", "recompute")
+        self.ws.install(APART)
+        self.heard: dict[str, Counter[tuple[Any, ...]]] = {}
+        self.told: dict[str, list[pa.Table]] = {}
+        for head in self.ws.heads:
+            self.heard[head] = Counter(rows_of(self.ws[head].table))
+            self.ws.subscribe(head, self.told.setdefault(head, []).append)
+
+    def edges(self, n: int) -> set[tuple[int, int]]:
+        return {(self.random.randrange(NODES), self.random.randrange(NODES)) for _ in range(n)}
+
+    def commit(self) -> None:
+        there = sorted(rows_of(self.ws["e"].table))
+        tx = self.ws.transaction()
+        tx.erase("e", self.random.sample(there, min(4, len(there))))
+        tx.insert("e", sorted(self.edges(4)))
+        if self.random.random() < 0.3:
+            tx.insert("label", [(self.random.randrange(NODES), f"name {self.random.randrange(99)}")])
+        before = self.ws._state
+        try:
+            tx.commit()
+        finally:
+            self.published(tx, before)
+
+    def published(self, tx: Any, before: object) -> None:
+        if self.ws._state is not before:
+            assert tx.changes["tri"].num_rows >= 0, "a transaction that is published knows its changes"
+
+    def check(self) -> None:
+        """Heads are what brute force says, and what subscribers heard."""
+        contents = {head: set(rows_of(self.ws[head].table)) for head in self.ws.heads}
+        edges, labels, weights = (rows_of(self.ws[name].table) for name in ("e", "label", "weight"))
+        for head, rows in expected(set(edges), dict(weights)).items():
+            assert contents[head] == rows, head
+        assert {a for a, _ in edges if a in dict(labels)} == set() or contents["names"], "names"
+        for head, heard in self.heard.items():
+            while self.told[head]:
+                for *row, weight in rows_of(self.told[head].pop()):
+                    heard[tuple(row)] += weight
+            assert +heard == Counter(contents[head]), f"{head}: not told once of all"
+
+
+def expected(edges: set[tuple[int, int]], weights: dict[int, float]) -> dict[str, set[tuple[Any, ...]]]:
+    """The heads of RULES and APART but for names, whose texts ``verify`` compares."""
+    after: dict[int, list[int]] = {}
+    for a, b in sorted(edges):
+        after.setdefault(a, []).append(b)
+    two = {(a, b, c) for a, b in edges for c in after.get(b, ())}
+    tri = {(a, b, c) for a, b, c in two if (a, c) in edges}
+    hub = {(a,) for a, _, _ in tri}
+    n, s = {(a, len(bs)) for a, bs in after.items()}, {(a, sum(bs)) for a, bs in after.items()}
+    return {
+        "tri": tri,
+        "hub": hub,
+        "two": {(a, c) for a, _, c in two},
+        "again": {(a, c) for a, _, c in two},
+        "n": n,
+        "s": s,
+        "low": {(a, min(bs)) for a, bs in after.items()},
+        "f": {(a, sum(weights[b] for b in bs) / len(bs)) for a, bs in after.items()},
+        "top": {(a, len(bs) * sum(bs)) for a, bs in after.items()},
+        "odd": {(a,) for a, b in edges if (a + b, a) not in edges},
+        "wide": {(a, len(bs), max(bs)) for a, bs in after.items()},
+        "alone": {(a,) for a in after} - hub,
+    }
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    columns = table.to_pydict().values()
+    return list(zip(*columns, strict=True))
+
+
+def _query(scene: Scene) -> None:
+    scene.ws.query('q(a, c, t) <- tri(a, _, c), label(c, t), t > "node 2".', threads=1)
+    scene.ws.count(f"q(a, b) <- e(a, b), a > {scene.random.randrange(NODES)}.", threads=1)
+    for _ in scene.ws.stream("q[a] = concat(t) <- e(a, b), label(b, t)."):
+        pass
+
+
+def _install(scene: Scene) -> None:
+    ws = scene.ws
+    ws.install(
+        "late(a, b) <- tri(a, b, _), n[a] = k, k > 1. k[a] = max(b), m[a] = sum(b) <- e(a, b).", replace=True
+    )
+    ws.install("late(a) <- tri(a, _, _). k[a] = min(b) <- e(a, b).", replace=True)
+    ws.uninstall("m", "k")
+    ws.load("other", sorted(scene.edges(5)), columns=["a", "b"])
+
+
+def _image(scene: Scene) -> None:
+    sink = io.BytesIO()
+    write_image(scene.ws, sink)
+
+
+OPERATIONS: dict[str, Callable[[Scene], None]] = {
+    "commit": Scene.commit,
+    "query": _query,
+    "install": _install,
+    "image": _image,
+    "verify": lambda scene: scene.ws.verify(),
+}
+
+
+@pytest.mark.parametrize("budget", [None, 3000])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_exception_at_every_line(operation: str, budget: int | None) -> None:
+    run = OPERATIONS[operation]
+    scene = Scene(5, budget)
+    run(scene)
+    times = 5
+    with Lines() as lines:
+        for _ in range(times):
+            run(scene)
+    draw = random.Random(7)
+    share = INJECTIONS or (0.1 if operation == "commit" else 0.05) / (1 if budget else 4)
+    for line, count in sorted(lines.counts.items()):
+        wanted = int(share) + (draw.random() < share % 1)
+        for _ in range(wanted):
+            nth = draw.randrange(-(-count // times)) + 1
+            inject(scene, run, Lines(line, nth, draw.choice([Injected, Failure])))
+    scene.ws.verify()
+    scene.ws.check_invariants()
+
+
+def inject(scene: Scene, run: Callable[[Scene], None], lines: Lines) -> None:
+    try:
+        with lines, warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.HousekeepingWarning)
+            run(scene)
+    except (Injected, MemoryError, errors.RuleError):
+        pass
+    try:
+        scene.check()
+        scene.commit()
+        scene.commit()
+        scene.check()
+        if scene.random.random() < 0.05:
+            scene.ws.verify()
+            scene.ws.check_invariants()
+    except BaseException as error:
+        error.add_note(f"after an exception at {lines.at}, time {lines.nth}")
+        raise
+
+
+def test_signals_at_random_moments() -> None:
+    """Ctrl-C comes out of a commit as KeyboardInterrupt or not at all, and what is published is told."""
+    scene = Scene(9, 3000)
+    scene.commit()
+    started = time.perf_counter()
+    for _ in range(5):
+        scene.commit()
+    typical = (time.perf_counter() - started) / 5
+    draw = random.Random(3)
+    armed, fired = [False], [False]
+
+    def alarm(*call: object) -> None:
+        if armed[0]:  # else the commit was quicker
+            fired[0] = True
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    interrupted = 0
+    try:
+        for _ in range(int(INJECTIONS * 300) or 150):
+            try:
+                armed[0], fired[0] = True, False
+                signal.setitimer(signal.ITIMER_REAL, max(1e-6, draw.random() * typical))
+                scene.commit()
+                armed[0] = False
+                if fired[0]:  # it may be put off for a moment
+                    time.sleep(0.1)
+            except KeyboardInterrupt:
+                interrupted += 1
+                armed[0] = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            scene.check()
+            scene.commit()
+            scene.check()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted, "no signal came in time"
+    scene.ws.verify()
+    scene.ws.check_invariants()

@@ -1,0 +1,546 @@
+"""differential: a workspace read back from its image, beside the one that was written.
+
+Whatever follows, both give the same changes, heads, records, operations and refusals.
+A machine goes on from images of itself under the oracle of the maintenance machine.
+Damaged images are refused, wherever the damage is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+from test_maintenance_machine import MERGES, MaintenanceMachine
+from test_maintenance_oracle import commit, expected_heads, installed
+
+from lftj import errors
+from lftj.storage import index_version
+from lftj.values.semigroup import register
+from maintenance import Workspace, image
+from maintenance.image import read_image, write_image
+from support.aggregate_heads import FUNCTIONS
+from support.strategies import scenarios
+from support.transactions import transactions
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.kernel,
+]
+
+ROOT = Path(__file__).resolve().parents[3]
+RULES = """
+tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).
+hub(a) <- edge(a, b), edge(b, c), edge(a, c).
+degree[a] = count() <- edge(a, _).
+stats(a, sum(p), avg(p), min(s), count()) <- edge(a, b), item(b, s, p, d, f).
+floats[a] = sum(f) <- edge(a, b), item(b, s, p, d, f).
+first[a] = min(d) <- edge(a, b), item(b, s, p, d, f).
+dearest[a, b] = max(p) <- edge(a, b), item(b, s, p, d, f).
+dearest_of[a] = max(p) <- edge(a, b), item(b, s, p, d, f).
+names[a] = concat(s) <- edge(a, b), item(b, s, p, d, f).
+price[b] = p <- item(b, s, p, d, f).
+next_is_free(a, v) <- edge(a, b), v = b + 1, !edge(a, v).
+late(a, s) <- edge(a, b), item(b, s, p, d, f), f * 2.0 > 3.0, d >= 2026-01-02.
+any(a) <- edge(a, _), item(_, "s3", _, _, _).
+either(a, b) <- edge(a, b), (edge(b, a) ; item(b, _, _, _, _)).
+"""
+ORDERS = {"hub": ["a", "b", "c"]}
+OWN_RULES = """
+g[a] = gcd(b) <- edge(a, b).
+l[a] = last(f, s) <- edge(a, b), item(b, s, p, d, f).
+c[a] = careful(b) <- edge(a, b).
+"""
+OWN = ("gcd", "last", "careful")
+
+
+# -- what is compared -------------------------------------------------------------------
+
+
+def image_of(workspace: Workspace) -> bytes:
+    sink = io.BytesIO()
+    write_image(workspace, sink)
+    return sink.getvalue()
+
+
+def read_back(workspace: Workspace) -> Workspace:
+    return read_image(image_of(workspace))
+
+
+def counted(stats: Any) -> Any:
+    """A transaction's statistics less the time it took."""
+    rules = {name: {**dataclasses.asdict(of_rule), "seconds": 0} for name, of_rule in stats.rules.items()}
+    return {**dataclasses.asdict(stats), "seconds": 0, "rules": rules}
+
+
+def state_of(workspace: Workspace) -> Any:
+    heads = {name: workspace[name].table for name in (*workspace.heads, *workspace.relations)}
+    records = {name: head.n_records for name, head in workspace._heads.items()}
+    return heads, records, workspace.sensitivity_bytes, workspace.explain_maintenance()
+
+
+def check_same_state(first: Workspace, second: Workspace) -> None:
+    (heads, *others), (heads_again, *others_again) = state_of(first), state_of(second)
+    assert others == others_again
+    assert heads.keys() == heads_again.keys()
+    for name, table in heads.items():
+        assert_same(table, heads_again[name])
+        if name in first.heads:
+            assert first.explain_maintenance(name) == second.explain_maintenance(name)
+
+
+def assert_same(first: pa.Table, second: pa.Table) -> None:
+    assert first.schema.equals(second.schema)
+    assert repr(first.to_pylist()) == repr(second.to_pylist())  # NaN equals NaN
+
+
+def check_same_step(first: Any, second: Any) -> None:
+    """Two transactions, or what was raised in their place."""
+    assert type(first) is type(second)
+    if isinstance(first, Exception):
+        assert str(first) == str(second)
+        return
+    assert counted(first.stats) == counted(second.stats)
+    assert first.changes.keys() == second.changes.keys()
+    for name in first.changes:
+        assert_same(first.changes[name], second.changes[name])
+
+
+# -- random programs ----------------------------------------------------------------------
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data(), merges=MERGES, budget=st.sampled_from((None, None, 0, 400)))
+def test_random_workspaces_go_on_as_if_nothing_had_been(
+    data: st.DataObject, merges: tuple[int, int], budget: int | None
+) -> None:
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=4))
+    before = data.draw(st.lists(transactions(scenario), max_size=3))
+    following = data.draw(st.lists(transactions(scenario), min_size=1, max_size=4))
+    assume(expected_heads(scenario, scenario.relations) is not None)
+
+    def tried(workspace: Workspace, staged: Any) -> Any:
+        try:
+            return commit(workspace, scenario, staged)
+        except errors.LftjError as error:
+            return error
+
+    with (
+        mock.patch.object(index_version, "BASE_LEAST", merges[0]),
+        mock.patch.object(index_version, "BASE_FRACTION", merges[1]),
+    ):
+        written = installed(scenario, data.draw(st.sampled_from(("trace", "trace", "recompute"))), 8, budget)
+        for staged in before:
+            tried(written, staged)
+        again = read_back(written)
+        check_same_state(written, again)
+        again.check_invariants()
+        for staged in following:
+            steps = tried(written, staged), tried(again, staged)
+            check_same_step(*steps)
+            event(type(steps[0]).__name__)
+            again.check_invariants()
+        check_same_state(written, again)
+        again.verify()
+
+
+class ImageMachine(MaintenanceMachine):
+    """The maintenance machine, whose workspaces are now and then written and read back."""
+
+    @rule(which=st.integers(0, 1))
+    def go_on_from_an_image(self, which: int) -> None:
+        again = read_back(self.workspaces[which])
+        check_same_state(self.workspaces[which], again)
+        self.workspaces[which] = again
+        if which == 0:
+            for name in self.heads:
+                again.subscribe(name, self._adder(name))
+
+
+def test_a_machine_goes_on_from_images_of_itself() -> None:
+    base = settings.default.max_examples if settings.default else 100
+    run_state_machine_as_test(
+        ImageMachine,
+        settings=settings(
+            max_examples=base // 2, stateful_step_count=12, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+# -- one workspace with heads of all kinds ---------------------------------------------------
+
+
+def item(number: int, random: Random) -> tuple[Any, ...]:
+    price = Decimal(random.randrange(-500, 500)).scaleb(-2)
+    day = datetime.date(2026, 1, 1) + datetime.timedelta(random.randrange(4))
+    return number, f"s{random.randrange(9)}", price, day, random.choice([0.1, 1.5, 1e300, -1e300, 2.5])
+
+
+def items(rows: list[tuple[Any, ...]]) -> pa.Table:
+    types = {"b": pa.int32(), "s": pa.string(), "p": pa.decimal128(9, 2), "d": pa.date32(), "f": pa.float64()}
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
+    return pa.table({n: pa.array(c, t) for (n, t), c in zip(types.items(), columns, strict=True)})
+
+
+def workspace_of_all_kinds(rules: str = RULES, seed: int = 1) -> Workspace:
+    random = Random(seed)
+    workspace = Workspace()
+    edges = {(random.randrange(12), random.randrange(12)) for _ in range(50)}
+    workspace.load("edge", sorted(edges), columns=["a", "b"])
+    workspace.load("item", items([item(number, random) for number in range(10)]))
+    workspace.install(rules, order=ORDERS if "hub" in rules else None)
+    return workspace
+
+
+def steps(workspace: Workspace, n_steps: int, seed: int) -> list[Any]:
+    """Transactions that depend on the seed and what is there; what each gave, or raised."""
+    random = Random(seed)
+    given = []
+    for _ in range(n_steps):
+        there = workspace["item"].table.to_pylist()
+        gone = {row["b"]: row for row in random.sample(there, min(2, len(there)))}
+        try:
+            with workspace.transaction() as transaction:
+                for _ in range(random.randrange(6)):
+                    change = random.choice((transaction.insert, transaction.erase))
+                    change("edge", [(random.randrange(14), random.randrange(14))])
+                if gone:
+                    transaction.erase("item", items([tuple(row.values()) for row in gone.values()]))
+                transaction.insert("item", items([item(number, random) for number in gone]))
+            given.append(transaction)
+        except errors.LftjError as error:
+            given.append(error)
+    return given
+
+
+def check_goes_on(written: Workspace, again: Workspace, n_steps: int = 8, seed: int = 5) -> None:
+    check_same_state(written, again)
+    for pair in zip(steps(written, n_steps, seed), steps(again, n_steps, seed), strict=True):
+        check_same_step(*pair)
+    check_same_state(written, again)
+    again.check_invariants()
+    again.verify()
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 40])
+def test_heads_of_all_kinds(n_before: int) -> None:
+    written = workspace_of_all_kinds()
+    steps(written, n_before, seed=3)
+    assert {name for name in written.heads if not written[name].count} <= {"any"}
+    again = read_back(written)
+    check_goes_on(written, again)
+    check_goes_on(written, read_back(again), seed=6)  # an image of what was read
+
+
+def test_many_runs_and_a_snapshot_held() -> None:
+    with mock.patch.object(index_version, "BASE_LEAST", 1 << 20):
+        written = workspace_of_all_kinds()
+        snapshot = written.snapshot()
+        held = snapshot["tri"].table
+        steps(written, 30, seed=4)
+        runs = [len(v.primary.runs) for v in written._state.versions.values()]
+        assert max(runs) >= 3
+        again = read_back(written)
+        assert runs == [len(v.primary.runs) for v in again._state.versions.values()]
+        check_goes_on(written, again)
+        assert_same(snapshot["tri"].table, held)
+
+
+def test_rules_installed_later_and_queries() -> None:
+    written = workspace_of_all_kinds()
+    written.query("q(a, c) <- tri(a, b, c), degree[a] = n, n > 2.")
+    steps(written, 3, seed=4)
+    again = read_back(written)
+    for workspace in (written, again):
+        workspace.install("top[a] = max(c) <- tri(a, b, c).")
+        workspace.load("more", [("s1", 2)], columns=["s", "n"])
+    queries = "q(a, n) <- names[a] = s, degree[a] = n. r(a, n) <- q(a, n), !more(_, n)."
+    assert_same(written.query(queries, threads=1), again.query(queries, threads=1))
+    check_goes_on(written, again)
+
+
+def test_subscribers_stay_behind() -> None:
+    written = workspace_of_all_kinds()
+    told: list[pa.Table] = []
+    images: list[bytes] = []
+    written.subscribe("degree", told.append)
+    written.subscribe("degree", lambda changes: images.append(image_of(written)))
+    with written.transaction() as transaction:
+        transaction.insert("edge", [(100, 101)])
+    again = read_image(images[0])
+    n_told = len(told)
+    steps(again, 3, seed=2)
+    assert len(told) == n_told
+    assert again["edge"].table.num_rows
+
+
+def test_nothing_compiled_is_in_an_image() -> None:
+    for name in OWN:
+        register(name, FUNCTIONS[name])
+    written = workspace_of_all_kinds(RULES + OWN_RULES)
+    steps(written, 3, seed=4)
+    _, rows = image._parsed(image_of(written))
+    assert b"numba" not in bytes(rows[0])
+    assert b"dispatcher" not in bytes(rows[0])
+
+
+class _Watched(image._Pickler):
+    """Notes every array on its way into an image."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), [])
+        self.seen: list[np.ndarray] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            self.seen.append(value)
+        return super().reducer_override(value)
+
+
+def test_no_address_is_in_an_image() -> None:
+    """No number in any array that is written is where an array of the engine stands."""
+    for name in OWN:
+        register(name, FUNCTIONS[name])
+    # Room for growth that nobody wrote to holds whatever stood in memory before, addresses too.
+    with mock.patch.object(np, "empty", np.zeros), mock.patch.object(index_version, "BASE_LEAST", 1 << 20):
+        written = workspace_of_all_kinds(RULES + OWN_RULES)
+        steps(written, 20, seed=4)
+    watched = _Watched()
+    watched.dump(written)
+    addresses = [array.ctypes.data for array in watched.seen if array.size]
+    assert len(addresses) > 100
+    primary = written._state.versions["edge"].primary
+    assert primary.runs and np.isin(primary.memory, addresses).any()  # so they would be noticed
+    for array in watched.seen:
+        assert array.dtype.kind != "O"
+        if array.dtype.itemsize == 8:
+            assert not np.isin(np.ascontiguousarray(array).view(np.int64), addresses).any()
+
+
+def test_plain_pickles_are_refused() -> None:
+    """They would hold addresses."""
+    with pytest.raises(TypeError, match="lock"):
+        pickle.dumps(workspace_of_all_kinds())
+
+
+# -- aggregates of a user's -----------------------------------------------------------------
+
+
+def test_aggregates_of_ones_own() -> None:
+    for name in OWN:
+        register(name, FUNCTIONS[name])
+    written = workspace_of_all_kinds(OWN_RULES)
+    steps(written, 3, seed=4)
+    check_goes_on(written, read_back(written), n_steps=20)
+    assert any(isinstance(step, errors.AggregateError) for step in steps(written, 20, seed=5))
+
+
+def test_aggregates_have_to_be_registered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OWN:
+        register(name, FUNCTIONS[name])
+    written = image_of(workspace_of_all_kinds(OWN_RULES))
+    monkeypatch.setattr("lftj.values.semigroup._registered", {})
+    with pytest.raises(errors.ImageError, match=r"'gcd', which is not registered here"):
+        read_image(written)
+    for name in OWN:
+        register(name, FUNCTIONS[name])
+    read_image(written).verify()
+
+
+# -- another process ------------------------------------------------------------------------
+
+CHILD = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+import test_image
+test_image.image._SOURCES = sys.argv[2]  # that nobody edits them meanwhile is no part of this
+workspace = test_image.read_image(pa.memory_map(sys.argv[1]).read_buffer())
+print(test_image.told(workspace))
+workspace.check_invariants()
+workspace.verify()
+"""
+
+
+def told(workspace: Workspace) -> str:
+    """Twenty transactions in words."""
+    lines = []
+    for transaction in steps(workspace, 20, seed=9):
+        if isinstance(transaction, Exception):
+            lines.append(repr(transaction))
+            continue
+        changes = {name: transaction.changes[name].to_pylist() for name in transaction.changes}
+        lines.append(repr((counted(transaction.stats), changes)))
+    heads = {name: workspace[name].table.to_pylist() for name in workspace.heads}
+    return "\n".join([*lines, repr(heads), repr(state_of(workspace)[1:])])
+
+
+@pytest.mark.compiled
+def test_another_process_goes_on(tmp_path: Path) -> None:
+    written = workspace_of_all_kinds()
+    steps(written, 10, seed=3)
+    (tmp_path / "image").write_bytes(image_of(written))
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", Path(__file__).parent)))
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path / "image"), image._SOURCES],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "77"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == told(written) + "\n"
+
+
+# -- while others work ------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+def test_images_while_another_thread_commits() -> None:
+    """Each is of one committed state, and its dictionary is whole."""
+    workspace = workspace_of_all_kinds()
+    over = threading.Event()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        number = 0
+        try:
+            while not over.is_set():
+                number += 1
+                words = [f"word {number} {i}" for i in range(number % 300)]
+                workspace.domains.of(pa.string()).encode(pa.array(words, pa.string()))
+                with workspace.transaction() as transaction:
+                    transaction.insert("edge", [(number % 50, number % 13)])
+                    transaction.erase("edge", [(number % 31, number % 13)])
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        images = [image_of(workspace) for _ in range(25)]
+    finally:
+        over.set()
+        thread.join()
+    assert not failed
+    for written in images:
+        again = read_image(written)
+        again.check_invariants()
+        again.verify()
+        again.domains.of(pa.string())._interner.check_invariants()  # type: ignore[attr-defined]
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small_image() -> bytes:
+    workspace = Workspace()
+    workspace.load("edge", [(i % 7, i % 5, f"{i % 11}") for i in range(200)], columns=["a", "b", "s"])
+    workspace.install("both(a, c) <- edge(a, b, s), edge(b, c, s). n[s] = count() <- edge(_, _, s).")
+    return image_of(workspace)
+
+
+def test_truncated_images(small_image: bytes) -> None:
+    ends = [*range(300), *range(300, len(small_image), len(small_image) // 200), len(small_image) - 1]
+    for end in ends:
+        with pytest.raises(errors.ImageError):
+            read_image(small_image[:end])
+    with pytest.raises(errors.ImageError):
+        read_image(small_image + b"more")
+
+
+def test_flipped_bytes_of_the_header(small_image: bytes) -> None:
+    start = small_image.index(b'{"format"')
+    for place in range(start, small_image.index(b"}", start) + 1):
+        flipped = bytearray(small_image)
+        flipped[place] ^= 1 << place % 7
+        with pytest.raises(errors.ImageError):
+            read_image(bytes(flipped))
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=400)
+@given(data=st.data())
+def test_flipped_bytes_anywhere(small_image: bytes, data: st.DataObject) -> None:
+    """Between the rows there is filling that means nothing; elsewhere a flip is noticed."""
+    place = data.draw(st.integers(0, len(small_image) - 1))
+    flipped = bytearray(small_image)
+    flipped[place] ^= data.draw(st.integers(1, 255))
+    try:
+        workspace = read_image(bytes(flipped))
+    except errors.ImageError:
+        event("refused")
+    else:
+        event("of no meaning")
+        check_same_state(workspace, read_image(small_image))
+
+
+@pytest.mark.parametrize("name", sorted(image._software(())))
+def test_other_software(small_image: bytes, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {**image._software(()), name: "another"}
+    monkeypatch.setattr(image, "_software", lambda packages: other)
+    with pytest.raises(errors.ImageError, match=f"of other software: its {name} is"):
+        read_image(small_image)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "text", "arrow", "arrow column", "pickle"])
+def test_what_is_no_image(kind: str) -> None:
+    def file_of(table: pa.Table) -> bytes:
+        sink = io.BytesIO()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return sink.getvalue()
+
+    pickled = b"no pickle"
+    header = {**image._software(()), "rows": 1, "checksum": image._checksum([memoryview(pickled)])}
+    rows = pa.array([json.dumps(header).encode(), pickled], pa.large_binary())
+    batches = [pa.record_batch([rows.slice(i, 1)], names=["row"]) for i in range(2)]
+    source = {
+        "nothing": b"",
+        "text": b"hello " * 100,
+        "arrow": file_of(pa.table({"a": [1]})),
+        "arrow column": file_of(pa.table({"row": pa.array([b"{}", None], pa.large_binary())})),
+        "pickle": file_of(pa.Table.from_batches(batches)),
+    }[kind]
+    with pytest.raises(errors.ImageError):
+        read_image(source)
+
+
+def test_engines_made_of_workspaces(small_image: bytes) -> None:
+    """Several in one image, with what is about them; of other packages it is refused."""
+    first, second = read_image(small_image), read_image(small_image)
+    sink = io.BytesIO()
+    write_image({"cells": [first, second], "name": "two"}, sink, ["spark_bridge"])
+    again = read_image(sink.getvalue(), ["spark_bridge"])
+    assert again["name"] == "two"
+    for was, now in zip([first, second], again["cells"], strict=True):
+        check_same_state(was, now)
+    with pytest.raises(errors.ImageError, match="its sources is"):
+        read_image(sink.getvalue())
+
+
+def test_arrays_come_back_as_they_were(small_image: bytes) -> None:
+    """Each at an address that kernels can read, and those that are shared read-only."""
+    version = read_image(small_image)._state.versions["edge"]
+    for array in (*version.primary.base.keys, *version.primary.base.children):
+        assert array.flags.aligned and not array.flags.writeable
+    source = np.frombuffer(small_image, np.uint8)
+    assert not any(np.shares_memory(array, source) for array in version.primary.base.keys)

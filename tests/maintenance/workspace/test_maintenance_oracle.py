@@ -1,0 +1,169 @@
+"""oracle: maintained heads against the brute-force reference, on random programs, data and transactions.
+
+After every transaction: the head is what the reference computes from the
+relations as they are, the reported change is the new head minus the old one,
+``trace`` and ``recompute`` agree, the oracle names no more regions than there
+were surgeries and matches, and the structures keep their invariants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from test_query_oracle import rows_of
+
+from lftj import errors
+from maintenance import Transaction, Workspace
+from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate
+from support.strategies import Scenario, any_row, scenarios
+from support.transactions import Staged, Tuples, after, transactions, zset_table
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.kernel,
+]
+
+Heads = dict[str, set[Row]]
+
+
+def heads_of(scenario: Scenario) -> list[str]:
+    return list(dict.fromkeys(head.relation for rule in scenario.program for head in rule.heads))
+
+
+def expected_heads(scenario: Scenario, relations: Tuples) -> Heads | None:
+    """Every head by the reference; None where the program fails on these relations."""
+    try:
+        return {name: evaluate(scenario.program, relations, name) for name in heads_of(scenario)}
+    except (FunctionalConflict, Overflow, DivisionByZero):
+        return None
+
+
+def installed(scenario: Scenario, strategy: str, gap: int = 8, budget: int | None = None) -> Workspace:
+    workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
+    for relation in scenario.loaded:
+        workspace.load(relation.name, relation.table())
+    workspace.install(scenario.text, strategy)
+    return workspace
+
+
+def commit(workspace: Workspace, scenario: Scenario, staged: list[Staged]) -> Transaction:
+    with workspace.transaction() as transaction:
+        for relation in scenario.loaded:
+            changes = [(row, weight) for name, row, weight in staged if name == relation.name]
+            if changes:
+                transaction.apply(relation.name, zset_table(relation, changes))
+    return transaction
+
+
+def check_heads(workspace: Workspace, expected: Heads) -> None:
+    for name, rows in expected.items():
+        held = rows_of(workspace[name].table)
+        assert any_row(set(held)) == any_row(rows)
+        assert len(held) == len(rows) == workspace[name].count
+
+
+def check_changes(transaction: Transaction, before: Heads, now: Heads) -> None:
+    """The reported change is the new head minus the old one, each tuple once."""
+    for name, rows in now.items():
+        reported = Counter(rows_of(transaction.changes[name]))
+        assert max(reported.values(), default=1) == 1
+        came = {row[:-1] for row in reported if row[-1] == 1}
+        went = {row[:-1] for row in reported if row[-1] == -1}
+        assert any_row(came) == any_row(rows) - any_row(before[name])
+        assert any_row(went) == any_row(before[name]) - any_row(rows)
+        assert len(came) + len(went) == len(reported)
+        stats = transaction.stats.rules.get(name)
+        if stats is not None:
+            assert stats.regions <= stats.surgeries + stats.matches
+
+
+def follow(scenario: Scenario, steps: list[list[Staged]], **options: int) -> None:
+    relations: Tuples = scenario.relations
+    heads = expected_heads(scenario, relations)
+    assume(heads is not None)
+    assert heads is not None
+    workspaces = [installed(scenario, "trace", **options), installed(scenario, "recompute")]
+    for workspace in workspaces:
+        check_heads(workspace, heads)
+    for staged in steps:
+        following = after(relations, staged)
+        expected = expected_heads(scenario, following)
+        for workspace in workspaces:
+            try:
+                transaction = commit(workspace, scenario, staged)
+            except errors.LftjError:
+                assert expected is None or has_functional_reads(scenario)
+                event("a refused transaction")
+                check_heads(workspace, heads)
+                return
+            assert expected is not None
+            check_heads(workspace, expected)
+            check_changes(transaction, heads, expected)
+            workspace.check_invariants()
+        relations, heads = following, expected
+        assert heads is not None
+    for workspace in workspaces:
+        workspace.verify()
+
+
+def has_functional_reads(scenario: Scenario) -> bool:
+    """Changes may break a loaded relation that a rule reads as a function."""
+    return "[" in scenario.text
+
+
+@pytest.mark.parametrize(("gap", "most_atoms"), [(0, 3), (8, 3), (0, 4), (2, 2)])
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(most_atoms, plain=True))
+    steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=6))
+    follow(scenario, steps, gap=gap)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_programs_follow(data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=4))
+    steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
+    follow(scenario, steps)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data(), budget=st.sampled_from((0, 200, 1000)))
+def test_rules_follow_with_little_memory(data: st.DataObject, budget: int) -> None:
+    """Down to one record per node: exact, however little is recorded apart."""
+    scenario = data.draw(scenarios(3, plain=True))
+    steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
+    follow(scenario, steps, gap=0, budget=budget)
+
+
+@pytest.mark.parametrize("gap", [0, 8])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_long_runs_of_single_changes(gap: int, seed: int) -> None:
+    """Edges of a dense, skewed graph come and go: an iterator passes over keys that become matches later.
+
+    A match that only a region finds has to be recorded by every participant, or its end goes unnoticed.
+    """
+    random = np.random.default_rng(seed)
+    vertices, steps = (16, 60) if numba.config.DISABLE_JIT else (40, 500)
+    skewed = (vertices * random.random((4 * vertices, 2)) ** 2).astype(int)
+    workspace = Workspace(record_gap=gap)
+    workspace.load("edge", skewed, columns=["a", "b"])
+    workspace.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+    edges = {tuple(edge) for edge in skewed.tolist()}
+    for step in range(steps):
+        edge = tuple((vertices * random.random(2) ** 2).astype(int).tolist())
+        with workspace.transaction() as transaction:
+            if edge in edges:
+                transaction.erase("edge", [edge])
+            else:
+                transaction.insert("edge", [edge])
+        edges ^= {edge}
+        if step % 20 == 19:
+            workspace.verify()
+    workspace.check_invariants()

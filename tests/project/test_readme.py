@@ -1,0 +1,100 @@
+"""Every example of README and docs is run, from top to bottom of its page.
+
+- ``python``: executed; with ``>>>``, the printed results must be those shown.
+- ``console``: commands behind ``$``; what they print must be what is shown.
+- ``datalog``: must parse.
+
+The blocks of one page share a namespace and an empty working folder.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = 1800
+"""For a command that hangs: on a loaded machine one that compiles all kernels takes minutes."""
+
+PROMPT = re.compile(r"^\$ ", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    content = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(content):
+        yield Block(match[1], match[2], content.count("\n", 0, match.start()) + 2)
+
+
+def run_python(block: Block, page: Path, names: dict[str, object]) -> None:
+    if ">>>" not in block.text:
+        source = "\n" * (block.line - 1) + block.text
+        exec(compile(source, str(page), "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line - 1)
+    test.globs = names  # the parser copies them, and the page's blocks are to share them
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    assert runner.failures == 0, "".join(report)
+
+
+def run_console(block: Block, page: Path, folder: Path) -> None:
+    before, *sessions = PROMPT.split(block.text)
+    assert not before, f"{page.name}:{block.line}: a console block starts with '$ '"
+    scripts = Path(sys.executable).parent
+    assert (scripts / "lftj").exists(), "the console script is not installed: make test does that"
+    environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+    for session in sessions:
+        lines = session.splitlines()
+        n_command_lines = 1 + next(i for i, line in enumerate(lines) if not line.endswith("\\"))
+        command = "\n".join(lines[:n_command_lines])
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+        shown = "\n".join(lines[n_command_lines:])
+        assert done.stdout.rstrip() == shown.rstrip(), f"{page.name}:{block.line}: {command}"
+
+
+@pytest.mark.usefixtures("warmed")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_do_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lftj.language.parser import parse
+
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.language == "python":
+            run_python(block, page, names)
+        elif block.language == "console":
+            run_console(block, page, tmp_path)
+        elif block.language == "datalog":
+            parse(block.text)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

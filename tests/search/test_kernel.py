@@ -1,0 +1,242 @@
+"""oracle: the compiled search against brute force, for random join problems and every key order.
+
+The `kernel` marker: these tests also run without the JIT and with numba's bounds checks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lftj.errors import RangeError
+from lftj.search.base import plan as plan_module
+from lftj.search.base.plan import compile_plan
+from lftj.search.base.search import Counters, Search, batches, count_rows, shares
+from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
+from lftj.storage.relation import Relation
+from lftj.values.domains import Domains
+from lftj.values.schema import Column, ColumnType, Schema
+
+pytestmark = pytest.mark.kernel
+
+INTEGER = ColumnType(Domains().of(pa.int64()), pa.int64())
+VARIABLES = "abcd"
+OPERATORS = {
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+    "=": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+}
+
+
+def relation(rows: set[tuple[int, ...]], arity: int, name: str = "r") -> Relation:
+    schema = Schema(tuple(Column(f"c{i}", INTEGER) for i in range(arity)))
+    table = np.array(sorted(rows), dtype=np.int64).reshape(len(rows), arity)
+    return Relation.from_codes(name, schema, [np.ascontiguousarray(table[:, i]) for i in range(arity)])
+
+
+@st.composite
+def atoms(draw: st.DrawFn, pool: Sequence[Relation], names: str) -> JoinAtom:
+    source = draw(st.sampled_from(pool))
+    arity = len(source.codes)
+    width = draw(st.integers(1, min(arity, len(names))))
+    columns = draw(st.permutations(range(arity)))[:width]
+    variables = draw(st.permutations(names))[:width]
+    equal: tuple[tuple[int, int], ...] = ()
+    if arity > width and draw(st.integers(0, 4)) == 0:
+        left_out = next(c for c in range(arity) if c not in columns)
+        equal = ((columns[0], left_out),) if columns[0] < left_out else ((left_out, columns[0]),)
+    others = [c for c in range(arity) if c not in columns and c not in (second for _, second in equal)]
+    counted = tuple(c for c in others if draw(st.booleans()))
+    return JoinAtom(
+        source, tuple(columns), tuple(variables), equal, counted, label=f"{source.name}{variables}"
+    )
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> JoinProblem:
+    pool = []
+    for number in range(draw(st.integers(1, 3))):
+        arity = draw(st.integers(1, 3))
+        key = st.integers(0, draw(st.sampled_from([2, 4, 40])))
+        rows = draw(st.sets(st.tuples(*[key] * arity), max_size=14))
+        pool.append(relation(rows, arity, f"r{number}"))
+    positive = tuple(draw(st.lists(atoms(pool, VARIABLES), min_size=1, max_size=4)))
+    bound = "".join(sorted({v for atom in positive for v in atom.variables}))
+    negations = tuple(replace(atom, counted=()) for atom in draw(st.lists(atoms(pool, bound), max_size=2)))
+    conditions = []
+    for _ in range(draw(st.integers(0, 2))):
+        left, operator = draw(st.sampled_from(bound)), draw(st.sampled_from(sorted(OPERATORS)))
+        right = draw(st.sampled_from([*bound, None]))
+        if right != left:
+            conditions.append(JoinCondition(left, operator, right, draw(st.integers(-2, 3))))
+    emitted = tuple(name for name in bound if draw(st.booleans()))
+    counted = draw(st.booleans())
+    if not counted:
+        positive = tuple(replace(atom, counted=()) for atom in positive)
+    return JoinProblem(positive, negations, tuple(conditions), emitted, counted)
+
+
+def rows_of(atom: JoinAtom) -> set[tuple[int, ...]]:
+    """Rows on which the equal columns agree: the variables' columns, then the counted ones."""
+    rows = zip(*(column.tolist() for column in atom.relation.codes), strict=True)
+    kept = [row for row in rows if all(row[i] == row[j] for i, j in atom.equal)]
+    return {tuple(row[c] for c in (*atom.columns, *atom.counted)) for row in kept}
+
+
+def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
+    """Emitted rows with the number of agreeing choices of a row per atom, or 1 when not counted."""
+    found: Counter[tuple[int, ...]] = Counter()
+    negated = [(atom, rows_of(atom)) for atom in problem.negations]
+
+    def extend(binding: dict[str, int], left: list[JoinAtom]) -> None:
+        if left:
+            atom = left[0]
+            for row in rows_of(atom):
+                values = dict(zip(atom.variables, row, strict=False))
+                if all(binding.get(name, value) == value for name, value in values.items()):
+                    extend(binding | values, left[1:])
+            return
+        for condition in problem.conditions:
+            right = condition.offset + (0 if condition.right is None else binding[condition.right])
+            if not OPERATORS[condition.operator](binding[condition.left], right):
+                return
+        if any(tuple(binding[v] for v in atom.variables) in rows for atom, rows in negated):
+            return
+        found[tuple(binding[name] for name in problem.emitted)] += 1
+
+    extend({}, list(problem.atoms))
+    return found if problem.counted else Counter(dict.fromkeys(found, 1))
+
+
+def run(
+    problem: JoinProblem, order: Sequence[str], batch_rows: int, threads: int = 1
+) -> Counter[tuple[int, ...]]:
+    compiled = compile_plan(problem, order, write=True)
+    got: Counter[tuple[int, ...]] = Counter()
+    counters = Counters.of(compiled)
+    for columns, weights in batches(compiled, counters, batch_rows, threads, weighted=problem.counted):
+        n_rows = len(columns[0]) if columns else 1
+        assert n_rows <= batch_rows
+        rows = list(zip(*(c.tolist() for c in columns), strict=True)) if columns else [()]
+        for row, weight in zip(rows, [1] * n_rows if weights is None else weights.tolist(), strict=True):
+            got[row] += weight
+    if not problem.counted:
+        if not needs_distinct(problem, order, segments_of(problem, order)):
+            assert all(count == 1 for count in got.values()), "a row came out twice"
+        got = Counter(dict.fromkeys(got, 1))
+    return got
+
+
+@given(problems(), st.integers(1, 5), st.data())
+def test_every_order_gives_what_brute_force_gives(
+    problem: JoinProblem, batch_rows: int, data: st.DataObject
+) -> None:
+    expected = brute_force(problem)
+    orders = list(itertools.permutations(problem.variables))
+    for order in data.draw(st.lists(st.sampled_from(orders), min_size=1, max_size=4, unique=True)):
+        assert run(problem, order, batch_rows) == expected, order
+        assert run(problem, order, 1000, threads=2) == expected, order
+
+
+@given(problems(), st.data())
+def test_counting_without_writing(problem: JoinProblem, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(problem.variables))
+    if problem.counted or needs_distinct(problem, order, segments_of(problem, order)):
+        return
+    compiled = compile_plan(problem, order, write=False)
+    assert count_rows(compiled, Counters.of(compiled)) == len(brute_force(problem))
+
+
+@given(problems(), st.integers(1, 30), st.data())
+def test_a_search_resumes_after_any_number_of_operations(
+    problem: JoinProblem, budget: int, data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(problem.variables))
+    compiled = compile_plan(problem, order, write=True)
+    if not compiled.depths:
+        return
+    one = Search(compiled)
+    rows = np.empty((len(problem.emitted), 10_000), dtype=np.int64)
+    weights = np.empty(10_000 if problem.counted else 0, dtype=np.int64)
+    filled = 0
+    while not one.done:
+        filled = one.run(rows, weights, budget)
+    got: Counter[tuple[int, ...]] = Counter()
+    for at in range(filled):
+        row = tuple(rows[:, at].tolist())
+        got[row] += int(weights[at]) * compiled.factor if problem.counted else 1
+    if not problem.counted:
+        got = Counter(dict.fromkeys(got, 1))
+    assert got == brute_force(problem)
+
+
+@given(problems())
+def test_stages_blocks_and_marks_change_nothing(problem: JoinProblem) -> None:
+    """Small blocks and no marks take other paths through a node."""
+    expected = brute_force(problem)
+    saved = plan_module.MARKS_MAX_BITS
+    plan_module.MARKS_MAX_BITS = 0
+    try:
+        assert run(problem, problem.variables, 7) == expected
+    finally:
+        plan_module.MARKS_MAX_BITS = saved
+
+
+def test_dense_cliques_use_stages() -> None:
+    rng = np.random.default_rng(5)
+    pairs = {tuple(sorted(p)) for p in rng.integers(0, 30, (300, 2)).tolist() if p[0] != p[1]}
+    edge = relation(pairs, 2)  # type: ignore[arg-type]
+    names = "abcd"
+    problem = JoinProblem(
+        tuple(JoinAtom(edge, (0, 1), (x, y)) for x, y in itertools.combinations(names, 2)),
+        emitted=tuple(names),
+    )
+    compiled = compile_plan(problem, names, write=True)
+    assert sum(compiled.stages(depth) for depth in range(4)) >= 3
+    one = Search(compiled)
+    rows = np.empty((4, 100_000), dtype=np.int64)
+    while not one.done:
+        one.run(rows, np.empty(0, dtype=np.int64))
+    assert (one.counters[2:, 2] > 0).all()
+    got = {tuple(row) for row in rows[:, : one.total].T.tolist()}
+    expected = {
+        c
+        for c in itertools.combinations(range(30), 4)
+        if all(p in pairs for p in itertools.combinations(c, 2))
+    }
+    assert got == expected
+
+
+def test_shares_cover_every_key_once() -> None:
+    edge = relation({(i % 50, i) for i in range(500)}, 2)
+    problem = JoinProblem((JoinAtom(edge, (0, 1), ("a", "b")),), emitted=("a", "b"))
+    pieces = shares(compile_plan(problem, "ab", write=True), 8)
+    assert len(pieces) == 8
+    assert pieces[0][0] == np.iinfo(np.int64).min and pieces[-1][1] == np.iinfo(np.int64).max
+    assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(pieces))
+
+
+def test_a_count_beyond_int64_is_an_error() -> None:
+    wide = relation({(i,) for i in range(3000)}, 1)
+    pair = relation({(0, i) for i in range(3000)}, 2)
+    product = JoinProblem(tuple(JoinAtom(wide, (), (), counted=(0,)) for _ in range(3)), counted=True)
+    compiled = compile_plan(product, (), write=True)
+    assert compiled.factor == 27_000_000_000
+    many = JoinProblem(tuple(JoinAtom(pair, (0,), ("a",), counted=(1,)) for _ in range(6)), counted=True)
+    with pytest.raises(RangeError, match="exceeds"):
+        list(
+            batches(
+                compile_plan(many, "a", write=True), Counters(np.zeros((1, 3), np.int64)), 1, weighted=True
+            )
+        )

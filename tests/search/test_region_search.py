@@ -1,0 +1,398 @@
+"""oracle: the region search over versions with runs, against brute force.
+
+Whole evaluations and random regions must give exactly the assignments below
+them, in key order, with any buffers, threads, paths through the last depth and
+pauses, and the records must not depend on those either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from unittest import mock
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from lftj.database.database import Database
+from lftj.memory import address
+from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.regions import evaluation as region_evaluation
+from lftj.search.regions import layout as R
+from lftj.search.regions.cursor import land, open_cursor
+from lftj.search.regions.evaluation import Marks, Operations, Records, RegionSearch, evaluate_whole, whole
+from lftj.search.regions.plan import RegionPlan, compile_regions
+from lftj.storage import index_version
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.relation_version import RelationVersion
+from maintenance import Workspace
+from support.bodies import (
+    BOTTOM,
+    TOP,
+    Case,
+    Row,
+    advanced,
+    atom_rows,
+    brute_rows,
+    cases,
+    change_between,
+    first_versions,
+    relation,
+    rows_of,
+    stepped,
+)
+from support.strategies import Scenario, any_row, scenarios
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.kernel,
+]
+
+Found = tuple[list[np.ndarray], list[tuple[int, Records]], Operations]
+GAPS = st.sampled_from((0, 1, 8))
+
+
+def last_indexes(case: Case, plan: RegionPlan) -> list[IndexVersion]:
+    """Of the last state, made by changes to the first: the later tuples are in runs."""
+    versions = first_versions(case)
+    for use in plan.indexes:
+        versions[use.relation].index_at(use.key)
+    for state, following in itertools.pairwise(case.states):
+        versions = stepped(versions, state, following)
+    found = [versions[use.relation].index_at(use.key) for use in plan.indexes]
+    event("runs" if any(index.runs for index in found) else "no runs")
+    return found
+
+
+def compiled(case: Case, gap: int) -> tuple[RegionPlan, list[IndexVersion], list[Row]]:
+    """The plan, its indices over the last state, and the rows by brute force."""
+    plan = compile_regions(case.problem, case.order, gap)
+    return plan, last_indexes(case, plan), brute_rows(case.problem, case.order, case.states[-1])
+
+
+def recorded(found: Found) -> list[tuple[int, Row]]:
+    """Stream, prefix, interval and context of each record, sorted."""
+    return sorted(
+        (stream, row)
+        for stream, its in found[1]
+        for row in rows_of([*its.prefix, its.lo, its.hi, *its.context])
+    )
+
+
+# -- whole evaluations ---------------------------------------------------------------
+
+
+@given(cases(), GAPS)
+def test_whole_evaluations(case: Case, gap: int) -> None:
+    plan, indexes, expected = compiled(case, gap)
+    for record in (False, True):
+        found = evaluate_whole(plan, indexes, record)
+        assert rows_of(found[0]) == expected
+        assert record or not recorded(found)
+    event("some rows" if expected else "no rows")
+
+
+@given(cases(), GAPS)
+def test_two_threads_give_the_same(case: Case, gap: int) -> None:
+    plan, indexes, expected = compiled(case, gap)
+    with mock.patch.object(region_evaluation, "SHARES_PER_THREAD", 3):
+        assert rows_of(evaluate_whole(plan, indexes, True, threads=2)[0]) == expected
+
+
+@contextlib.contextmanager
+def small_buffers(capacity: int, budget: int) -> Iterator[None]:
+    """Buffers of so many rows, and of one record more than a step may write; so many operations a call."""
+    with contextlib.ExitStack() as stack:
+        for name, value in {
+            "LEAST_CAPACITY": capacity,
+            "MOST_CAPACITY": capacity,
+            "WHOLE_CAPACITY": capacity,
+            "SLICE": budget,
+        }.items():
+            stack.enter_context(mock.patch.object(region_evaluation, name, value))
+        yield
+
+
+@given(cases(), GAPS, st.sampled_from((R.ROOM, R.ROOM + 1, 9)), st.sampled_from((0, 1, 7, 1 << 24)))
+def test_tiny_buffers_and_budgets_change_nothing(case: Case, gap: int, capacity: int, budget: int) -> None:
+    """The search stops and goes on everywhere: the same rows, the same records."""
+    plan, indexes, expected = compiled(case, gap)
+    plain = evaluate_whole(plan, indexes, True)
+    with small_buffers(capacity, budget):
+        small = evaluate_whole(plan, indexes, True)
+        assert (
+            rows_of(
+                RegionSearch(plan, 1 if not plan.streams else capacity).run(
+                    indexes, whole(plan.depths), False
+                )[0]
+            )
+            == expected
+        )
+    assert rows_of(small[0]) == rows_of(plain[0]) == expected
+    assert covered_points(case, plan, small) == covered_points(case, plan, plain)
+    assert len(recorded(small)) >= len(recorded(plain))
+
+
+@pytest.mark.parametrize("capacity", [R.ROOM, R.ROOM + 1, 11])
+@pytest.mark.parametrize("atoms", ["a(x,y) b(y)", "a(x,y) b(y) c(y)"])
+def test_a_node_with_many_records_in_small_buffers(atoms: str, capacity: int) -> None:
+    """Each of three nodes leaves ten records, which leave the buffers in several parts."""
+    rows = {
+        "a": frozenset((x, y) for x in range(3) for y in range(0, 100, 10)),
+        "b": frozenset((y,) for y in range(100)),
+        "c": frozenset((y,) for y in range(0, 100, 2)),
+    }
+    split = [atom.rstrip(")").split("(") for atom in atoms.split()]
+    joined = [
+        JoinAtom(
+            relation(name, len(terms.split(","))),
+            tuple(range(len(terms.split(",")))),
+            tuple(terms.split(",")),
+            label=name,
+        )
+        for name, terms in split
+    ]
+    case = Case(JoinProblem(tuple(joined)), ("x", "y"), ({name: rows[name] for name, _ in split},))
+    plan, versions = compile_regions(case.problem, case.order, 0), first_versions(case)
+    indexes = [versions[use.relation].index_at(use.key) for use in plan.indexes]
+    expected = brute_rows(case.problem, case.order, case.states[0])
+    plain = evaluate_whole(plan, indexes, True)
+    with small_buffers(capacity, 1 << 24):
+        small = evaluate_whole(plan, indexes, True)
+    assert rows_of(small[0]) == rows_of(plain[0]) == expected
+    assert recorded(small) == recorded(plain)
+    first = {row[1] for stream, row in recorded(plain) if stream == 0 and row[-1] == 0}
+    assert first == set(range(0, 100, 10))
+
+
+def covered_points(case: Case, plan: RegionPlan, found: Found) -> list[set[Row]]:
+    """Per stream every (prefix, context, key) that a record holds, over the case's keys.
+
+    A record may be cut in two where a search stops.
+    """
+    points: list[set[Row]] = [set() for _ in plan.streams]
+    for stream, its in found[1]:
+        prefixes = rows_of([*its.prefix, *its.context]) or [()] * len(its.lo)
+        for path, low, high in zip(prefixes, its.lo.tolist(), its.hi.tolist(), strict=True):
+            points[stream] |= {(*path, key) for key in case.keys if low <= key <= high}
+    return points
+
+
+# -- paths through the last depth -------------------------------------------------------
+
+
+def without(plan: RegionPlan, field: int, value: int) -> RegionPlan:
+    """The plan with a field of its depth rows set to another value."""
+    memory = plan.memory.copy()
+    first = int(memory[R.G_DEPTH_ROWS])
+    memory[first + field : first + plan.depths * R.E_FIELDS : R.E_FIELDS] = value
+    return replace(plan, memory=memory)
+
+
+@st.composite
+def merging_cases(draw: st.DrawFn) -> Case:
+    """Bodies whose last depth has two participants and nothing that drops matches."""
+    low, spread = draw(st.sampled_from(((0, 6), (0, 30), (-40, 80), (BOTTOM, 12), (TOP - 12, 12))))
+    key = st.integers(low, low + spread)
+    pairs = frozenset(draw(st.sets(st.tuples(key, key), max_size=30)))
+    others = frozenset(draw(st.sets(st.tuples(key, key), max_size=30)))
+    shape = draw(st.sampled_from(("ab bc ac", "ac bc", "ab ac", "ab bc")))
+    sources = {"e": pairs, "f": others}
+    atoms = tuple(
+        JoinAtom(relation(draw(st.sampled_from(("e", "f"))), 2), (0, 1), tuple(names), label=names)
+        for names in shape.split()
+    )
+    problem = JoinProblem(atoms)
+    last = [name for name in problem.variables if sum(name in atom.variables for atom in atoms) == 2]
+    final = draw(st.sampled_from(sorted(last)))
+    order = [*draw(st.permutations([name for name in problem.variables if name != final])), final]
+    state = {atom.relation.name: sources[atom.relation.name] for atom in atoms}
+    return Case(problem, tuple(order), (state,))
+
+
+@given(merging_cases(), GAPS)
+def test_marks_merges_and_the_plain_leapfrog_agree(case: Case, gap: int) -> None:
+    """Rows and coverage: the quick loops of the last depth do what align and step do."""
+    plan = compile_regions(case.problem, case.order, gap)
+    indexes = last_indexes(case, plan)
+    expected = brute_rows(case.problem, case.order, case.states[0])
+    region = whole(plan.depths)
+    assert plan.memory[plan.memory[R.G_DEPTH_ROWS] + (plan.depths - 1) * R.E_FIELDS + R.E_MERGES] == 1
+    marks = Marks.of(plan, indexes)
+    ways = {
+        "marks": RegionSearch(plan).run(indexes, region, True, marks=marks),
+        "marks again": RegionSearch(plan).run(indexes, region, True, marks=marks),
+        "merge": RegionSearch(plan).run(indexes, region, True),
+        "leapfrog": RegionSearch(without(plan, R.E_MERGES, 0)).run(indexes, region, True),
+    }
+    for way, found in ways.items():
+        assert rows_of(found[0]) == expected, way
+    with mock.patch.object(region_evaluation, "MOST_CAPACITY", R.ROOM + 1):
+        small = RegionSearch(plan, R.ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
+    assert rows_of(small[0]) == expected
+    event(f"marks: {marks is not None}")
+    assert recorded(ways["marks"]) == recorded(ways["marks again"]) == recorded(ways["merge"])
+
+
+# -- regions --------------------------------------------------------------------------
+
+
+@st.composite
+def disjoint_regions(draw: st.DrawFn, case: Case, near: Sequence[Row]) -> np.ndarray:
+    """Sorted regions, points and intervals at their last coordinate, none of which shares a binding."""
+    depths = len(case.order)
+    keys = case.keys
+    boxes: list[list[tuple[int, int]]] = []
+    for _ in range(draw(st.integers(1, 7))):
+        bound = draw(st.integers(1, depths))
+        if near and draw(st.integers(0, 3)):
+            path = list(draw(st.sampled_from(near))[:bound])
+            if draw(st.booleans()):
+                path[-1] = draw(st.sampled_from(keys))
+        else:
+            path = [draw(st.sampled_from(keys)) for _ in range(bound)]
+        end = path[-1]
+        if draw(st.booleans()):
+            end = draw(st.sampled_from([key for key in keys if key >= path[-1]]))
+        box = [(key, key) for key in path[:-1]] + [(path[-1], end)]
+        if not any(_meet(box, other) for other in boxes):
+            boxes.append(box)
+    boxes.sort(key=lambda box: [low for low, _ in box])
+    regions = np.full((len(boxes), 2 + depths), BOTTOM, dtype=np.int64)
+    for row, box in zip(regions, boxes, strict=True):
+        row[0], row[1] = len(box), box[-1][1]
+        row[2 : 2 + len(box)] = [low for low, _ in box]
+    return regions
+
+
+def _meet(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> bool:
+    pairs = zip(left, right, strict=False)
+    return all(low <= its_high and its_low <= high for (low, high), (its_low, its_high) in pairs)
+
+
+def below(regions: np.ndarray, rows: Sequence[Row]) -> list[Row]:
+    """The rows of each region, region after region."""
+    found = []
+    for bound, end, *path in regions.tolist():
+        found += [
+            row
+            for row in rows
+            if list(row[: bound - 1]) == path[: bound - 1] and path[bound - 1] <= row[bound - 1] <= end
+        ]
+    return found
+
+
+@given(cases(), GAPS, st.data())
+def test_regions_give_the_assignments_below_them(case: Case, gap: int, data: st.DataObject) -> None:
+    plan, indexes, expected = compiled(case, gap)
+    constants = tuple(limit for limit in case.problem.conditions if limit.left == "k")
+    loose = JoinProblem(case.problem.atoms, conditions=constants)
+    near = brute_rows(loose, case.order, case.states[0])
+    search = RegionSearch(plan, data.draw(st.sampled_from((R.ROOM, 64))))
+    for _ in range(2):  # what one run leaves behind must not matter to the next
+        regions = data.draw(disjoint_regions(case, [*expected, *near[:20]]))
+        for record in (False, True):
+            found = search.run(indexes, regions, record)
+            assert rows_of(found[0]) == below(regions, expected)
+            assert found[2].failed_regions <= len(regions)
+
+
+@given(cases(), st.data())
+def test_regions_that_split_everything(case: Case, data: st.DataObject) -> None:
+    """The first variable's keys cut into closed ranges: together they give all rows, once each."""
+    plan, indexes, expected = compiled(case, 8)
+    cuts = data.draw(st.lists(st.sampled_from([key for key in case.keys if key > BOTTOM]), unique=True))
+    starts = [BOTTOM, *sorted(cuts)]
+    ends = [*(start - 1 for start in starts[1:]), TOP]
+    regions = np.concatenate([whole(plan.depths, low, high) for low, high in zip(starts, ends, strict=True)])
+    assert rows_of(RegionSearch(plan).run(indexes, regions, True)[0]) == expected
+
+
+# -- cursors --------------------------------------------------------------------------
+
+
+@numba.njit
+def open_here(plan, state, indexes, participant):  # type: ignore[no-untyped-def]
+    """The kernels' own function, for Python code to call, as is the next one."""
+    open_cursor(plan, state, indexes, participant)
+
+
+@numba.njit
+def land_here(plan, state, indexes, participant, key, gap):  # type: ignore[no-untyped-def]
+    return land(plan, state, indexes, participant, key, gap)
+
+
+@given(cases(most_steps=5), st.data())
+def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject) -> None:
+    """Seeks of one atom, level by level, over base and runs, against the sorted keys."""
+    atom = case.problem.atoms[0]
+    problem, state = JoinProblem((atom,)), case.states[-1]
+    case = Case(
+        problem,
+        tuple(data.draw(st.permutations(atom.variables))),
+        tuple({atom.relation.name: its[atom.relation.name]} for its in case.states),
+    )
+    plan, indexes, _ = compiled(case, 0)
+    memories = np.array([address(index.memory) for index in indexes], dtype=np.int64)
+    by_level = [atom.variables.index(name) for name in case.order]
+    rows = {tuple(row[i] for i in by_level) for row in atom_rows(atom, state)}
+    cursors = plan.new_state()
+    path: Row = ()
+    for level in range(len(case.order)):
+        participant = int(
+            plan.memory[plan.memory[plan.memory[R.G_DEPTH_ROWS] + level * R.E_FIELDS + R.E_FIRST]]
+        )
+        cursor = int(plan.memory[participant + R.P_CURSOR])
+        present = sorted({row[level] for row in rows if row[:level] == path})
+        open_here(plan.memory, cursors, memories, participant)
+        for key in sorted(data.draw(st.lists(st.sampled_from(case.keys), min_size=1, max_size=6))):
+            gap = data.draw(st.sampled_from((0, 1, 8)))
+            landed = bool(land_here(plan.memory, cursors, memories, participant, key, gap))
+            place = bisect_left(present, key)
+            assert landed == (place < len(present)), (level, key)
+            assert cursors[cursor + R.C_KEY] == (present[place] if landed else TOP)
+            if landed and data.draw(st.integers(0, 3)) == 0:
+                break
+        if not landed:
+            return
+        path = (*path, int(cursors[cursor + R.C_KEY]))
+
+
+def test_a_key_that_runs_erase_everywhere_is_passed() -> None:
+    """Base keys 0..9 of which runs erase all but the last, and insert one at either end of int64."""
+    version = RelationVersion(relation("r", 1, [(key,) for key in range(10)]))
+    states = [frozenset((key,) for key in range(10))]
+    with mock.patch.object(index_version, "BASE_LEAST", 1000):
+        for change in ({(key,) for key in range(9)}, {(BOTTOM,), (TOP,)}):
+            states.append(states[-1] ^ change)
+            version = advanced(version, change_between(states[-2], states[-1]))
+    assert len(version.primary.runs) == 2
+    plan = compile_regions(JoinProblem((JoinAtom(relation("r", 1), (0,), ("a",)),)), "a", 0)
+    rows = evaluate_whole(plan, [version.primary], True)[0]
+    assert rows_of(rows) == [(BOTTOM,), (9,), (TOP,)]
+
+
+# -- rules ----------------------------------------------------------------------------
+
+
+@pytest.mark.compiled
+@given(scenarios(most_atoms=4, plain=True), GAPS)
+def test_rules_give_what_queries_give(scenario: Scenario, gap: int) -> None:
+    """Pinned constants, comparisons, negations, repeated variables: by way of a workspace's first build."""
+    db, ws = Database(), Workspace(record_gap=gap)
+    for loaded in scenario.loaded:
+        db.load(loaded.name, loaded.table())
+        ws.load(loaded.name, loaded.table())
+    ws.install(scenario.text)
+    held = rows_of_table(ws[scenario.wanted].table)
+    assert any_row(set(held)) == any_row(set(rows_of_table(db.query(scenario.text))))
+
+
+def rows_of_table(table: object) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))  # type: ignore[attr-defined]

@@ -1,0 +1,103 @@
+"""oracle: the join by cells (tests/cell_pipeline.py) against the brute-force reference, on random rules.
+
+Grids are those that the join chooses itself, or any at all: shares and heavy values decide what is sent,
+never what comes out.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from lftj import errors
+from support.cell_pipeline import ChooseGrids, planned_grids, random_grids, rows_of, run
+from support.reference import FunctionalConflict, Row, evaluate
+from support.strategies import Loaded, Scenario, any_row, scenarios
+
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+
+N_EXAMPLES = settings.default.max_examples if settings.default else 100
+
+
+def spark_type(arrow: pa.DataType) -> pa.DataType:
+    """The type that a column would have after Spark."""
+    types = pa.types
+    if types.is_unsigned_integer(arrow):
+        return {8: pa.int16(), 16: pa.int32()}.get(arrow.bit_width, pa.int64())
+    if types.is_dictionary(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
+        return pa.string()
+    if types.is_large_binary(arrow) or types.is_binary_view(arrow) or types.is_fixed_size_binary(arrow):
+        return pa.decimal128(20, 3) if types.is_decimal(arrow) else pa.binary()
+    if types.is_decimal(arrow):
+        return pa.decimal128(arrow.precision, arrow.scale)
+    if types.is_date(arrow):
+        return pa.date32()
+    if types.is_timestamp(arrow):
+        return pa.timestamp("us", None if arrow.tz is None else "UTC")
+    if types.is_duration(arrow):
+        return pa.duration("us")
+    return pa.time64("ns") if types.is_time(arrow) else arrow
+
+
+def in_spark(scenario: Scenario) -> Scenario:
+    loaded = tuple(
+        Loaded(it.name, it.kinds, tuple(map(spark_type, it.types)), it.rows, it.functional)
+        for it in scenario.loaded
+    )
+    return Scenario(loaded, scenario.program)
+
+
+def compare_with_reference(scenario: Scenario, partitions: int, choose: ChooseGrids, random: Random) -> None:
+    scenario = in_spark(scenario)
+    wanted = [scenario.wanted, *(head.relation for head in scenario.program[-1].heads[1:])][-1]
+    tables = {relation.name: relation.table() for relation in scenario.loaded}
+    conflicts, rows = set(), set[Row]()
+    for name in dict.fromkeys(head.relation for rule in scenario.program for head in rule.heads):
+        try:
+            rows = evaluate(scenario.program, scenario.relations, name)
+        except FunctionalConflict:
+            conflicts.add(name)
+    if wanted in conflicts:
+        event("functional conflict")
+        with pytest.raises(errors.FunctionalConflictError):
+            run(scenario.text, tables, partitions, random, choose, wanted)
+        return
+    assume(not conflicts)
+    rows = evaluate(scenario.program, scenario.relations, wanted)
+    event("some rows" if rows else "no rows")
+    found = rows_of(run(scenario.text, tables, partitions, random, choose, wanted))
+    assert any_row(set(found)) == any_row(rows)
+    assert len(found) == len(rows)
+
+
+ways = given(
+    partitions=st.sampled_from((1, 2, 3, 4, 8)),
+    choose=st.sampled_from((random_grids, planned_grids, random_grids)),
+    random=st.randoms(use_true_random=False),
+    data=st.data(),
+)
+
+
+@pytest.mark.parametrize("most_atoms", [2, 3, 4])
+@ways
+def test_oracle_rules(
+    most_atoms: int, partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject
+) -> None:
+    compare_with_reference(data.draw(scenarios(most_atoms)), partitions, choose, random)
+
+
+@ways
+def test_oracle_programs(partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=3))
+    compare_with_reference(scenario, partitions, choose, random)
+
+
+@ways
+def test_oracle_conjunctions(
+    partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject
+) -> None:
+    compare_with_reference(data.draw(scenarios(most_atoms=4, plain=True)), partitions, choose, random)

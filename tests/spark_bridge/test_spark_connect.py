@@ -1,0 +1,50 @@
+"""differential: `join` and `MaintainedJoin` through Spark Connect against `Database`, in its own process.
+
+The cases are in ``connect_cases.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install pyspark[connect]")
+
+from support.connect_cases import CASES, START
+
+SCRIPT = Path(__file__).resolve().parents[1] / "support" / "connect_cases.py"
+SECONDS = 1800
+"""For a script that hangs: on a loaded machine that compiles all kernels it takes minutes."""
+
+
+@pytest.fixture(scope="module")
+def output() -> dict[str, str]:
+    """By case what the script said of it; by "" what Spark and Python said if it broke off."""
+    # Variables of the classic session, which another test may have made here, would reach the other one.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT)],
+        env=inherited,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=SCRIPT.parent.parent,
+    )
+    said = {"": done.stderr[-8_000:]}
+    for part in done.stdout.split(START)[1:]:
+        name, _, text = part.partition("\n")
+        said[name] = text.strip()
+    return said
+
+
+@pytest.mark.parametrize("case", [case.__name__ for case in CASES])
+def test_differential_connect(output: dict[str, str], case: str) -> None:
+    if case not in output:
+        pytest.fail(f"the script did not come to {case}:\n{output['']}", pytrace=False)
+    if output[case] != "ok":
+        pytest.fail(output[case], pytrace=False)

@@ -1,0 +1,302 @@
+"""laws: versions of relations and indices against sets of tuples, under random changes.
+
+After every change all indices of the new version hold the new set (its
+permutations, and those restricted to rows whose columns agree), every version
+before holds what it held, the differences between versions are those of the
+sets, and the surgeries are the prefixes that came and went.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from unittest import mock
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from lftj.storage import index_version
+from lftj.storage.index_version import IndexVersion, net_weights, present, with_run
+from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
+from lftj.storage.trie import Trie
+from maintenance.strategies.trace.surgery import find_surgeries
+from support.bodies import BOTTOM, TOP, Row, advanced, change_between, columns_of, relation, rows_of
+
+pytestmark = pytest.mark.kernel
+
+Surgery = tuple[Row, int]
+"""A branch's keys, and +1 or -1."""
+
+SMALL = st.integers(0, 3)
+EXTREME = st.sampled_from((BOTTOM, BOTTOM + 1, -1, 0, TOP - 1, TOP))
+
+
+@contextlib.contextmanager
+def merging(least: int, fraction: int) -> Iterator[None]:
+    """Runs are merged into the base above ``least`` tuples or 1/``fraction`` of it, whichever is more."""
+    with (
+        mock.patch.object(index_version, "BASE_LEAST", least),
+        mock.patch.object(index_version, "BASE_FRACTION", fraction),
+    ):
+        yield
+
+
+SIZES = st.sampled_from(((4096, 8), (0, 1), (0, 3), (6, 8), (0, 100)))
+
+
+@st.composite
+def histories(draw: st.DrawFn, most_steps: int = 8) -> tuple[int, list[frozenset[Row]]]:
+    """Arity, and the contents of a relation after each of some changes."""
+    arity = draw(st.integers(1, 3))
+    rows = st.tuples(*[draw(st.sampled_from((SMALL, EXTREME)))] * arity)
+    states = [frozenset(draw(st.sets(rows, max_size=20)))]
+    for _ in range(draw(st.integers(1, most_steps))):
+        held = states[-1]
+        few = draw(st.sampled_from((1, 1, 3, 10)))
+        erased = draw(st.sets(st.sampled_from(sorted(held)), max_size=few)) if held else set()
+        states.append(held - erased | draw(st.sets(rows, max_size=few)))
+    return arity, states
+
+
+def index_keys(arity: int) -> list[IndexKey]:
+    """All permutations, and per pair of columns that must agree the ones without the second of them."""
+    keys: list[IndexKey] = [(order, ()) for order in itertools.permutations(range(arity))]
+    for first, second in itertools.combinations(range(arity), 2):
+        others = [column for column in range(arity) if column != second]
+        keys += [(order, ((first, second),)) for order in itertools.permutations(others)]
+    return keys
+
+
+def expected_in(key: IndexKey, rows: frozenset[Row]) -> list[Row]:
+    order, equal = key
+    kept = [row for row in rows if all(row[i] == row[j] for i, j in equal)]
+    return sorted(tuple(row[column] for column in order) for row in kept)
+
+
+def check_version(version: RelationVersion, rows: frozenset[Row], keys: list[IndexKey]) -> None:
+    assert version.n_rows == len(rows)
+    assert set(rows_of(version.columns())) == rows
+    assert rows_of(version.relation().codes) == sorted(rows)
+    for key in keys:
+        index = version.index_at(key)
+        expected = expected_in(key, rows)
+        assert rows_of(index.columns()) == expected
+        assert index.n_tuples == len(expected)
+        check_branches(index, expected)
+    version.check_invariants()
+
+
+@numba.njit
+def weigh(index, rows, row, out):  # type: ignore[no-untyped-def]
+    """The kernels' own function, for Python code to call."""
+    net_weights(index, rows, row, out)
+
+
+def check_branches(index: IndexVersion, expected: list[Row]) -> None:
+    """The net weight of every branch is its number of tuples, that of any other one 0."""
+    below = Counter(row[: level + 1] for row in expected for level in range(index.levels))
+    probes = set(expected)
+    probes |= {
+        (*row[:level], key, *row[level + 1 :])
+        for row in expected[:6]
+        for level in range(index.levels)
+        for key in (BOTTOM, row[level] - 1 if row[level] > BOTTOM else 0, 2, TOP)
+    }
+    probes |= {(key,) * index.levels for key in (BOTTOM, 0, 2, TOP)}
+    ordered = sorted(probes)
+    rows = np.stack(columns_of(ordered, index.levels))
+    weights = np.empty(index.levels, dtype=np.int64)
+    for place, row in enumerate(ordered):
+        weigh(index.memory, rows, place, weights)
+        assert weights.tolist() == [below[row[: level + 1]] for level in range(index.levels)], row
+    held = np.empty(len(ordered), dtype=np.int64)
+    present(index.memory, rows, held)
+    assert held.tolist() == [int(row in below) for row in ordered]
+
+
+@given(histories(), SIZES, st.data())
+def test_all_indices_follow_and_old_versions_stay(
+    history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int], data: st.DataObject
+) -> None:
+    arity, states = history
+    keys = data.draw(st.lists(st.sampled_from(index_keys(arity)), max_size=4, unique=True))
+    late = data.draw(st.sampled_from(index_keys(arity)))
+    with merging(*sizes):
+        versions = [RelationVersion(relation("r", arity, states[0]))]
+        for key in keys:
+            versions[0].index_at(key)
+        for before, after in itertools.pairwise(states):
+            change = change_between(before, after)
+            following = advanced(versions[-1], change)
+            assert (following is versions[-1]) == (not change)
+            versions.append(following)
+            check_version(following, after, keys)
+        versions[len(states) // 2].index_at(late)  # asked for when later versions are there
+        for version, rows in zip(versions, states, strict=True):
+            check_version(version, rows, [*keys, late])
+        event(f"at most {max(len(version.primary.runs) for version in versions)} runs")
+
+
+@given(histories(), SIZES)
+def test_differences_of_any_two_versions(
+    history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int]
+) -> None:
+    """Whether they share their base and runs or not, forwards and backwards."""
+    arity, states = history
+    key = (tuple(reversed(range(arity))), ())
+    with merging(*sizes):
+        versions = [RelationVersion(relation("r", arity, states[0]))]
+        versions[0].index_at(key)
+        for before, after in itertools.pairwise(states):
+            versions.append(advanced(versions[-1], change_between(before, after)))
+    indices = [version.index_at(key) for version in versions]
+    for (old, before), (new, after) in itertools.permutations(zip(indices, states, strict=True), 2):
+        columns, weights = new.changes_since(old)
+        expected = {row[::-1]: sign for row, sign in change_between(before, after).items()}
+        assert dict(zip(rows_of(columns), weights.tolist(), strict=True)) == expected
+        assert rows_of(columns) == sorted(expected)
+        event("one base" if new.base is old.base else "two bases")
+
+
+@given(histories(most_steps=4), SIZES)
+def test_weights_tell_what_is_there(
+    history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int]
+) -> None:
+    """Also where the primary index is a permutation."""
+    arity, states = history
+    order = tuple(reversed(range(arity)))
+    rows = sorted(tuple(row[column] for column in order) for row in states[0])
+    schema = relation("r", arity).schema
+    with merging(*sizes):
+        version = RelationVersion.of_sorted("r", schema, order, columns_of(rows, arity))
+        for before, after in itertools.pairwise(states):
+            version = advanced(version, change_between(before, after))
+    asked = sorted(set().union(*states))
+    assert version.weights(columns_of(asked, arity)).tolist() == [int(row in states[-1]) for row in asked]
+    check_version(version, states[-1], [(tuple(range(arity)), ())])
+
+
+# -- surgeries ----------------------------------------------------------------------
+
+
+def brute_surgeries(before: list[Row], after: list[Row], levels: int) -> set[Surgery]:
+    """Prefixes that only one of the two states has."""
+    found = set()
+    for length in range(1, levels + 1):
+        old, new = ({row[:length] for row in rows} for rows in (before, after))
+        found |= {(path, 1) for path in new - old} | {(path, -1) for path in old - new}
+    return found
+
+
+def surgeries_of(index: IndexVersion, columns: list[np.ndarray], weights: np.ndarray) -> list[Surgery]:
+    found = find_surgeries(index, columns, weights)
+    return [
+        (tuple(found.rows[: level + 1, row].tolist()), sign)
+        for level, row, sign in zip(
+            found.levels.tolist(), found.tuples.tolist(), found.signs.tolist(), strict=True
+        )
+    ]
+
+
+@given(histories(most_steps=5), SIZES, st.data())
+def test_surgeries_are_the_prefixes_that_came_and_went(
+    history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int], data: st.DataObject
+) -> None:
+    arity, states = history
+    key = data.draw(st.sampled_from(index_keys(arity)))
+    with merging(*sizes):
+        version = RelationVersion(relation("r", arity, states[0]))
+        for before, after in itertools.pairwise(states):
+            change = change_between(before, after)
+            version = advanced(version, change)
+            weights = np.array(list(change.values()), dtype=np.int64)
+            columns, weights = index_change(key, columns_of(list(change), arity), weights)
+            if not len(weights):
+                continue
+            found = surgeries_of(version.index_at(key), columns, weights)
+            expected = brute_surgeries(expected_in(key, before), expected_in(key, after), len(key[0]))
+            assert len(found) == len(set(found)) and set(found) == expected
+
+
+@pytest.mark.parametrize("in_runs", [False, True])
+def test_seven_operations_from_four_changes(in_runs: bool) -> None:
+    """An example of the shape of ILFTJ 4.2.1: four changed tuples, seven operations on the trie.
+
+    The figures are ours.  The branch (1) stays, for other tuples are below it; (1, 2) comes with its first
+    tuple, (2) and (2, 7) go with their only one.
+    """
+    before = [(1, 1, 4), (1, 1, 5), (2, 7, 7), (4, 4, 4)]
+    change = {(1, 1, 5): -1, (1, 2, 6): 1, (2, 7, 7): -1, (4, 4, 5): 1}
+    index = IndexVersion(Trie.from_sorted(columns_of([] if in_runs else before, 3)))
+    if in_runs:
+        index = index.advance(columns_of(before, 3), np.ones(4, dtype=np.int64))
+    columns, weights = columns_of(list(change), 3), np.array(list(change.values()))
+    assert surgeries_of(index.advance(columns, weights), columns, weights) == [
+        ((1, 1, 5), -1),
+        ((1, 2), 1),
+        ((1, 2, 6), 1),
+        ((2,), -1),
+        ((2, 7), -1),
+        ((2, 7, 7), -1),
+        ((4, 4, 5), 1),
+    ]
+
+
+# -- runs -----------------------------------------------------------------------------
+
+
+@given(st.lists(st.sets(st.tuples(SMALL, EXTREME), max_size=12), min_size=2, max_size=2), st.data())
+def test_merged_runs_add_up(parts: list[set[Row]], data: st.DataObject) -> None:
+    weight = st.integers(-2, 2).filter(bool)
+    zsets = [{row: data.draw(weight) for row in sorted(part)} for part in parts]
+    first = IndexVersion(Trie.from_sorted(columns_of([], 2)))
+    memory, runs = first.memory, first.runs
+    for zset in zsets:
+        rows = np.array(columns_of(list(zset), 2), dtype=np.int64)
+        memory, runs = with_run(memory, runs, rows, np.array(list(zset.values()), dtype=np.int64))
+    expected = Counter(zsets[0])
+    for row, its in zsets[1].items():
+        expected[row] += its
+    found: Counter[Row] = Counter()
+    for run in runs:
+        assert rows_of(run.columns(2)) == sorted(rows_of(run.columns(2)))
+        found.update(dict(zip(rows_of(run.columns(2)), run.weights.tolist(), strict=True)))
+    assert {row: its for row, its in found.items() if its} == {
+        row: its for row, its in expected.items() if its
+    }
+    if 0 < len(zsets[0]) <= 2 * len(zsets[1]):
+        assert len(runs) == any(expected.values()), "these are merged"
+        assert all(found.values()), "a weight that cancels leaves no tuple"
+
+
+def test_runs_stay_few_and_are_merged_into_the_base() -> None:
+    """Single-tuple changes: the number of runs is logarithmic, and the base is made anew in time."""
+    rows = [(i, i % 7) for i in range(400)]
+    with merging(16, 8):
+        index = IndexVersion(Trie.from_sorted(columns_of(rows, 2)))
+        first = index.base
+        for i in range(200):
+            index = index.advance(columns_of([(1000 + i, 1)], 2), np.array([1]))
+            assert len(index.runs) <= 7
+        index.check_invariants()
+    assert index.base is not first and index.n_tuples == 600
+    assert rows_of(index.columns()) == rows + [(1000 + i, 1) for i in range(200)]
+
+
+def test_a_change_and_its_inverse_leave_no_run() -> None:
+    index = IndexVersion(Trie.from_sorted(columns_of([(1, 2), (3, 4)], 2)))
+    change = columns_of([(0, 0), (1, 2)], 2)
+    there = index.advance(change, np.array([1, -1]))
+    back = there.advance(change, np.array([-1, 1]))
+    assert len(there.runs) == 1 and back.runs == () and back.base is index.base
+    assert rows_of(back.columns()) == [(1, 2), (3, 4)]
+
+
+def test_levels_of_an_index() -> None:
+    assert levels_of((1,), (), 3) == (1, 0, 2)
+    assert levels_of((2,), ((0, 1),), 3) == (2, 0)

@@ -1,0 +1,171 @@
+"""An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
+
+    python failing_application.py apply|interrupted|stream FOLDER
+
+``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
+after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
+Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
+last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+from pyarrow import feather
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_bridge import MaintainedJoin
+from support.spark_session import builder
+
+RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
+"""Cells cut by ``b`` have to be combined: there are two stages."""
+
+SHARES = {"b": 2}
+N_NODES = 12
+N_BATCHES = 14
+CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
+
+Edge = tuple[int, int]
+
+
+def first_edges() -> set[Edge]:
+    random = Random(1)
+    return {(random.randrange(N_NODES), random.randrange(N_NODES)) for _ in range(50)}
+
+
+def batches() -> list[list[tuple[Edge, int]]]:
+    """Signed edges.  Each erases some that the one before has inserted: applied twice, it would show."""
+    random = Random(2)
+    found: list[list[tuple[Edge, int]]] = []
+    for _ in range(N_BATCHES):
+        new = {(random.randrange(N_NODES), random.randrange(N_NODES)) for _ in range(8)}
+        undone = {(edge, -weight) for edge, weight in (found[-1] if found else []) if edge not in new}
+        found.append([*((edge, 1) for edge in sorted(new)), *sorted(undone)])
+    return found
+
+
+def edge_table(edges: set[Edge]) -> pa.Table:
+    rows = sorted(edges)
+    return pa.table({"src": [a for a, _ in rows], "dst": [b for _, b in rows]})
+
+
+def change_table(changes: list[tuple[Edge, int]]) -> pa.Table:
+    columns = [[edge[0] for edge, _ in changes], [edge[1] for edge, _ in changes], [w for _, w in changes]]
+    return pa.table([pa.array(column, pa.int64()) for column in columns], ["src", "dst", "weight"])
+
+
+def session() -> SparkSession:
+    """Two threads; a task is tried four times."""
+    spark = builder().master("local[2,4]").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def files_of(state: Path) -> list[str]:
+    return sorted(str(file.relative_to(state)) for file in state.rglob("*") if file.is_file())
+
+
+class Waiting:
+    """Tasks of a batch that go on when it is over."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._begun, self._over = folder / "begun", folder / "over"
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self._begun.touch()
+        while not self._over.exists():
+            time.sleep(0.01)
+        yield from given
+
+    def run(self) -> None:
+        """Wait until there is one."""
+        while not self._begun.exists():
+            time.sleep(0.01)
+
+    def go_on(self) -> None:
+        self._over.touch()
+
+
+def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> None:
+    """Ctrl-C while tasks of a batch run, and a stream that is stopped then: nothing has changed."""
+    before = files_of(folder / "state")
+    tasks = Waiting(folder / "applied")
+
+    def interrupt() -> None:
+        tasks.run()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        joined.apply({"e": changes.mapInArrow(tasks, CHANGES_SCHEMA)}, batch_id=0)
+        raise AssertionError("it was interrupted")
+    except KeyboardInterrupt:
+        assert files_of(folder / "state") == before
+    tasks.go_on()
+
+    changes.write.parquet(str(folder / "incoming"))
+    reader = changes.sparkSession.readStream.schema(CHANGES_SCHEMA).parquet(str(folder / "incoming"))
+    tasks = Waiting(folder / "streamed")
+    delivered: list[int] = []
+    query = joined.stream(
+        {"e": reader.mapInArrow(tasks, CHANGES_SCHEMA)},
+        checkpoint=str(folder / "checkpoint"),
+        sink=lambda changes, number: delivered.append(number),
+    )
+    tasks.run()
+    query.stop()
+    assert files_of(folder / "state") == before
+    tasks.go_on()
+    assert (joined.version, joined.applied(), delivered) == (1, None, [])
+
+
+def main(mode: str, folder: Path) -> None:
+    spark = session()
+    edges = {"e": spark.createDataFrame(edge_table(first_edges()))}
+    joined = MaintainedJoin(RULE, edges, state=folder / "state", partitions=2, shares=SHARES)
+    made = folder / "made"
+    made.mkdir(exist_ok=True)
+
+    def deliver(changes: DataFrame, number: int) -> None:
+        part = made / f"{number}.part"
+        feather.write_feather(changes.toArrow(), str(part), compression="uncompressed")
+        part.replace(made / f"{number}.arrow")
+
+    if mode == "interrupted":
+        interrupted(joined, spark.createDataFrame(change_table(batches()[0])), folder)
+    if mode != "stream":
+        for number, changes in enumerate(batches()):
+            given = {"e": spark.createDataFrame(change_table(changes))}
+            deliver(joined.apply(given, batch_id=number), number)
+    else:
+        reader = spark.readStream.schema(CHANGES_SCHEMA).option("maxFilesPerTrigger", 1)
+        query = joined.stream(
+            {"e": reader.parquet(str(folder / "incoming"))},
+            checkpoint=str(folder / "checkpoint"),
+            sink=deliver,
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+    feather.write_feather(joined.table().toArrow(), str(folder / "head.arrow"), compression="uncompressed")
+    joined._store.clean(1)
+    manifest = joined._store.newest()
+    assert manifest is not None
+    left = files_of(folder / "state")
+    named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
+    (folder / "left.json").write_text(json.dumps({"version": manifest.version, "left": left, "named": named}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

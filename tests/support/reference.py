@@ -1,0 +1,350 @@
+"""The brute-force reference: evaluates rule structures over Python sets of tuples.
+
+It imports nothing of the engine and shares no idea with it: positive atoms are
+nested loops over all tuples, in the order of writing; assignments, comparisons
+and negations are tested on complete bindings; disjunction is expanded.
+
+What it computes (the rule language's semantics, in full)
+
+1. A body's *assignments* are its satisfying bindings of all its variables.  A
+   wildcard in a positive atom counts as a variable of its own; a wildcard in a
+   negated atom means "no tuple at all".
+2. With disjunction, assignments are restricted to the variables that every
+   alternative binds, and equal ones count once.
+3. A plain head is the projection of the assignments; an aggregate runs over
+   the assignments of its group, so equal values of different assignments all
+   count.  The groups are those of the head's variables, wherever they stand;
+   one without assignments has no tuple, the global group included.
+4. Several rules with one head are their union; a functional relation with two
+   values for one key is a ``FunctionalConflict``.
+
+Cost: the product of the relations' sizes in the worst case.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from support.rules import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Constant,
+    Either,
+    Expression,
+    Head,
+    Literal,
+    Minus,
+    Program,
+    Rule,
+    Variable,
+    Wildcard,
+    literals,
+    variables_of,
+)
+
+Row = tuple[Any, ...]
+Relations = Mapping[str, set[Row]]
+Binding = dict[str, Any]
+
+INT64_MAX = 2**63 - 1
+EXACT = Context(prec=200)
+
+
+class FunctionalConflict(Exception):
+    """A functional relation has two values for one key."""
+
+
+class Overflow(Exception):
+    """An integer left the range of int64."""
+
+
+class DivisionByZero(Exception):
+    """A binding divides by zero."""
+
+
+# -- values -------------------------------------------------------------------
+
+
+def meet(left: Any, right: Any) -> tuple[Any, Any]:
+    """The two values as they meet in a comparison: a float turns a Decimal into a float."""
+    if isinstance(left, float) and isinstance(right, Decimal):
+        return left, float(right)
+    if isinstance(left, Decimal) and isinstance(right, float):
+        return float(left), right
+    return left, right
+
+
+def holds(operator: str, left: Any, right: Any) -> bool:
+    left, right = meet(left, right)
+    if operator == "=":
+        return bool(left == right)
+    if operator == "!=":
+        return bool(left != right)
+    if operator in ("<", "<="):
+        return bool(left < right or (operator == "<=" and left == right))
+    return bool(left > right or (operator == ">=" and left == right))
+
+
+def calculate(node: Expression, binding: Binding) -> Any:
+    if isinstance(node, Variable):
+        return binding[node.name]
+    if isinstance(node, Constant):
+        return node.value
+    if isinstance(node, Minus):
+        return in_range(-calculate(node.operand, binding))
+    left, right = calculate(node.left, binding), calculate(node.right, binding)
+    if isinstance(left, int) and isinstance(node.right, Constant) and isinstance(right, Decimal):
+        right = float(right)  # `b * 1.2` with an integer b is a float
+    if isinstance(right, int) and isinstance(node.left, Constant) and isinstance(left, Decimal):
+        left = float(left)
+    left, right = meet(left, right)
+    if node.operator == "/":
+        if right == 0:
+            raise DivisionByZero
+        return left / right
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        left, right = Decimal(left), Decimal(right)
+        return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[node.operator](left, right)
+    if node.operator == "+":
+        return in_range(left + right)
+    return in_range(left - right if node.operator == "-" else left * right)
+
+
+def in_range(value: Any) -> Any:
+    if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
+        raise Overflow
+    return value
+
+
+# -- bodies -------------------------------------------------------------------
+
+
+def name_wildcards(body: tuple[Literal, ...], counter: Iterator[int]) -> tuple[Literal, ...]:
+    """Every wildcard of a positive atom becomes a variable of its own."""
+    named: list[Literal] = []
+    for literal in body:
+        if isinstance(literal, Either):
+            named.append(Either(tuple(name_wildcards(a, counter) for a in literal.alternatives)))
+        elif isinstance(literal, Atom) and not literal.negated:
+            terms = tuple(
+                Variable(f"?{next(counter)}") if isinstance(t, Wildcard) else t for t in literal.terms
+            )
+            named.append(Atom(literal.relation, terms, functional=literal.functional))
+        else:
+            named.append(literal)
+    return tuple(named)
+
+
+def conjunctions(body: tuple[Literal, ...]) -> list[list[Atom | Comparison]]:
+    """The body with its disjunctions multiplied out."""
+    choices: list[list[list[Atom | Comparison]]] = []
+    for literal in body:
+        if isinstance(literal, Either):
+            choices.append([c for alternative in literal.alternatives for c in conjunctions(alternative)])
+        else:
+            choices.append([[literal]])
+    return [
+        [literal for part in combination for literal in part] for combination in itertools.product(*choices)
+    ]
+
+
+def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
+    """The binding extended by the tuple, or None where the tuple does not fit."""
+    extended = dict(binding)
+    for term, value in zip(atom.terms, row, strict=True):
+        if isinstance(term, Constant):
+            if not holds("=", value, term.value):
+                return None
+        elif isinstance(term, Variable):
+            if term.name in extended and extended[term.name] != value:
+                return None
+            extended.setdefault(term.name, value)
+    return extended
+
+
+def nested_loops(atoms: list[Atom], relations: Relations, binding: Binding) -> Iterator[Binding]:
+    if not atoms:
+        yield binding
+        return
+    for row in relations[atoms[0].relation]:
+        extended = match(atoms[0], row, binding)
+        if extended is not None:
+            yield from nested_loops(atoms[1:], relations, extended)
+
+
+def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Comparison], Binding]:
+    """Carries out ``v = expression`` where v is unbound, until none is left; the rest are tests.
+
+    Constants come last, so that they give no variable its type that has another source.
+    """
+    rest = list(comparisons)
+    binding = dict(binding)
+    while True:
+        possible = [
+            (not list(variables_of(source)), place, target.name, source)
+            for place, comparison in enumerate(rest)
+            for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left))
+            if comparison.operator == "="
+            and isinstance(target, Variable)
+            and target.name not in binding
+            and all(name in binding for name in variables_of(source))
+        ]
+        if not possible:
+            return rest, binding
+        _, place, name, source = min(possible, key=lambda one: one[:2])
+        binding[name] = calculate(source, binding)
+        del rest[place]
+
+
+def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Binding]:
+    """All satisfying bindings of a conjunction."""
+    positive = [c for c in conjunction if isinstance(c, Atom) and not c.negated]
+    negative = [c for c in conjunction if isinstance(c, Atom) and c.negated]
+    comparisons = [c for c in conjunction if isinstance(c, Comparison)]
+    solutions = []
+    for binding in nested_loops(positive, relations, {}):
+        tests, binding = assign(comparisons, binding)
+        if not all(holds(t.operator, calculate(t.left, binding), calculate(t.right, binding)) for t in tests):
+            continue
+        if any(match(n, row, binding) is not None for n in negative for row in relations[n.relation]):
+            continue
+        solutions.append(binding)
+    return solutions
+
+
+def bound_variables(conjunction: list[Atom | Comparison]) -> set[str]:
+    """The variables a conjunction binds: those of positive atoms, then by assignments."""
+    names = {v for c in conjunction if isinstance(c, Atom) and not c.negated for v in variables_of(c)}
+    equalities = [c for c in conjunction if isinstance(c, Comparison) and c.operator == "="]
+    for _ in equalities:
+        for equality in equalities:
+            for target, source in ((equality.left, equality.right), (equality.right, equality.left)):
+                if isinstance(target, Variable) and names.issuperset(variables_of(source)):
+                    names.add(target.name)
+    return names
+
+
+def assignments(body: tuple[Literal, ...], relations: Relations) -> list[Binding]:
+    """The body's distinct assignments, over the variables that every alternative binds."""
+    for literal in literals(body):
+        if isinstance(literal, Atom) and literal.functional:
+            check_functional(relations[literal.relation])
+    expanded = conjunctions(name_wildcards(body, itertools.count()))
+    names = sorted(set.intersection(*(bound_variables(c) for c in expanded)))
+    rows = {tuple(solution[name] for name in names) for c in expanded for solution in solve(c, relations)}
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# -- aggregates ---------------------------------------------------------------
+
+
+def exact_sum(values: list[Any]) -> Any:
+    """The sum as if computed without rounding, then rounded once to the values' own kind."""
+    if isinstance(values[0], float):
+        special = [v for v in values if math.isnan(v) or math.isinf(v)]
+        if special:
+            return sum(special)  # a NaN, or infinities of both signs, give NaN
+        return to_float(sum((Fraction(v) for v in values), Fraction(0)))
+    if isinstance(values[0], Decimal):
+        total = Decimal(0)
+        for value in values:
+            total = EXACT.add(total, value)
+        return total
+    return in_range(sum(values))
+
+
+def average(values: list[Any]) -> float:
+    if isinstance(values[0], float) and not all(math.isfinite(v) for v in values):
+        return float(exact_sum(values))
+    return to_float(sum((Fraction(v) for v in values), Fraction(0)) / len(values))
+
+
+def to_float(value: Fraction) -> float:
+    try:
+        return float(value)  # correctly rounded
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def concat(arguments: tuple[Variable | Constant, ...], rows: list[Binding]) -> str:
+    value, *rest = arguments
+    assert isinstance(value, Variable)
+    separator = ","
+    if rest and isinstance(rest[0], Constant):
+        separator = rest.pop(0).value  # type: ignore[union-attr]
+    order = [v.name for v in rest if isinstance(v, Variable)] + [value.name]
+    ordered = sorted(rows, key=lambda row: tuple(row[name] for name in order))
+    return str(separator.join(row[value.name] for row in ordered))
+
+
+def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
+    """The aggregate of one group's assignments; ``rows`` is not empty."""
+    if node.function == "count":
+        return len(rows)
+    if node.function == "concat":
+        return concat(node.arguments, rows)
+    argument = node.arguments[0]
+    assert isinstance(argument, Variable)
+    values = [row[argument.name] for row in rows]
+    functions: dict[str, Callable[[list[Any]], Any]] = {
+        "sum": exact_sum,
+        "avg": average,
+        "min": min,
+        "max": max,
+    }
+    return functions[node.function](values)
+
+
+# -- programs -----------------------------------------------------------------
+
+
+def check_functional(rows: set[Row]) -> None:
+    if len({row[:-1] for row in rows}) != len(rows):
+        raise FunctionalConflict
+
+
+def head_rows(head: Head, found: list[Binding]) -> set[Row]:
+    """Without aggregate, the assignments that agree in all variables of the head are a group."""
+    names = [column.name for column in head.columns if isinstance(column, Variable)]
+    groups: dict[Row, list[Binding]] = {}
+    for binding in found:
+        groups.setdefault(tuple(binding[name] for name in names), []).append(binding)
+    return {
+        tuple(
+            aggregate(column, rows) if isinstance(column, Aggregate) else rows[0][column.name]
+            for column in head.columns
+        )
+        for rows in groups.values()
+    }
+
+
+def evaluate(program: Program, relations: Relations, wanted: str) -> set[Row]:
+    """The tuples of relation ``wanted``; only the rules that it depends on are run."""
+    known: dict[str, set[Row]] = dict(relations)
+    rules_of: dict[str, list[tuple[Rule, Head]]] = {}
+    for rule in program:
+        for head in rule.heads:
+            rules_of.setdefault(head.relation, []).append((rule, head))
+
+    def derive(name: str, open_names: tuple[str, ...]) -> None:
+        assert name not in open_names, "the reference does not evaluate recursion"
+        if name in known:
+            return
+        rows: set[Row] = set()
+        for rule, head in rules_of[name]:
+            for literal in literals(rule.body):
+                if isinstance(literal, Atom):
+                    derive(literal.relation, (*open_names, name))
+            rows |= head_rows(head, assignments(rule.body, known))
+        if any(head.value is not None for _, head in rules_of[name]):
+            check_functional(rows)
+        known[name] = rows
+
+    derive(wanted, ())
+    return known[wanted]

@@ -1,0 +1,49 @@
+"""The Spark sessions of the tests: small and silent, one per process, made by the first that asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).resolve().parents[1]
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    "spark.sql.session.timeZone": "Europe/Berlin",
+}
+"""The time zone is none that values are in: results must not depend on it."""
+
+
+@cache
+def spark_session() -> SparkSession:
+    """A classic session with two threads."""
+    session = builder().master("local[2]").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@cache
+def connect_session() -> SparkSession:
+    """A session of Spark Connect, with a server of its own; in a process without a classic session."""
+    return builder().remote("local[2]").getOrCreate()
+
+
+def builder() -> SparkSession.Builder:
+    """For a session with the settings; workers run this interpreter and find the tests' own modules."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    builder = SparkSession.builder.appName("lftj tests")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder

@@ -1,0 +1,63 @@
+"""A rule as SQL, for comparing with a database on data too large for nested loops in Python.
+
+Plain rules only: one head without aggregate, one conjunction of atoms, negated
+atoms and comparisons over variables that positive atoms bind.  Columns of
+every relation are named c0, c1, ...
+"""
+
+from __future__ import annotations
+
+from support.rules import Arithmetic, Atom, Comparison, Constant, Expression, Minus, Rule, Variable, Wildcard
+
+
+def sql_expression(node: Expression, places: dict[str, str]) -> str:
+    if isinstance(node, Variable):
+        return places[node.name]
+    if isinstance(node, Constant):
+        return f"({node.value})"
+    if isinstance(node, Minus):
+        return f"(-{sql_expression(node.operand, places)})"
+    assert isinstance(node, Arithmetic)
+    return f"({sql_expression(node.left, places)} {node.operator} {sql_expression(node.right, places)})"
+
+
+def conditions(atom: Atom, alias: str, places: dict[str, str]) -> list[str]:
+    """What the atom's terms ask of row ``alias``; variables that are new get their place there."""
+    asked = []
+    for column, term in enumerate(atom.terms):
+        here = f"{alias}.c{column}"
+        if isinstance(term, Constant):
+            asked.append(f"{here} = {term.value}")
+        elif isinstance(term, Variable):
+            if places.setdefault(term.name, here) != here:
+                asked.append(f"{here} = {places[term.name]}")
+        else:
+            assert isinstance(term, Wildcard)
+    return asked
+
+
+def to_sql(rule: Rule) -> str:
+    """The query whose rows are the head's tuples, each once.
+
+    >>> from support.rules import atom, compare, head, no
+    >>> to_sql(Rule((head("h", "a"),), (atom("e", "a", "b"), compare("a", "<", "b"))))
+    'select distinct p0.c0 from e p0 where (p0.c0 < p0.c1)'
+    >>> to_sql(Rule((head("h", "a"),), (atom("e", "a", 5), no("f", "_", "a"))))
+    'select distinct p0.c0 from e p0 where p0.c1 = 5 and not exists (select 1 from f n0 where n0.c1 = p0.c0)'
+    """
+    positive = [literal for literal in rule.body if isinstance(literal, Atom) and not literal.negated]
+    negative = [literal for literal in rule.body if isinstance(literal, Atom) and literal.negated]
+    places: dict[str, str] = {}
+    asked = []
+    for number, atom in enumerate(positive):
+        asked += conditions(atom, f"p{number}", places)
+    for number, atom in enumerate(negative):
+        inner = " and ".join(["true", *conditions(atom, f"n{number}", places)]).removeprefix("true and ")
+        asked.append(f"not exists (select 1 from {atom.relation} n{number} where {inner})")
+    for comparison in rule.body:
+        if isinstance(comparison, Comparison):
+            left, right = (sql_expression(side, places) for side in (comparison.left, comparison.right))
+            asked.append(f"({left} {comparison.operator.replace('!=', '<>')} {right})")
+    columns = ", ".join(places[variable.name] for variable in rule.heads[0].variables)
+    tables = ", ".join(f"{atom.relation} p{number}" for number, atom in enumerate(positive))
+    return f"select distinct {columns} from {tables}" + (f" where {' and '.join(asked)}" if asked else "")

@@ -1,0 +1,285 @@
+"""The maintained join of ``spark_bridge`` in one process, without Spark: batches through stages to a commit.
+
+What Spark does in between, and may do in any way, is drawn at random: how rows are spread over tasks, which
+worker process gets a partition, in which order, which tasks are run twice, and in which order packets arrive.
+Worker processes are caches of engines of their own; they die, which empties the cache, and an engine that
+another worker has stepped since stays behind in theirs.  On the way are checked
+
+1. the packets of a stage go to the partition that they say; each partition that got some gives a receipt;
+2. a task that is run twice gives the same both times;
+3. the state that was written can be read by itself: what the manifest names is there, and what it does not
+   name is gone after cleaning.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+from pyspark import cloudpickle
+from pyspark.sql.pandas.types import to_arrow_schema
+
+import lftj.errors
+from maintenance import Workspace
+from maintenance.image import read_image
+from spark_bridge.cells.signed_tables import signed, with_weight
+from spark_bridge.maintained_join import placing_changes
+from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.placing import Nulls
+from spark_bridge.stages import worker as stage_worker
+from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.worker import RECEIPT, Engine, Receipt, StageWorker
+from spark_bridge.state.engine_cache import EngineCache
+from spark_bridge.state.frames import changes_frame, table_frame
+from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.store import StateStore
+from support.cell_pipeline import (
+    Batches,
+    ChooseGrids,
+    cut,
+    exchanged,
+    program_text,
+    reader_of,
+    rows_of,
+    tagged,
+)
+
+Tables = Mapping[str, pa.Table]
+
+N_WORKERS = 2
+
+
+class LocalSession:
+    """The part of a Spark session that reading a state takes: what is mapped is a table at once."""
+
+    def createDataFrame(self, items: list[tuple[str]], schema: str) -> LocalSession:
+        self._items = [item for (item,) in items]
+        return self
+
+    def mapInArrow(self, function: Any, schema: Any) -> pa.Table:
+        batch = pa.record_batch({"item": pa.array(self._items, pa.string())})
+        found = list(sent(function)(iter([batch])))
+        return pa.Table.from_batches(found, to_arrow_schema(schema, timezone="UTC"))
+
+
+def sent(value: Any) -> Any:
+    """A copy, made as Spark sends a function to its workers."""
+    return pickle.loads(cloudpickle.dumps(value))
+
+
+class StagePipeline:
+    """A maintained program; raises errors as ``MaintainedJoin`` does.  ``seen``: engines' sources."""
+
+    def __init__(
+        self,
+        text: str,
+        relations: Tables,
+        path: Path,
+        partitions: int,
+        choose: ChooseGrids,
+        random: Random,
+        *,
+        head: str | None = None,
+        nulls: Nulls = "refuse",
+    ) -> None:
+        self._random = random
+        self._session: Any = LocalSession()
+        self.text = program_text(text, relations, head)
+        plans = self.text.plans()
+        read = {name for plan in plans for name in plan.reads}
+        self.relations = {name: table.schema for name, table in relations.items() if name in read}
+        known = _with_heads(text, relations)
+        grids = []
+        for number, plan in enumerate(plans):
+            its = {name: known[name] for name in plan.reads}
+            grids.append(choose(self.text, number, its, partitions, random))
+            assert HeadGrids.from_json(grids[-1].to_json()) == grids[-1]
+        self.chain = StageChain(self.text, tuple(grids), nulls)
+        self.store = StateStore(path)
+        self.seen: Counter[str] = Counter()
+        self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
+        self._replaced = 0
+        self.manifest = Manifest(0, {}, {}, {}, {}, ())
+        first = {name: with_weight(relations[name]) for name in self.relations}
+        token = self.store.begin(1)
+        self._commit(self._run(first, token), None)
+        self.store.end(token)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.chain.plans[-1].arrow_schema
+
+    # -- batches --------------------------------------------------------------------
+
+    def apply(self, changes: Tables) -> pa.Table:
+        """A batch; returns the changes of the head.  A refused one leaves nothing."""
+        token = self.store.begin(self.manifest.version + 1)
+        try:
+            receipts = self._run(changes, token)
+        except lftj.errors.LftjError:
+            self.store.drop(token)
+            raise
+        number = self.manifest.applied.get("", -1) + 1
+        self._commit(receipts, number)
+        self.store.end(token)
+        files = self.manifest.batches[-1].changes
+        return changes_frame(self._session, self.store, signed(self.schema), files)
+
+    def table(self) -> pa.Table:
+        """The head as the files have it."""
+        prefix = f"{self.chain.last.number}-"
+        states = [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
+        return table_frame(self._session, self.store, self.schema, states)
+
+    def lose_engines(self) -> None:
+        """All worker processes end."""
+        self._workers = [EngineCache() for _ in range(N_WORKERS)]
+
+    def check_files(self) -> None:
+        """What the newest manifest names is there, and after cleaning nothing else."""
+        self.store.clean(1)
+        listed = self.store._path.listing("data", recursive=True)
+        assert {f"data/{name}" for name, kind in listed if kind == fs.FileType.File} == self.manifest.files()
+        assert self.store.newest() == self.manifest
+
+    # -- what Spark does ------------------------------------------------------------
+
+    def _run(self, changes: Tables, token: str) -> list[Receipt]:
+        packets = self._placed(changes)
+        for stage in self.chain.stages:
+            packets = self._stepped(stage, packets, token)
+        receipts = [
+            Receipt.of(row[1])
+            for batch in packets
+            for row in rows_of(batch.select([3, 4]))
+            if row[0] == RECEIPT
+        ]
+        assert sum(batch.num_rows for batch in packets) == len(receipts), (
+            "the last stage leaves receipts only"
+        )
+        errors = [receipt for receipt in receipts if receipt.error]
+        if errors:
+            raise getattr(lftj.errors, errors[0].error)(errors[0].message)
+        assert len({receipt.partition for receipt in receipts}) == len(receipts)
+        self.seen.update(receipt.source for receipt in receipts)
+        return receipts
+
+    def _placed(self, changes: Tables) -> Batches:
+        """Packets of the tasks of the input; each task has a part of the rows."""
+        if not any(table.num_rows for table in changes.values()):
+            return []  # Spark makes no call for what is empty
+        reader = reader_of(changes)
+        rows = tagged(reader, changes)
+        order = list(range(len(rows)))
+        self._random.shuffle(order)
+        packets: Batches = []
+        for some in cut(order, self._random):
+            batches = rows.take(pa.array(some, pa.int64())).combine_chunks().to_batches(max_chunksize=7)
+            packets += sent(placing_changes(self.chain, reader))(iter(batches))
+        return packets
+
+    def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
+        prefix = f"{stage.number}-"
+        states = {n: s for n, s in self.manifest.partitions.items() if n.startswith(prefix)}
+        worker = StageWorker(self.chain, stage, states, self.store, token)
+        tasks = list(enumerate(exchanged(packets, self.chain.partitions, self._random)))
+        self._random.shuffle(tasks)
+        given: Batches = []
+        for pid, mine in tasks:
+            found = self._task(worker, mine)
+            self._check_task(stage, pid, mine, found)
+            if self._random.randrange(8) == 0:  # the first try's answer was lost
+                again = self._task(worker, mine)
+                assert _comparable(found) == _comparable(again)
+                found = again
+            given += found
+        return given
+
+    def _task(self, worker: StageWorker, mine: Batches) -> Batches:
+        """A task on any worker process, which may be a new one."""
+        number = self._random.randrange(N_WORKERS)
+        if self._random.randrange(12) == 0:
+            self._workers[number] = EngineCache()
+        other_software = mock.Mock(side_effect=lftj.errors.ImageError("of other software"))
+        with (
+            mock.patch.object(stage_worker, "_engines", self._workers[number]),
+            mock.patch.object(stage_worker, "read_image", self._random.choice((read_image, other_software))),
+        ):
+            return list(sent(worker.packets)(iter(mine)))
+
+    def _check_task(self, stage: Stage, pid: int, mine: Batches, found: Batches) -> None:
+        own = sum((batch.column("stage").to_numpy() == stage.number).sum() for batch in mine)
+        for batch in found:
+            assert batch.num_rows == 0 or min(batch.column("stage").to_numpy()) > stage.number
+            for place, label, rows in rows_of(batch.select([0, 3, 4])):
+                assert 0 <= place < self.chain.partitions
+                if label == RECEIPT and (receipt := Receipt.of(rows)).partition.startswith(
+                    f"{stage.number}-"
+                ):
+                    assert receipt.partition == f"{stage.number}-{pid}" and own
+                    own = 0
+        assert not own, "a partition with packets gives a receipt"
+
+    # -- what the driver does -------------------------------------------------------
+
+    def _commit(self, receipts: list[Receipt], number: int | None) -> None:
+        was = self.manifest
+        partitions: dict[str, PartitionState] = dict(was.partitions)
+        for receipt in receipts:
+            assert receipt.state is not None
+            old = was.partitions.get(receipt.partition)
+            self._replaced += old is not None and not receipt.state.logged
+            partitions[receipt.partition] = receipt.state
+        batches = was.batches
+        if number is not None:
+            files = tuple(receipt.head_changes for receipt in receipts if receipt.head_changes)
+            batches = (Batch(was.version + 1, "", number, files),)
+        applied = {} if number is None else {"": number}
+        following = replace(
+            was, version=was.version + 1, applied=applied, partitions=partitions, batches=batches
+        )
+        self.store.commit(following)
+        self.manifest = following
+
+    @property
+    def replaced(self) -> int:
+        """How many snapshots were taken anew."""
+        return self._replaced
+
+
+def _with_heads(text: str, relations: Tables) -> dict[str, pa.Table]:
+    """The relations and all heads."""
+    workspace = Workspace()
+    for name, table in relations.items():
+        workspace.load(name, table)
+    workspace.install(text)
+    return {**relations, **{name: workspace[name].table for name in workspace.heads}}
+
+
+def _comparable(packets: Batches) -> Any:
+    """Packets without what is named anew by each try: of a receipt its partition, counts and error."""
+    found: list[Any] = []
+    for batch in packets:
+        for pid, cell, grid, label, rows, stage in rows_of(batch):
+            if label == RECEIPT:
+                it = Receipt.of(rows)
+                logged = it.state and [(one.token, one.rows) for one in it.state.logged]
+                rows = (it.partition, it.head_rows, it.error, it.message, it.state and it.state.rows, logged)
+            found.append((pid, cell, grid, label, len(rows), rows if label == RECEIPT else None, stage))
+    return sorted(map(repr, found))
+
+
+def signed_table(table: pa.Table, weights: list[int]) -> pa.Table:
+    """Rows with the weights beside them."""
+    return pa.Table.from_arrays(
+        [*table.columns, pa.array(np.array(weights, np.int64))], schema=signed(table.schema)
+    )
