@@ -101,6 +101,10 @@ class TypeClashError(RuleError):
     """Two columns, or a column and a constant, meet but have no domain in common."""
 
 
+class ParameterError(RuleError):
+    """A parameter of a rule has no value, or one that it can't have."""
+
+
 class OrderError(RuleError):
     """A key order given by the caller does not fit the rule."""
 

@@ -58,13 +58,14 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     >>> len(full_trace(db, "m(x) <- a(x), b(x).", ["x"], 100)), db.trace("m(x) <- a(x), b(x).").num_rows
     (5, 5)
     """
-    evaluation, name = database._evaluation(rule, None, 1, order, BATCH_ROWS)
+    evaluation, name = database._evaluation(rule, None, 1, order, BATCH_ROWS, None)
     evaluation.derive_for(name)
     ((checked, head),) = evaluation.rules_of(name)
     (body,) = checked.bodies
     run = evaluation.plan_body(checked, head, body, wanted_variables(head), False)
     plan = compile_plan(run.lowered.problem, run.plan.order, write=True, share=False)
-    rows = trace_codes(plan, limit) if run.lowered.empty is None else trace_codes(plan, 0)
+    bound = plan.bind(run.lowered.tables(evaluation.relations))
+    rows = trace_codes(bound, limit) if run.lowered.empty is None else trace_codes(bound, 0)
     iterators = np.array(sorted(plan.iterator_names), dtype=np.int64)
     rows[:, G_ITERATOR] = np.searchsorted(iterators, rows[:, G_ITERATOR])
     return Trace(rows, tuple(plan.iterator_names[iterator] for iterator in iterators.tolist()))

@@ -25,6 +25,7 @@ from bench.maintenance.existence import RULE
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import Operations, RegionSearch
 from lftj.search.regions.plan import compile_regions
+from lftj.storage.catalog import Side
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 
@@ -37,14 +38,12 @@ COUNTED = RULE.replace("hub(a)", "n[a] = count()")
 class _Term:
     """The rule with the change in place of one atom, joined in a key order that starts with its variables.
 
-    The other atoms read relations of their own, so that each can have its own version.
+    Of the other atoms those before it read the new version, those behind it the old one.
     """
 
     def __init__(self, changed: int, edges: Relation) -> None:
-        self.changed = changed
-        nothing = [codes[:0] for codes in edges.codes]
         atoms = [
-            JoinAtom(Relation.from_codes(str(place), edges.schema, nothing), (0, 1), variables)
+            JoinAtom("e", edges.schema, (0, 1), variables, side=Side.NEW if place < changed else Side.OLD)
             for place, variables in enumerate(ATOMS)
             if place != changed
         ]
@@ -57,10 +56,7 @@ class _Term:
         self, edge: tuple[int, int], before: RelationVersion, after: RelationVersion
     ) -> tuple[np.ndarray, Operations]:
         """Values of ``a`` of the assignments that the changed edge takes part in as this atom."""
-        indexes = [
-            (after if int(use.relation) < self.changed else before).index_at(use.key)
-            for use in self.plan.indexes
-        ]
+        indexes = [(after if use.side is Side.NEW else before).index_at(use.key) for use in self.plan.indexes]
         region = np.array([[2, edge[1], *edge, 0]], dtype=np.int64)
         columns, _, operations = self.search.run(indexes, region, record=False)
         return columns[self.head_place], operations

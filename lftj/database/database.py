@@ -7,15 +7,14 @@ query that runs keeps what it started with, and a failed load changes nothing.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from lftj.database.prepared import PreparedProgram, PreparedPrograms, PreparedRule, parsed
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.body import CheckedProgram
@@ -24,14 +23,16 @@ from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import each, interruptible
 from lftj.process.progress import bar
+from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 
 if TYPE_CHECKING:
-    from lftj.evaluation.evaluation import Evaluation, Plans, Settings
+    from lftj.evaluation.evaluation import Evaluation, Settings
     from lftj.evaluation.explain import Explanation
+    from lftj.evaluation.plans import Plans
     from lftj.language.syntax import Program
 
 BATCH_ROWS = 1 << 16
@@ -42,23 +43,6 @@ NEEDED = (
     "what has to be held for the result does not fit into memory: explain() says what that is;"
     " fewer variables in the head, or another order=, may take less"
 )
-
-PREPARED = 64
-"""Programs whose plans a database remembers; a plan is forgotten when a relation it reads is replaced."""
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """A checked program, the loaded relations it reads, and plans of its bodies made so far."""
-
-    program: CheckedProgram
-    reads: dict[str, Relation]
-    plans: Plans
-
-    def holds_for(self, relations: Mapping[str, RelationTable]) -> bool:
-        """Whether the program reads these relations and derives none of them."""
-        read = all(name in relations and relations[name].relation is was for name, was in self.reads.items())
-        return read and not any(name in relations for name in self.program.derived)
 
 
 class Relations(dict[str, RelationTable]):
@@ -105,7 +89,7 @@ class Database:
     def __init__(self) -> None:
         self._relations = Relations()
         self.domains = Domains()
-        self._prepared: OrderedDict[str | Program, _Prepared] = OrderedDict()
+        self._prepared = PreparedPrograms()
 
     @property
     def relations(self) -> Mapping[str, RelationTable]:
@@ -169,8 +153,6 @@ class Database:
         Its name and its columns' may be such as no rule's text can hold, only a syntax tree.
         """
         self._relations[relation.name] = RelationTable(relation)
-        for rule in [rule for rule, known in list(self._prepared.items()) if relation.name in known.reads]:
-            self._prepared.pop(rule, None)
 
     @interruptible()
     @enough_memory(
@@ -178,22 +160,24 @@ class Database:
     )
     def query(
         self,
-        rule: str,
+        rule: str | PreparedProgram,
         *,
         head: str | None = None,
         threads: int | None = None,
         order: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
         progress: bool = False,
     ) -> pa.Table:
         """The rows of a head, in no particular order, each once.
 
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
+        ``params``: values of the rule's parameters, ``$name``, by name.
 
         Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
         :meth:`count` may still do.
         """
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params)
         with _progress(evaluation.settings, progress, "joining") as settings:
             evaluation.settings = settings
             evaluation.derive_for(name)
@@ -207,12 +191,13 @@ class Database:
 
     def stream(
         self,
-        rule: str | Program,
+        rule: str | Program | PreparedProgram,
         *,
         batch_rows: int = BATCH_ROWS,
         head: str | None = None,
         threads: int | None = 1,
         order: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
         progress: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
@@ -223,7 +208,7 @@ class Database:
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
-        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows)
+        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows, params)
         schema = evaluation.program.derived[name]
 
         def run() -> Generator[pa.RecordBatch, None, None]:
@@ -241,15 +226,16 @@ class Database:
     @enough_memory(NEEDED)
     def count(
         self,
-        rule: str,
+        rule: str | PreparedProgram,
         *,
         head: str | None = None,
         threads: int | None = None,
         order: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
         progress: bool = False,
     ) -> int:
         """Number of rows that :meth:`query` would give; rows are not built where the search can count."""
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS)
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params)
         with _progress(evaluation.settings, progress, "counting") as settings:
             evaluation.settings = settings
             evaluation.derive_for(name)
@@ -258,12 +244,13 @@ class Database:
     @interruptible()
     def explain(
         self,
-        rule: str,
+        rule: str | PreparedProgram,
         *,
         analyze: bool = False,
         head: str | None = None,
         threads: int | None = 1,
         order: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
         progress: bool = False,
     ) -> Explanation:
         """How :meth:`query` would evaluate a rule: key order and why, index per atom, estimates per depth.
@@ -272,7 +259,7 @@ class Database:
         """
         from lftj.evaluation.explain import explain
 
-        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS)
+        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS, params)
         with _progress(evaluation.settings, progress, "joining") as settings:
             evaluation.settings = settings
             return explain(evaluation, name, analyze)
@@ -308,22 +295,38 @@ class Database:
         """
         from lftj.evaluation.trace import trace
 
-        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS)
+        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS, None)
         if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
             raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
         evaluation.derive_for(name)
         return trace(evaluation, name, limit)
 
+    def prepare(
+        self,
+        rule: str | Program,
+        *,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+    ) -> PreparedRule:
+        """A program to be run many times, with other parameters and over data that change meanwhile.
+
+        Options as for :meth:`query`.  Raises RuleSyntaxError, and where there are no parameters RuleError:
+        types of parameters are known when they have values.
+        """
+        program = PreparedProgram(parsed(rule))
+        if not program.parameters:
+            self._check(program.tree, self._now()[1])
+        return PreparedRule(self, program, {"head": head, "threads": threads, "order": order})
+
     def check(self, rule: str | Program) -> CheckedProgram:
         """Check a program, a text or its syntax tree, against the loaded relations.  Raises RuleError."""
         return self._check(rule, self._now()[1])
 
-    def _check(self, rule: str | Program, catalog: Mapping[str, Schema]) -> CheckedProgram:
+    def _check(self, rule: str | Program, schemas: Mapping[str, Schema]) -> CheckedProgram:
         from lftj.language.checker import check
-        from lftj.language.parser import parse
 
-        tree = parse(rule) if isinstance(rule, str) else rule
-        return check(tree, catalog, self.domains, self._installed())
+        return check(parsed(rule), schemas, self.domains, self._installed())
 
     def _installed(self) -> Collection[str]:
         """Which relations are heads of installed rules."""
@@ -332,20 +335,20 @@ class Database:
     def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
         """All relations at one moment, and their schemas: whatever other threads do meanwhile."""
         relations = dict(self._relations)
-        return relations, {name: table.relation.schema for name, table in relations.items()}
+        return relations, {name: table.tuples.schema for name, table in relations.items()}
 
     def _evaluation(
         self,
-        rule: str | Program,
+        rule: str | Program | PreparedProgram,
         head: str | None,
         threads: int | None,
         order: Sequence[str] | None,
         batch_rows: int,
+        params: Mapping[str, Any] | None,
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation.evaluation import Evaluation, Settings
 
-        prepared = self._prepare(rule)
-        program = prepared.program
+        program, read, plans = self.ready(rule, params)
         name = chosen_head(program, head)
         if threads is None:
             threads = (
@@ -356,27 +359,22 @@ class Database:
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
-        return Evaluation(program, dict(prepared.reads), settings, target=name, plans=prepared.plans), name
+        return Evaluation(program, read, settings, target=name, plans=plans), name
 
-    def _prepare(self, rule: str | Program) -> _Prepared:
-        """The checked program with earlier evaluations' plans, if no relation that it reads was replaced."""
-        known = self._prepared.pop(rule, None)
-        relations, catalog = self._now()
-        if known is None or not known.holds_for(relations):
-            program = self._check(rule, catalog)
-            read = {
-                atom.relation
-                for stratum in program.strata
-                for checked in stratum
-                for body in checked.bodies
-                for atom in (*body.atoms, *body.negations)
-            }
-            reads = {name: relations[name].relation for name in read - set(program.derived)}
-            known = _Prepared(program, reads, {})
-        self._prepared[rule] = known
-        while len(self._prepared) > PREPARED:
-            self._prepared.popitem(last=False)
-        return known
+    def ready(
+        self, rule: str | Program | PreparedProgram, params: Mapping[str, Any] | None = None
+    ) -> tuple[CheckedProgram, dict[str, Table], Plans]:
+        """A program, checked with the values of its parameters; the tables that it reads; its plans so far.
+
+        Raises RuleError.
+        """
+        from lftj.language.parameters import plain_values
+
+        prepared = rule if isinstance(rule, PreparedProgram) else self._prepared.of(rule)
+        values = plain_values(prepared.parameters, params)
+        tables, schemas = self._now()
+        program, kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
+        return program, {name: tables[name].tuples for name in kept.reads}, kept.plans
 
 
 def chosen_head(program: CheckedProgram, head: str | None) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,34 +25,23 @@ import pyarrow as pa
 from lftj.aggregates.whole import Aggregation
 from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
 from lftj.evaluation.finishing import compared_variables, finish
+from lftj.evaluation.plans import Plans, Wanted
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate, Atom, Variable
 from lftj.planning.lowering import Lowered, lower
-from lftj.planning.planner import OrderChoice, choose_order
-from lftj.search.base.plan import Plan, compile_plan
+from lftj.planning.planner import OrderChoice
+from lftj.search.base.plan import BoundPlan
 from lftj.search.base.search import Counters, batches, count_assignments, count_rows
 from lftj.search.problem import connected
+from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
 from lftj.values.functional import refuse_conflicts
 
 Advance = Callable[[float], None]
 Columns = list[np.ndarray]
-
-
-class Planned(NamedTuple):
-    """A body's plan, and what to warn about whenever it is used."""
-
-    lowered: Lowered
-    choice: OrderChoice
-    plan: Plan
-    warning: str | None
-
-
-Plans = dict[tuple[object, ...], Planned]
-"""Plans by body, wanted variables and settings; only of bodies that read nothing but loaded relations."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +63,21 @@ class BodyRun:
     body: Body
     lowered: Lowered
     choice: OrderChoice
-    plan: Plan
+    plan: BoundPlan
     counters: Counters
     rows: int = 0
 
 
 @dataclass
 class Evaluation:
-    """A program over loaded relations.  ``runs`` gathers what was planned and measured, for ``explain``."""
+    """A program over tables.  ``runs`` gathers what was planned and measured, for ``explain``."""
 
     program: CheckedProgram
-    relations: dict[str, Relation]
+    relations: dict[str, Table]
     settings: Settings = field(default_factory=Settings)
     target: str | None = None  # the head that Settings.order is meant for
     runs: list[BodyRun] = field(default_factory=list)
-    plans: Plans = field(default_factory=dict)  # kept by the database for the next evaluation of the program
+    plans: Plans = field(default_factory=Plans)  # kept by the database for the next evaluation of the program
     warned: set[str] = field(default_factory=set)  # what this evaluation has warned about
 
     # -- heads ------------------------------------------------------------------
@@ -179,7 +167,7 @@ class Evaluation:
     def _needs_distinct(run: BodyRun, names: Sequence[str]) -> bool:
         assigned = {assignment.variable for assignment in run.lowered.assignments}
         covered = set(run.lowered.problem.emitted) <= set(names) - assigned
-        return run.plan.needs_distinct or not covered or not names
+        return run.plan.plan.needs_distinct or not covered or not names
 
     # -- aggregates -------------------------------------------------------------------
 
@@ -234,22 +222,24 @@ class Evaluation:
         ordered = shown_name(head.relation) == self.target and not joins_auxiliary(body)
         order = self.settings.order if ordered else None
         grouped = head.variables if head.schema.functional else ()
-        key = (id(body), tuple(wanted), counted, write, order, grouped)
-        planned = self.plans.get(key)
-        warning = planned.warning if planned else product_warning(rule, body, wanted, counted)
+        self._warn(rule, body, wanted, counted)
+        planned = self.plans.planned(
+            place_of(rule, body), body, self.relations, Wanted(tuple(wanted), counted, grouped, write, order)
+        )
+        run = BodyRun(
+            rule, head, body, planned.lowered, planned.choice, planned.plan, Counters.of(planned.plan)
+        )
+        self.runs.append(run)
+        return run
+
+    def _warn(self, rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> None:
+        """Warn of a cartesian product, once."""
+        if len(body.atoms) < 2:
+            return
+        warning = product_warning(rule, body, wanted, counted)
         if warning and warning not in self.warned:
             self.warned.add(warning)
             warn_caller(warning, CartesianProductWarning)
-        if planned is None:
-            lowered = lower(body, self.relations, wanted, counted, grouped=grouped)
-            choice = choose_order(lowered.problem, order, body.atom_variables())
-            planned = Planned(lowered, choice, compile_plan(lowered.problem, choice.order, write), warning)
-            if not any(atom.relation in self.program.derived for atom in (*body.atoms, *body.negations)):
-                self.plans[key] = planned
-        lowered, choice, plan, _ = planned
-        run = BodyRun(rule, head, body, lowered, choice, plan, Counters.of(plan))
-        self.runs.append(run)
-        return run
 
     def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Rows of a body by variable, finished (:mod:`lftj.evaluation.finishing`), and their weights."""
@@ -305,7 +295,9 @@ class Evaluation:
         body = rule.bodies[0]
         if body.assignments or not head.variables:
             return None
-        lowered = lower(body, self.relations, head.variables, counted=False)
+        read = {atom.relation for atom in (*body.atoms, *body.negations)}
+        schemas = {name: self.relations[name].schema for name in read}
+        lowered = lower(body, schemas, head.variables, counted=False)
         if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
             return None
         if lowered.empty:
@@ -315,11 +307,17 @@ class Evaluation:
             run.rows = count_assignments(run.plan, run.counters, self.settings.threads, self.settings.advance)
             return run.rows
         run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
-        if run.plan.needs_distinct:
+        if run.plan.plan.needs_distinct:
             self.runs.remove(run)
             return None
         run.rows = count_rows(run.plan, run.counters, self.settings.threads, self.settings.advance)
         return run.rows
+
+
+def place_of(rule: CheckedRule, body: Body) -> tuple[object, ...]:
+    """Where a body stands in its program; the same whatever the parameters are."""
+    number = next(number for number, other in enumerate(rule.bodies) if other is body)
+    return rule.span, tuple(head.relation for head in rule.heads), number
 
 
 def wanted_variables(head: CheckedHead) -> list[str]:

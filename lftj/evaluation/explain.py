@@ -179,7 +179,7 @@ def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
     hidden = [name for name in problem.emitted if name not in wanted_variables(head)]
     if hidden:
         reasons.append(f"{', '.join(hidden)} is not in the head")
-    if run.plan.needs_distinct:
+    if run.plan.plan.needs_distinct:
         reasons.append("an existential variable stands before a head variable")
     return reasons
 
@@ -219,12 +219,12 @@ def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
     for atom in problem.negations:
         if name in atom.variables and set(atom.variables) <= bound:
             notes.append(f"not {atom.label}")
-    for first, last in plan.segments:
+    for first, last in plan.plan.segments:
         if first <= depth <= last:
             notes.append(EXISTS)
-    if depth >= plan.emit and problem.counted:
+    if depth >= plan.plan.emit and problem.counted:
         notes.append("counted")
-    if plan.stages(depth):
+    if plan.plan.stages(depth):
         notes.append("fixed part intersected once")
     return list(dict.fromkeys(notes))  # one comparison may be two bounds
 
@@ -232,7 +232,7 @@ def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
 def _index_text(atom: JoinAtom, order: tuple[str, ...]) -> str:
     """``edge(a, b)  by src, dst``: the atom and its index's columns in key order."""
     place = {name: depth for depth, name in enumerate(order)}
-    names = [c.name for c in atom.relation.schema.columns]
+    names = [c.name for c in atom.schema.columns]
     pairs = sorted(zip(atom.variables, atom.columns, strict=True), key=lambda pair: place[pair[0]])
     columns = ", ".join(names[column] for _, column in pairs) or "its number of rows"
     same = "".join(f", where {names[a]} = {names[b]}" for a, b in atom.equal)

@@ -20,6 +20,7 @@ from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import choose_order
 from lftj.search.base.plan import compile_plan
 from lftj.search.base.search import Counters, batches
+from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import without_views
 from lftj.values.schema import Column, ColumnType, Schema
@@ -31,15 +32,13 @@ ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
 ROWS = "rows#"
 
 
-def finish(
-    lowered: Lowered, rows: Rows, weights: np.ndarray, relations: Mapping[str, Relation]
-) -> tuple[Rows, np.ndarray]:
+def finish(lowered: Lowered, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
     """Rows with the assigned variables, less those that a comparison or negated atom refuses.
 
     ``rows``: of the variables that the problem emits.  Raises RangeError and EvaluationError of the
     expressions.
     """
-    return Finishing(lowered).finish(rows, weights, relations)
+    return Finishing(lowered).finish(rows, weights, catalog)
 
 
 class Finishing:
@@ -70,9 +69,7 @@ class Finishing:
                 still_waiting.append(comparison)
         return still_waiting
 
-    def finish(
-        self, rows: Rows, weights: np.ndarray, relations: Mapping[str, Relation]
-    ) -> tuple[Rows, np.ndarray]:
+    def finish(self, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
         table = _Table(self._lowered.types, self._types, rows, weights)
         for name, values in self._steps:
             found = values(table, len(table.weights))
@@ -83,7 +80,7 @@ class Finishing:
             else:
                 table.assign(name, found)
         for negation in self._lowered.negations:
-            table.keep(~_holds(table, negation, relations))
+            table.keep(~_holds(table, negation, catalog))
         return table.rows, table.weights
 
 
@@ -141,7 +138,7 @@ def compared_variables(comparison: Comparison) -> list[Variable]:
     return [*variables_of(comparison.left), *variables_of(comparison.right)]
 
 
-def _holds(table: _Table, negation: Atom, relations: Mapping[str, Relation]) -> np.ndarray:
+def _holds(table: _Table, negation: Atom, catalog: Catalog) -> np.ndarray:
     """Which rows satisfy the atom: a join of the numbered rows with it."""
     names = list(table.rows)
     n_rows = len(table.weights)
@@ -162,10 +159,15 @@ def _holds(table: _Table, negation: Atom, relations: Mapping[str, Relation]) -> 
         assignments=(),
         types={**table.types, ROW_NUMBER: number_type},
     )
-    lowered = lower(body, {**relations, ROWS: numbered}, [ROW_NUMBER], counted=False)
+    tables: Catalog = {**catalog, ROWS: numbered}
+    schemas = {atom.relation: tables[atom.relation].schema for atom in body.atoms}
+    lowered = lower(body, schemas, [ROW_NUMBER], counted=False)
+    lowered.check(tables)
     held = np.zeros(n_rows, dtype=bool)
     if lowered.empty is None:
-        plan = compile_plan(lowered.problem, choose_order(lowered.problem).order, write=True)
+        tables = lowered.tables(tables)
+        choice = choose_order(lowered.problem, tables)
+        plan = compile_plan(lowered.problem, choice.order, write=True).bind(tables)
         for columns, _ in batches(plan, Counters.of(plan), max(1, n_rows)):
             held[columns[0]] = True
     return held

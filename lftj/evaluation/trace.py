@@ -59,15 +59,15 @@ from lftj.search.base.layout import (
     H_TAIL,
     I_CHILDREN,
     I_CURSOR,
-    I_KEYS,
     OP_AT_MOST,
     P_BOUND,
     P_CURSOR,
     P_END,
+    P_LIST,
     TAIL_EXISTS,
 )
 from lftj.search.base.node import bounds
-from lftj.search.base.plan import Plan, compile_plan
+from lftj.search.base.plan import BoundPlan, compile_plan
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 
@@ -136,7 +136,7 @@ def _key_at(plan, state, iterator):
     position, end = state[cursor + P_CURSOR], state[cursor + P_END]
     if position >= end:
         return END
-    return view(plan[iterator + I_KEYS], end)[position]
+    return view(state[plan[iterator + I_CURSOR] + P_LIST], end)[position]
 
 
 @part(_nrt=False)
@@ -154,7 +154,7 @@ def _seek(plan, state, iterator, key):
     """Move the iterator to the least key >= ``key``; returns it, or END."""
     cursor = plan[iterator + I_CURSOR]
     end = state[cursor + P_END]
-    state[cursor + P_CURSOR] = gallop(view(plan[iterator + I_KEYS], end), state[cursor + P_CURSOR], end, key)
+    state[cursor + P_CURSOR] = gallop(view(state[cursor + P_LIST], end), state[cursor + P_CURSOR], end, key)
     return _key_at(plan, state, iterator)
 
 
@@ -286,7 +286,7 @@ def trace_search(plan, state, rings, log):
     return row
 
 
-def trace_codes(plan: Plan, limit: int) -> np.ndarray:
+def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
     """The log of a plan in codes: int64 (operations, G_BINDING + depths).
 
     Raises LimitError when there are more than ``limit`` operations.
@@ -294,7 +294,7 @@ def trace_codes(plan: Plan, limit: int) -> np.ndarray:
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
         log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
-        rings = np.zeros((plan.depths, 2 + len(plan.iterator_names)), dtype=np.int64)
+        rings = np.zeros((plan.depths, 2 + len(plan.plan.iterator_names)), dtype=np.int64)
         wanted = trace_search(plan.memory, plan.new_state(), rings, log)
         if wanted <= rows:
             return log[:wanted]
@@ -324,7 +324,8 @@ def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
     counted = isinstance(head.value, Aggregate)
     run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted)
     problem = run.lowered.problem
-    plan = compile_plan(problem, run.plan.order, write=True, share=False)
+    tables = run.lowered.tables(evaluation.relations)
+    plan = compile_plan(problem, run.plan.order, write=True, share=False).bind(tables)
     if run.lowered.empty is not None:
         return SCHEMA.empty_table()
     log = trace_codes(plan, limit)
@@ -332,7 +333,7 @@ def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *pieces])
 
 
-def _table(plan: Plan, log: np.ndarray) -> pa.Table:
+def _table(plan: BoundPlan, log: np.ndarray) -> pa.Table:
     """A part of the log with names and values for codes."""
     columns: dict[str, list[pa.Array]] = {"binding": [], "from": [], "to": []}
     rows_by_depth = [np.flatnonzero(log[:, G_DEPTH] == depth) for depth in range(plan.depths)]
@@ -348,7 +349,7 @@ def _table(plan: Plan, log: np.ndarray) -> pa.Table:
             named = comma if name in plan.problem.labels else f"{comma}{name}="
             pieces.append(pc.binary_join_element_wise(named, values, ""))
         columns["binding"].append(pc.binary_join_element_wise(*pieces, ""))
-    names = [plan.iterator_names[iterator] for iterator in log[:, G_ITERATOR].tolist()]
+    names = [plan.plan.iterator_names[iterator] for iterator in log[:, G_ITERATOR].tolist()]
     columns["depth"] = [pa.array(log[:, G_DEPTH] + 1, pa.int32())]
     columns["atom"] = [pa.array([atom for atom, _ in names], pa.string())]
     columns["level"] = [pa.array([level for _, level in names], pa.int32())]
@@ -363,7 +364,7 @@ def _table(plan: Plan, log: np.ndarray) -> pa.Table:
 def _type_of(problem: JoinProblem, name: str) -> ColumnType:
     """The type of the first column that a variable, or the variable of a literal, stands for."""
     return next(
-        atom.relation.schema.columns[column].type
+        atom.schema.columns[column].type
         for atom in (*problem.atoms, *problem.negations)
         for column, variable in zip(atom.columns, atom.variables, strict=True)
         if variable == name

@@ -163,7 +163,7 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression, Variable):
         return expression.name
     if isinstance(expression, Constant):
-        return literal(expression.value)
+        return literal(expression.value) if expression.parameter is None else f"${expression.parameter}"
     if isinstance(expression, Negative):
         inner = text_of(expression.operand)
         return f"-({inner})" if isinstance(expression.operand, BinaryOperation) else f"-{inner}"

@@ -211,6 +211,8 @@ class Reader(Transformer_NonRecursive):
     def negative(self, meta: Any, children: list[Any]) -> Expression:
         _, operand = children
         self._check_operand(operand)
+        if isinstance(operand, Constant) and operand.parameter is not None:
+            return Negative(operand, _span(meta))
         if isinstance(operand, Constant) and isinstance(operand.value, Decimal):
             return Constant(operand.value.copy_negate(), _span(meta))  # unary minus would round to 28 digits
         if isinstance(operand, Constant) and type(operand.value) in (int, float):
@@ -225,6 +227,10 @@ class Reader(Transformer_NonRecursive):
         return " ".join(self._text[slice(*expression.span)].split())
 
     # -- literals -----------------------------------------------------------
+
+    def parameter(self, meta: Any, children: list[Any]) -> Constant:
+        name = str(children[0])[1:]
+        return Constant(name, _span(meta), name)
 
     def integer(self, meta: Any, children: list[Any]) -> Constant:
         if len(children[0]) > _MAX_DIGITS:  # int() refuses more than 4,300 digits, with an error of its own

@@ -33,8 +33,14 @@ class Wildcard:
 
 @dataclass(frozen=True)
 class Constant:
+    """A literal, or a parameter (``$day``) with the value that a call gave it.
+
+    Until then a parameter's value is its own name (:mod:`lftj.language.parameters`).
+    """
+
     value: Value
     span: Span = _span()
+    parameter: str | None = None
 
 
 @dataclass(frozen=True)

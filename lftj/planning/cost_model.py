@@ -32,6 +32,7 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.statistics import Histogram, distinct, histogram
 from lftj.search.base.stage import MARKS_RATIO
 from lftj.search.problem import JoinProblem, needs_distinct, segments_of
+from lftj.storage.catalog import Catalog
 
 DISTINCT_COST = 10.0
 """Operations that making one row distinct is worth."""
@@ -95,12 +96,13 @@ class _Bound(NamedTuple):
 class CostModel:
     """Estimates for one problem; they are kept, as orders share most of their nodes."""
 
-    def __init__(self, problem: JoinProblem) -> None:
+    def __init__(self, problem: JoinProblem, catalog: Catalog) -> None:
         self.problem = problem
+        self.catalog = catalog
         self.bit = {name: 1 << place for place, name in enumerate(problem.variables)}
         self.everything = (1 << len(self.bit)) - 1
         # Atoms that say the same are one.
-        same = {(id(a.relation), a.columns, a.variables, a.equal): a for a in problem.atoms if a.variables}
+        same = {(a.relation, a.columns, a.variables, a.equal): a for a in problem.atoms if a.variables}
         self.atoms = list(same.values())
         self.masks = [self.mask(atom.variables) for atom in self.atoms]
         self.uses = {
@@ -168,16 +170,16 @@ class CostModel:
         fanouts: list[float] = []
         fixed_by: list[int] = []
         lists: list[tuple[int, float]] = []
-        seen: set[tuple[int, int, frozenset[tuple[int, str]]]] = set()
+        seen: set[tuple[str, int, frozenset[tuple[int, str]]]] = set()
         rooted = 0
         for use, (at, atom, column) in enumerate(uses):
             before = self.masks[at] & bound
             prefix = frozenset(
                 pair for pair in zip(atom.columns, atom.variables, strict=True) if self.bit[pair[1]] & before
             )
-            if (id(atom.relation), column, prefix) in seen:
+            if (atom.relation, column, prefix) in seen:
                 continue  # one iterator serves both atoms
-            seen.add((id(atom.relation), column, prefix))
+            seen.add((atom.relation, column, prefix))
             rooted += not before
             fanouts.append(self._fanout(at, bound, column))
             fixed_by.append(before if self.masks[at] & ~after == 0 else 0)
@@ -209,7 +211,7 @@ class CostModel:
     def distinct_keys(self, name: str) -> float:
         """Keys that a variable can take, by its longest column."""
         if name not in self.domains:
-            columns = [histogram(atom.relation, column) for _, atom, column in self.uses[name]]
+            columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
             self.domains[name] = float(max([1, *(column.n_keys for column in columns)]))
         return self.domains[name]
 
@@ -241,7 +243,7 @@ class CostModel:
             if fanout == math.inf:
                 self.held[key] = np.minimum(counts, 1.0)
             else:
-                draws = histogram(atom.relation, column).draws(fanout)
+                draws = histogram(self.catalog[atom.relation], column).draws(fanout)
                 self.held[key] = -np.expm1(counts * -draws)
         return self.held[key]
 
@@ -249,7 +251,7 @@ class CostModel:
         """Rows in which each key of :meth:`_keys_of` occurs in a column."""
         if (name, use) not in self.counts:
             _, atom, column = self.uses[name][use]
-            self.counts[name, use] = histogram(atom.relation, column).at(self._keys_of(name)[0])
+            self.counts[name, use] = histogram(self.catalog[atom.relation], column).at(self._keys_of(name)[0])
         return self.counts[name, use]
 
     def _fanout(self, at: int, bound: int, column: int) -> float:
@@ -265,7 +267,7 @@ class CostModel:
 
     def _new_fanout(self, at: int, bound: int, before: int, column: int) -> float:
         atom = self.atoms[at]
-        relation = atom.relation
+        relation = self.catalog[atom.relation]
         columns = [c for c, v in zip(atom.columns, atom.variables, strict=True) if self.bit[v] & before]
         average = distinct(relation, (*columns, column)) / distinct(relation, columns)
         if len(columns) != 1:
@@ -334,7 +336,7 @@ class CostModel:
 
     def _histogram(self, name: str) -> Histogram | None:
         """The smallest histogram of a variable's columns; None where no atom holds it."""
-        columns = [histogram(atom.relation, column) for _, atom, column in self.uses[name]]
+        columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
         return min(columns, key=lambda column: column.n_keys, default=None)
 
     # -- orders --------------------------------------------------------------------
@@ -431,7 +433,7 @@ def _staged(node: _Node, last: int, fanout: float) -> float:
 def _bounds(problem: JoinProblem, name: str) -> Iterable[_Bound]:
     """The conditions on a variable, turned so that it stands on the left."""
     for condition in problem.conditions:
-        filters = condition.operator == "!=" or (condition.table is not None and condition.operator != "=")
+        filters = condition.operator == "!=" or (condition.ranked is not None and condition.operator != "=")
         if condition.left == name:
             yield _Bound(condition.right, condition.operator, condition.offset, filters)
         elif condition.right == name:

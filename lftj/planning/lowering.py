@@ -1,4 +1,4 @@
-"""From a checked body to a join over data: names become relations, literals become codes.
+"""From a checked body to a join problem: literals become codes.
 
 What the search itself can do becomes part of the :class:`~lftj.search.problem.JoinProblem`:
 
@@ -10,7 +10,12 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
   (strings, binary, decimals) a comparison with a literal becomes a relation of
-  the codes that satisfy it, and one of two variables goes through ranks.
+  the codes that satisfy it (:class:`Selection`), and one of two variables goes
+  through ranks.
+
+Of the data only schemas and dictionaries are looked at.  What the data must hold for
+the problem to be right is said by ``Lowered``: :meth:`Lowered.check` looks, where
+tables are bound.
 
 What it cannot do stays for the rows that come out: other comparisons,
 assignments, and negated atoms over assigned variables.  ``Lowered`` lists them,
@@ -38,8 +43,10 @@ from lftj.language.syntax import (
     Wildcard,
 )
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
+from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import Domain
+from lftj.values.literals import Value
 from lftj.values.schema import Column, ColumnType, Schema
 
 WILDCARD_NAME = re.compile(r"_\d+")
@@ -49,11 +56,27 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 @dataclass(frozen=True)
+class Selection:
+    """The codes of a domain, whose codes are not in value order, that compare with a literal so."""
+
+    name: str
+    schema: Schema
+    operator: str
+    value: Value
+
+    def relation(self) -> Relation:
+        """As the dictionary is now."""
+        codes = self.schema.columns[0].type.domain.select(self.operator, self.value)
+        return Relation.from_codes(self.name, self.schema, [codes])
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A body ready to be planned, and what is left to do on its rows.
 
     ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
-    that must hold no NaN, by name and number.
+    that must hold no NaN, by name and number.  ``functions``: relations that are read as functions and may
+    be none.  ``selections``: what the problem reads beside relations.
     """
 
     problem: JoinProblem
@@ -63,16 +86,34 @@ class Lowered:
     negations: tuple[Atom, ...] = ()
     empty: str | None = None
     nan_free: frozenset[tuple[str, int]] = frozenset()
+    functions: frozenset[str] = frozenset()
+    selections: tuple[Selection, ...] = ()
 
     @property
     def finishes_in_search(self) -> bool:
         """No work is left on the rows."""
         return not (self.comparisons or self.assignments or self.negations)
 
+    def tables(self, catalog: Catalog) -> Catalog:
+        """The catalog with the selections."""
+        if not self.selections:
+            return catalog
+        return {**catalog, **{selection.name: selection.relation() for selection in self.selections}}
+
+    def check(self, catalog: Catalog) -> None:
+        """Look whether the tables are such that the problem is right.
+
+        Raises NanError and FunctionalConflictError.
+        """
+        for name in sorted(self.functions):
+            catalog[name].check_functional()
+        for name, column in sorted(self.nan_free):
+            catalog[name].refuse_nan(column)
+
 
 def lower(
     body: Body,
-    relations: Mapping[str, Relation],
+    schemas: Mapping[str, Schema],
     wanted: Sequence[str],
     counted: bool,
     grouped: Sequence[str] = (),
@@ -86,16 +127,15 @@ def lower(
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
     variables of the atoms.
-    Raises NanError and FunctionalConflictError about the data.
     """
-    return _Lowering(body, relations, wanted, counted, grouped, lasting, every).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every).run()
 
 
 class _Lowering:
     def __init__(
         self,
         body: Body,
-        relations: Mapping[str, Relation],
+        schemas: Mapping[str, Schema],
         wanted: Sequence[str],
         counted: bool,
         grouped: Sequence[str],
@@ -103,13 +143,15 @@ class _Lowering:
         every: bool,
     ) -> None:
         self.body = body
-        self.relations = relations
+        self.schemas = schemas
         self.counted = counted
         self.grouped = grouped
         self.lasting = lasting
         self.in_atoms = set(body.atom_variables())
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
+        self.selections: list[Selection] = []
+        self.functions: set[str] = set()
         self.labels: dict[str, str] = {}
         self.pinned: dict[tuple[str, int], str] = {}
         self.empty: str | None = None
@@ -163,6 +205,8 @@ class _Lowering:
             negations=tuple(self.late_negations),
             empty=self.empty,
             nan_free=frozenset(self.nan_free),
+            functions=frozenset(self.functions),
+            selections=tuple(self.selections),
         )
 
     def _keys(self) -> set[str]:
@@ -177,13 +221,13 @@ class _Lowering:
         return keys
 
     def _atom(self, atom: Atom, uses: Counter[str], keys: set[str]) -> JoinAtom | None:
-        """The atom over data; None for a negated atom that nothing can satisfy.
+        """The atom; None for a negated atom that nothing can satisfy.
 
         ``uses``: how often the search meets a variable; ``keys``: those that can't be NaN.
         """
-        relation = self.relations[atom.relation]
-        if atom.functional and not relation.schema.functional:
-            relation.check_functional()
+        schema = self.schemas[atom.relation]
+        if atom.functional and not schema.functional:
+            self.functions.add(atom.relation)
         columns: list[int] = []
         variables: list[str] = []
         counted: list[int] = []
@@ -202,7 +246,7 @@ class _Lowering:
                 name = term.name
             elif isinstance(term, Constant):
                 asked = True
-                domain = relation.schema.columns[column].type.domain
+                domain = schema.columns[column].type.domain
                 code = self._code(domain, term)
                 if code is None:
                     if atom.negated:
@@ -219,17 +263,19 @@ class _Lowering:
             variables.append(name)
             is_value = atom.functional and column == len(atom.terms) - 1
             if name in keys or (asked and not is_value):
-                self._refuse_nan(relation, column)
+                self.nan_free.add((atom.relation, column))
         for pair in equal:
             for column in pair:
-                self._refuse_nan(relation, column)
+                self.nan_free.add((atom.relation, column))
         return JoinAtom(
-            relation, tuple(columns), tuple(variables), tuple(equal), tuple(counted), label=_label(atom, uses)
+            atom.relation,
+            schema,
+            tuple(columns),
+            tuple(variables),
+            tuple(equal),
+            tuple(counted),
+            label=_label(atom, uses),
         )
-
-    def _refuse_nan(self, relation: Relation, column: int) -> None:
-        relation.refuse_nan(column)
-        self.nan_free.add((relation.name, column))
 
     def _code(self, domain: Domain, literal: Constant) -> int | None:
         """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""
@@ -278,8 +324,8 @@ class _Lowering:
         by_rank = not type_.domain.ordered and operator not in ("=", "!=")
         if by_rank and self.lasting:
             return False
-        table = type_.domain.ranks() if by_rank else None
-        self.conditions.append(JoinCondition(x, operator, y, offset, table, label))
+        ranked = type_.domain if by_rank else None
+        self.conditions.append(JoinCondition(x, operator, y, offset, ranked, label))
         return True
 
     def _affine(self, expression: Expression) -> tuple[str | None, int]:
@@ -321,9 +367,10 @@ class _Lowering:
             return True
         if self.lasting:
             return False
-        codes = domain.select(operator, literal.value)
         schema = Schema((Column(x, self.body.types[x]),))
-        self.filters.append(JoinAtom(Relation.from_codes(label, schema, [codes]), (0,), (x,), label=label))
+        selection = Selection(f"{label}#{len(self.selections)}", schema, operator, literal.value)
+        self.selections.append(selection)
+        self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
         return True
 
 

@@ -31,6 +31,7 @@ from lftj.search.base import layout as L
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import Search
 from lftj.search.problem import JoinCondition, JoinProblem
+from lftj.storage.catalog import Catalog
 
 PILOT_SHARE = 0.05
 FIRST_SAMPLES = 16
@@ -45,7 +46,7 @@ MOST_RANGES = 16
 
 
 def pilot(
-    problem: JoinProblem, estimates: Sequence[tuple[tuple[str, ...], float]]
+    problem: JoinProblem, catalog: Catalog, estimates: Sequence[tuple[tuple[str, ...], float]]
 ) -> list[tuple[tuple[str, ...], float]]:
     """Operations of a whole evaluation by sampling, for orders with their estimated operations.
 
@@ -53,7 +54,7 @@ def pilot(
     """
     budget = PILOT_SHARE * min(cost for _, cost in estimates) / len(estimates)
     pilots = [
-        OrderPilot(problem, order, cost, min(MOST_BUDGET, max(LEAST_BUDGET, budget)))
+        OrderPilot(problem, catalog, order, cost, min(MOST_BUDGET, max(LEAST_BUDGET, budget)))
         for order, cost in estimates
     ]
     for one in pilots:
@@ -69,7 +70,14 @@ def pilot(
 class OrderPilot:
     """The pilot of one order: draws samples and sums up what they say of the whole."""
 
-    def __init__(self, problem: JoinProblem, order: tuple[str, ...], estimate: float, budget: float) -> None:
+    def __init__(
+        self,
+        problem: JoinProblem,
+        catalog: Catalog,
+        order: tuple[str, ...],
+        estimate: float,
+        budget: float,
+    ) -> None:
         self.estimate = estimate
         self.budget = budget  # operations that may still be spent
         self.total = 0.0  # estimates of the whole, one per sample, summed up
@@ -77,22 +85,22 @@ class OrderPilot:
         self.generator = np.random.default_rng(0)
         first = next((depth for depth, name in enumerate(order) if name not in problem.pinned), 0)
         self.second = first + 1
-        self.ranges = _ranges(problem, order[self.second]) if self.second < len(order) else None
+        self.ranges = _ranges(problem, catalog, order[self.second]) if self.second < len(order) else None
         if self.ranges is not None:
             limits = [JoinCondition(order[self.second], operator, None) for operator in (">=", "<=")]
             problem = replace(problem, conditions=(*problem.conditions, *limits))
-        plan = compile_plan(problem, order, write=False)
+        plan = compile_plan(problem, order, write=False).bind(catalog)
         self.limits = (
             plan.memory.copy()
         )  # written from sample to sample; the kernel gets what it always gets:
         memory = self.limits.view()
         memory.flags.writeable = False  # for another type of array it would be compiled anew
         self.plan = replace(plan, memory=memory)
-        self.keys, self.starts = first_keys(plan, first)
+        self.keys, self.starts = first_keys(plan.plan, catalog, first)
         # A short circuit ends with its first success: no sample shows how soon that is.
-        self.indivisible = any(low <= first <= high for low, high in plan.segments) or not len(self.keys)
+        self.indivisible = any(low <= first <= high for low, high in plan.plan.segments) or not len(self.keys)
         self.search = Search(self.plan)
-        rows = np.array(plan.counter_rows[self.second :], dtype=np.int64).reshape(-1, 1)
+        rows = np.array(plan.plan.counter_rows[self.second :], dtype=np.int64).reshape(-1, 1)
         self.counters = (rows + np.arange(L.COUNTERS)).ravel()  # of the second variable and those below
         self.nothing = np.empty((len(problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
@@ -166,27 +174,27 @@ class OrderPilot:
         self.budget -= operations
         opens = float(counters[L.OPENS]) if len(counters) else 0.0
         below = operations - opens * (1.0 if self.ranges is None else 2.0)
-        if self.plan.needs_distinct:
+        if self.plan.plan.needs_distinct:
             below += DISTINCT_COST * (search.total - rows)
         return opens, below
 
 
-def _ranges(problem: JoinProblem, name: str) -> Histogram | None:
+def _ranges(problem: JoinProblem, catalog: Catalog, name: str) -> Histogram | None:
     """The keys to cut a second variable's range by; None where a range would not show its part."""
     if name in problem.existentials or name in problem.pinned:
         return None
     columns = [
-        histogram(atom.relation, atom.columns[atom.variables.index(name)])
+        histogram(catalog[atom.relation], atom.columns[atom.variables.index(name)])
         for atom in problem.atoms
         if name in atom.variables
     ]
     return min(columns, key=lambda column: column.n_keys, default=None)
 
 
-def first_keys(plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def first_keys(plan: Plan, catalog: Catalog, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """The first variable's keys, in its shortest list, the tuples before each, and the number of all.
 
-    ``depth``: of the first variable that no literal pins.
+    ``depth``: of the first variable that no literal pins.  Of a version, as its base has them.
     """
     problem, name = plan.problem, plan.order[depth]
     codes = {c.left: c.offset for c in problem.conditions if c.operator == "=" and c.right is None}
@@ -194,7 +202,8 @@ def first_keys(plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
     for atom in problem.atoms:
         if name not in atom.variables:
             continue
-        trie, variables = atom.trie(plan.order)
+        columns, variables = atom.levels(plan.order)
+        trie = catalog[atom.relation].view(((*columns, *atom.counted), atom.equal)).base
         low, high = 0, len(trie.keys[0])
         level = variables.index(name)
         for above in range(level):
@@ -203,11 +212,9 @@ def first_keys(plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
             found = node < high and trie.keys[above][node] == code
             low, high = trie.children[above][node : node + 2] if found else (0, 0)
         keys = trie.keys[level][low:high]
-        starts = np.arange(low, high + 1)
-        for children in trie.children[level:]:
-            starts = children[starts]
+        starts = trie.leaf_offsets(level)[low : high + 1]
         for condition in problem.conditions:
-            if condition.left == name and condition.right is None and condition.table is None:
+            if condition.left == name and condition.right is None and condition.ranked is None:
                 side: Literal["left", "right"] = "right" if condition.operator in (">", "<=") else "left"
                 cut = int(np.searchsorted(keys, condition.offset, side=side))
                 if condition.operator in (">", ">="):

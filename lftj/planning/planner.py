@@ -40,6 +40,7 @@ from lftj.errors import OrderError
 from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
 from lftj.planning.pilot import pilot
 from lftj.search.problem import JoinProblem
+from lftj.storage.catalog import Catalog
 
 EXACT_UP_TO = 8
 BEAM = 100
@@ -74,6 +75,7 @@ class OrderChoice:
 
 def choose_order(
     problem: JoinProblem,
+    catalog: Catalog,
     pinned_order: Sequence[str] | None = None,
     known: Iterable[str] = (),
     head_first: bool = False,
@@ -84,9 +86,9 @@ def choose_order(
     ``head_first``: only orders in which the existential components stand behind all other variables.
     Raises OrderError when ``pinned_order`` does not fit.
     """
-    model = CostModel(problem)
+    model = CostModel(problem, catalog)
     if pinned_order is not None:
-        order = complete_order(problem, pinned_order, known)
+        order = complete_order(problem, catalog, pinned_order, known)
         return OrderChoice(order, model.estimates(order), "given by the caller")
     if len(problem.variables) < 2:
         return OrderChoice(problem.variables, model.estimates(problem.variables), "the only order")
@@ -98,7 +100,7 @@ def choose_order(
     worth = _worth_piloting(ranked, costs)
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:
-        piloted = pilot(problem, [(order, costs[order]) for order in worth])
+        piloted = pilot(problem, catalog, [(order, costs[order]) for order in worth])
         measured, least = min(piloted, key=lambda pair: pair[1])
         reason = f"least estimated cost; a pilot of the {len(worth)} best orders found none much better"
         if least * SWITCH < piloted[0][1]:
@@ -123,7 +125,9 @@ def _worth_piloting(
     return chosen
 
 
-def complete_order(problem: JoinProblem, wanted: Sequence[str], known: Iterable[str] = ()) -> tuple[str, ...]:
+def complete_order(
+    problem: JoinProblem, catalog: Catalog, wanted: Sequence[str], known: Iterable[str] = ()
+) -> tuple[str, ...]:
     """The caller's order, constants first and left-out existentials last; OrderError when it does not fit."""
     names = [name for name in problem.variables if name not in problem.labels]
     possible = dict.fromkeys([*known, *names])
@@ -141,7 +145,7 @@ def complete_order(problem: JoinProblem, wanted: Sequence[str], known: Iterable[
     if needed:
         raise OrderError(f"order= leaves out {', '.join(needed)}; give all of {', '.join(names)}")
     order = (*problem.labels, *wanted, *missing)
-    unbound = _unbound(CostModel(problem), order)
+    unbound = _unbound(CostModel(problem, catalog), order)
     if unbound is not None:
         raise OrderError(f"order= puts {unbound!r} before the variables that determine it")
     return order

@@ -11,9 +11,9 @@ keys with the number of rows of each.  From these come
 * the share of keys or rows that a bound leaves: a literal, or another column's
   key plus a constant.
 
-Histograms are kept as long as their relation lives.  What combines several is
-computed from a sample of at most ``SAMPLE`` rows, evenly spaced in key order: a
-key with more than a ``SAMPLE``-th of all rows is always among them.
+Histograms are kept as long as their relation lives, or the base that versions of it
+share.  What combines several is computed from a sample of at most ``SAMPLE`` rows,
+evenly spaced in key order: a key with more than a ``SAMPLE``-th of all rows is always among them.
 
 Cost: once per column, O(range of keys) where keys are dense and one sort where
 they are not (none for a declared first column); then O(SAMPLE * log keys) per
@@ -22,14 +22,16 @@ combination.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from lftj.storage.relation import Relation
+from lftj.storage.catalog import Table
 
 SAMPLE = 1024
 """Rows of a histogram that a combination with others looks at."""
@@ -128,31 +130,34 @@ class Histogram:
         return np.maximum(0.0, passed) / (self.n_rows if of_rows else len(self.keys))
 
 
-_histograms: WeakKeyDictionary[Relation, dict[int, Histogram]] = WeakKeyDictionary()
+_histograms: WeakKeyDictionary[Any, dict[int, Histogram]] = WeakKeyDictionary()
+_keeping = threading.Lock()
 
 
-def histogram(relation: Relation, column: int) -> Histogram:
-    """The histogram of one column; computed once per relation."""
-    known = _histograms.setdefault(relation, {})
-    if column not in known:
-        known[column] = Histogram.of(relation.codes[column], is_sorted=column == 0)
-    return known[column]
+def histogram(table: Table, column: int) -> Histogram:
+    """The histogram of one column; computed once for all versions on one base."""
+    with _keeping:
+        known = _histograms.setdefault(table.statistics_of, {})
+    found = known.get(column)
+    if found is None:
+        found = known[column] = Histogram.of(*table.statistics_column(column))
+    return found
 
 
-def distinct(relation: Relation, columns: Sequence[int]) -> float:
+def distinct(table: Table, columns: Sequence[int]) -> float:
     """Estimated number of distinct combinations of the columns.
 
-    Exact for one column and for all; else as if rows fell independently into
+    Exact for one column of a base and for all; else as if rows fell independently into
     the product of the columns' keys.
     """
     if not columns:
         return 1.0
-    n_rows = relation.n_rows
+    n_rows = table.n_rows
     if len(columns) == 1:
-        return max(1.0, float(histogram(relation, columns[0]).n_keys))
-    if len(set(columns)) == len(relation.codes):
+        return max(1.0, float(histogram(table, columns[0]).n_keys))
+    if len(set(columns)) == len(table.schema.columns):
         return max(1.0, float(n_rows))
     cells = 1.0
     for column in columns:
-        cells *= max(1, histogram(relation, column).n_keys)
+        cells *= max(1, histogram(table, column).n_keys)
     return max(1.0, cells * -np.expm1(-n_rows / cells))

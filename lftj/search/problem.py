@@ -1,8 +1,8 @@
-"""A join problem: a rule's body with data, before a key order is chosen.
+"""A join problem: a rule's body in codes, before a key order is chosen and apart from all data.
 
-Relations stand instead of names and codes instead of literals.  What can be
-said of a problem and an order without looking at data is here too: which
-existential components short-circuit, and whether rows can come out twice.
+Codes stand instead of literals.  What can be said of a problem and an order
+is here too: which existential components short-circuit, and whether rows can
+come out twice.
 
 Invariant: an existential component (existential variables connected to each
 other by an atom, negation or condition) that stands together in the order,
@@ -18,55 +18,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
-from lftj.storage.relation import Relation
-from lftj.storage.trie import Trie
+from lftj.storage.catalog import Side, Table
+from lftj.values.domain import Domain
+from lftj.values.schema import Schema
 
 
 @dataclass(frozen=True)
 class JoinAtom:
-    """An atom over data: ``columns[i]`` of the relation's rows is ``variables[i]``.
+    """An atom: ``columns[i]`` of the rows of ``relation`` is ``variables[i]``.
 
     Only rows count in which each pair of ``equal`` columns agrees.  ``counted``: columns that are not
     walked, but whose distinct combinations count into the weight of an assignment.  The columns that are
     left are proved by a present prefix.
     """
 
-    relation: Relation
+    relation: str
+    schema: Schema
     columns: tuple[int, ...]
     variables: tuple[str, ...]
     equal: tuple[tuple[int, int], ...] = ()
     counted: tuple[int, ...] = ()
     label: str = ""
+    side: Side = Side.NEW
 
-    def n_rows(self) -> int:
+    @property
+    def arity(self) -> int:
+        return len(self.schema.columns)
+
+    def n_rows(self, table: Table) -> int:
         """Of an atom without variables: how many assignments it stands for, 0 when nothing satisfies it."""
-        if not self.equal and len(self.counted) in (0, len(self.relation.codes)):
-            return self.relation.n_rows
-        return self.relation.index(self.counted or (0,), self.equal).n_tuples
+        if not self.equal and len(self.counted) in (0, self.arity):
+            return table.n_rows
+        columns = self.counted or (0,)
+        return table.n_branches((columns, self.equal), len(columns) - 1)
 
-    def trie(self, order: Sequence[str]) -> tuple[Trie, tuple[str, ...]]:
-        """The index whose levels follow the key order, and the variable of each level."""
+    def levels(self, order: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The walked columns in key order, and the variable of each."""
         place = {name: depth for depth, name in enumerate(order)}
         by_depth = sorted(range(len(self.columns)), key=lambda i: place[self.variables[i]])
-        columns = tuple(self.columns[i] for i in by_depth)
-        trie = self.relation.index(columns, self.equal, self.counted)
-        return trie, tuple(self.variables[i] for i in by_depth)
+        return tuple(self.columns[i] for i in by_depth), tuple(self.variables[i] for i in by_depth)
 
 
 @dataclass(frozen=True)
 class JoinCondition:
     """``left OP right + offset``, on codes; ``right`` None stands for 0.
 
-    ``table``: int64 ranks to look both sides up in first (dictionary domains).
+    ``ranked``: the domain by whose order of values codes are compared, where that is not theirs.
     """
 
     left: str
     operator: str  # < <= > >= = !=
     right: str | None
     offset: int = 0
-    table: np.ndarray | None = None
+    ranked: Domain | None = None
     label: str = ""
 
     @property
@@ -97,6 +101,12 @@ class JoinProblem:
         for condition in self.conditions:
             seen.update(dict.fromkeys(condition.variables))
         return tuple(seen)
+
+    @cached_property
+    def shape(self) -> tuple[object, ...]:
+        """What a plan depends on: all but the codes of constants."""
+        compared = tuple((c.left, c.operator, c.right, c.ranked, c.label) for c in self.conditions)
+        return self.atoms, self.negations, compared, self.emitted, self.counted
 
     @cached_property
     def existentials(self) -> frozenset[str]:

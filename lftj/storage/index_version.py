@@ -37,6 +37,8 @@ import numpy as np
 from indices.compiled import kernel, part
 from lftj.memory import address, view
 from lftj.process import debug
+from lftj.storage.catalog import SearchView
+from lftj.storage.patch import Patch
 from lftj.storage.seek import lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.trie import Trie
@@ -227,6 +229,18 @@ class IndexVersion:
         """Memory of base, leaf offsets and runs."""
         leaves = sum(offsets.nbytes for offsets in self._described.leaves)
         return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
+
+    @cached_property
+    def view(self) -> SearchView:
+        """The version as searches over base tries read it: its runs as a patch of the base."""
+        if not self.runs:
+            return SearchView(self.base, None)
+        columns, weights = _added(
+            [run.columns(self.levels) for run in self.runs], [run.weights for run in self.runs], self.levels
+        )
+        if not len(weights):
+            return SearchView(self.base, None)
+        return SearchView(self.base, Patch(self.base, table_of(columns, len(weights)), weights))
 
     def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""

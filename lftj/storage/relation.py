@@ -21,7 +21,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,17 +29,15 @@ import pyarrow as pa
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
 from lftj.process import debug
 from lftj.process.progress import bar
-from lftj.storage.sorting import first_of_equal, sort_distinct, sort_distinct_weighted
+from lftj.storage.catalog import IndexKey, SearchView
+from lftj.storage.sorting import first_of_equal, sort_distinct
+from lftj.storage.trie import Trie
 from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, chunks_of, without_views
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
 from lftj.values.schema import Column, ColumnType, Schema
 
-if TYPE_CHECKING:
-    from lftj.storage.trie import Trie
-
 Nulls = Literal["refuse", "drop"]
-_IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]
 
 
 class _Entry:
@@ -86,7 +84,8 @@ class Relation:
         self.duplicate_rows = duplicate_rows
         self._first_nan: dict[int, int | None] = {}
         self._is_function = False
-        self._indices: dict[_IndexKey, _Entry] = {}
+        self._indices: dict[IndexKey, _Entry] = {}
+        self._lock = threading.Lock()
         for column in self.codes:
             column.flags.writeable = False
 
@@ -187,35 +186,42 @@ class Relation:
         self,
         columns: tuple[int, ...],
         equal: tuple[tuple[int, int], ...] = (),
-        counted: tuple[int, ...] = (),
     ) -> Trie:
         """The trie over the distinct projection to ``columns`` (at least one), in their order.
 
         ``equal``: only rows whose codes agree on each of these pairs of columns.
-        ``counted``: other columns; the trie then also knows how many distinct combinations of them each of
-        its tuples stands with (:attr:`lftj.storage.trie.Trie.multiplicity`).
 
         >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
         >>> [keys.tolist() for keys in edge.index((1, 0)).keys]
         [[5, 6], [1, 2, 1]]
         """
-        # setdefault is atomic, so all threads that want this index meet at one entry.
-        entry = self._indices.setdefault((columns, equal, counted), _Entry())
+        with self._lock:  # all threads that want this index meet at one entry
+            entry = self._indices.get((columns, equal))
+            if entry is None:
+                entry = self._indices[columns, equal] = _Entry()
         with entry.lock:
             if entry.trie is None:
-                entry.trie = self._build(columns, equal, counted)
+                entry.trie = self._build(columns, equal)
             return entry.trie
 
-    def _build(
-        self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], counted: tuple[int, ...]
-    ) -> Trie:
-        from lftj.storage.trie import Trie
+    def view(self, key: IndexKey) -> SearchView:
+        """The index of a key as searches read it (:mod:`lftj.storage.catalog`)."""
+        return SearchView(self.index(*key), None)
 
-        if counted:
-            whole = len(columns) + len(counted) + len(equal) == len(self.codes)
-            if not whole or len(counted) == 1:  # the longer index is likely to serve other atoms too
-                return self.index((*columns, *counted), equal).truncated(len(columns))
+    def n_branches(self, key: IndexKey, level: int) -> int:
+        """How many distinct prefixes of ``level + 1`` columns an index has."""
+        return self.view(key).n_branches(level)
 
+    @property
+    def statistics_of(self) -> Relation:
+        """What its statistics are kept with (:mod:`lftj.planning.statistics`)."""
+        return self
+
+    def statistics_column(self, column: int) -> tuple[np.ndarray, bool]:
+        """The codes of a column, and whether they are sorted."""
+        return self.codes[column], column == 0
+
+    def _build(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...]) -> Trie:
         rows = list(self.codes)
         if equal:
             agree = np.logical_and.reduce([rows[first] == rows[second] for first, second in equal])
@@ -224,8 +230,6 @@ class Relation:
         arity = len(rows)
         if columns == tuple(range(arity)):
             return Trie.from_sorted(projected)
-        if counted:
-            return Trie.from_sorted(*sort_distinct_weighted(projected, np.ones(len(rows[0]), dtype=np.int64)))
         if columns == tuple(range(len(columns))):
             first = first_of_equal(projected)
             return Trie.from_sorted([column[first] for column in projected])
@@ -238,9 +242,7 @@ class Relation:
         for entry in list(self._indices.values()):
             trie = entry.trie
             if trie is not None:
-                for array in (*trie.keys, *trie.children, trie.ranks, trie.multiplicity):
-                    if array is not None:
-                        arrays[id(array)] = array.nbytes
+                arrays |= {id(array): array.nbytes for array in trie.arrays()}
         return sum(arrays.values())
 
     def refuse_nan(self, column: int) -> None:

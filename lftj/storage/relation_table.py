@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from lftj.errors import ArityError
 from lftj.process.interrupts import interruptible
+from lftj.storage.catalog import Table
 from lftj.values.row_codes import codes_of_row
-from lftj.values.schema import Schema
 
 if TYPE_CHECKING:
     import pandas
@@ -37,17 +37,8 @@ DECODED_ROWS = 1 << 14
 """Iteration decodes so many rows at a time."""
 
 
-class Tuples(Protocol):
+class Tuples(Table, Protocol):
     """A set of rows that does not change: a :class:`~lftj.storage.relation.Relation`, or a version of one."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def n_rows(self) -> int: ...
 
     def columns(self) -> Sequence[np.ndarray]:
         """The codes, one array per column."""
@@ -93,6 +84,11 @@ class RelationTable:
     def name(self) -> str:
         """As rules write it."""
         return self._tuples.name
+
+    @property
+    def tuples(self) -> Tuples:
+        """What rules read."""
+        return self._tuples
 
     @property
     def count(self) -> int:

@@ -19,15 +19,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from lftj.process import debug
+from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.first_tuples import first_tuples
-from lftj.storage.index_version import IndexVersion, present
+from lftj.storage.index_version import IndexVersion, base_columns, present
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
+from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
-
-IndexKey = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 class RelationVersion:
@@ -132,6 +132,36 @@ class RelationVersion:
             with self._lock:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
+
+    def view(self, key: IndexKey) -> SearchView:
+        """The index whose first levels are the key's columns, as searches read it."""
+        return self.index(*key).view
+
+    def n_branches(self, key: IndexKey, level: int) -> int:
+        """How many distinct prefixes of ``level + 1`` columns an index has."""
+        return self.view(key).n_branches(level)
+
+    @property
+    def statistics_of(self) -> Trie:
+        """What its statistics are kept with: the base that it has in common with versions near it."""
+        return self.primary.base
+
+    def statistics_column(self, column: int) -> tuple[np.ndarray, bool]:
+        """The base's codes of a column, and whether they are sorted."""
+        level = self._primary.index(column)
+        return base_columns(self.primary.base)[level], level == 0
+
+    def refuse_nan(self, column: int) -> None:
+        """Raise :class:`~lftj.errors.NanError` if the column holds NaN, the largest of all codes."""
+        if self.schema.columns[column].type.domain.name != "float":
+            return
+        if self.primary.view.key_ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
+            self.relation().refuse_nan(column)
+
+    def check_functional(self) -> None:
+        """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
+        if self.index(tuple(range(len(self.schema.columns)))).view.max_fanouts[-1] > 1:  # or had more
+            self.relation().check_functional()
 
     def weights(self, columns: Columns) -> np.ndarray:
         """1 for each of these tuples that is present, else 0."""

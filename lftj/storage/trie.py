@@ -26,7 +26,8 @@ offset; the rank table takes 4 bytes per value of the key range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,15 @@ RANKS_SMALL = 1 << 16
 """... or when the range is at most this, whatever the number of tuples."""
 
 
-@dataclass(frozen=True)
+# -- memory: header, a row per level ---------------------------------------------------
+T_HEADER = 1  # the number of levels
+T_KEYS = 0  # address of the level's keys, and how many
+T_LENGTH = 1
+T_CHILDREN = 2  # address of the child offsets, 0 on the last level
+T_LEVEL_FIELDS = 3
+
+
+@dataclass(frozen=True, eq=False)
 class Trie:
     """``keys[l]``: int64 (n_l,); ``children[l]``: int64 (n_l + 1,), one fewer levels than keys."""
 
@@ -48,14 +57,12 @@ class Trie:
     ranks: np.ndarray | None  # int32 (largest - base + 2,), or None where level 0 is too sparse
     max_fanouts: tuple[int, ...]  # per level: most keys below one parent
     key_ranges: tuple[tuple[int, int], ...]  # per level: least and largest key; (0, -1) when empty
-    multiplicity: np.ndarray | None = None
-    """Of a projection: offsets (tuples + 1,) of each tuple's rows in its source; None: one row each."""
+    _offsets: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False)
+    """What :meth:`offsets` gave."""
 
     @classmethod
-    def from_sorted(cls, columns: Sequence[np.ndarray], weights: np.ndarray | None = None) -> Trie:
+    def from_sorted(cls, columns: Sequence[np.ndarray]) -> Trie:
         """Build from int64 columns whose rows are distinct and sorted lexicographically.
-
-        ``weights``: how many rows of what was projected each row stands for.
 
         >>> trie = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])])
         >>> [level.tolist() for level in trie.keys], trie.children[0].tolist()
@@ -89,34 +96,32 @@ class Trie:
                     offsets = np.append(np.searchsorted(starts, starts_below), len(starts))
                 children.append(offsets.astype(np.int64, copy=False))
             starts_below = starts
-        multiplicity = None
-        if weights is not None and (weights != 1).any():
-            multiplicity = np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
-            multiplicity.setflags(write=False)
         for array in (*keys, *children):
             array.setflags(write=False)
         fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
         ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
         ranks = _rank_table(keys[0], n_rows)
-        return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), multiplicity)
+        return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
 
-    def truncated(self, n_levels: int) -> Trie:
-        """The trie of the first levels, sharing their arrays; multiplicities are the leaf counts below.
+    @cached_property
+    def memory(self) -> np.ndarray:
+        """Where its arrays stand, as the T_* fields of this module."""
+        fields = [self.n_levels]
+        for level, keys in enumerate(self.keys):
+            deeper = level + 1 < self.n_levels
+            fields += [keys.ctypes.data, len(keys), self.children[level].ctypes.data if deeper else 0]
+        return np.array(fields, np.int64)
 
-        >>> trie = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]).truncated(1)
-        >>> trie.keys[0].tolist(), trie.multiplicity.tolist()
-        ([1, 4], [0, 2, 3])
-        """
-        offsets = self.leaf_offsets(n_levels - 1)
-        offsets.setflags(write=False)
-        return Trie(
-            self.keys[:n_levels],
-            self.children[: n_levels - 1],
-            self.ranks,
-            self.max_fanouts[:n_levels],
-            self.key_ranges[:n_levels],
-            offsets if offsets[-1] > len(self.keys[n_levels - 1]) else None,
-        )
+    @cached_property
+    def places(self) -> tuple[tuple[int, int, int], ...]:
+        """Per level: address of its keys, their number, address of its child offsets or 0."""
+        rows = self.memory[T_HEADER:].reshape(-1, T_LEVEL_FIELDS).tolist()
+        return tuple((keys, length, children) for keys, length, children in rows)
+
+    @cached_property
+    def ranks_place(self) -> int:
+        """Address of the rank table, 0 where there is none."""
+        return 0 if self.ranks is None else int(self.ranks.ctypes.data)
 
     @property
     def n_levels(self) -> int:
@@ -128,8 +133,14 @@ class Trie:
 
     @property
     def nbytes(self) -> int:
-        ranks = 0 if self.ranks is None else self.ranks.nbytes
-        return sum(a.nbytes for a in (*self.keys, *self.children)) + ranks
+        return sum(array.nbytes for array in self.arrays())
+
+    def arrays(self) -> list[np.ndarray]:
+        """All that it consists of, each array once."""
+        made = [*self.keys, *self.children, *self._offsets.values()]
+        if self.ranks is not None:
+            made.append(self.ranks)
+        return list({id(array): array for array in made}.values())
 
     def leaf_offsets(self, level: int) -> np.ndarray:
         """Offsets of each node's first tuple, one item more than nodes.
@@ -137,10 +148,25 @@ class Trie:
         >>> Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]).leaf_offsets(0).tolist()
         [0, 2, 3]
         """
-        offsets = np.arange(len(self.keys[level]) + 1)
-        for children in self.children[level:]:
-            offsets = children[offsets]
-        return offsets
+        return self.offsets(level, self.n_levels - 1)
+
+    def offsets(self, level: int, deeper: int) -> np.ndarray:
+        """Offsets of each node's first branch of a level that is as deep or deeper; made once, read-only.
+
+        >>> Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]).offsets(0, 0).tolist()
+        [0, 1, 2]
+        """
+        found = self._offsets.get((level, deeper))
+        if found is None:
+            if level == deeper:
+                found = np.arange(len(self.keys[level]) + 1)
+            else:
+                found = self.children[level]
+                for children in self.children[level + 1 : deeper]:
+                    found = children[found]
+            found.setflags(write=False)
+            self._offsets[level, deeper] = found  # of two threads that make it, both make the same
+        return found
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
@@ -161,10 +187,7 @@ class Trie:
             base, largest = self.key_ranges[0]
             expected = np.searchsorted(self.keys[0] - base, np.arange(largest - base + 2))
             assert np.array_equal(self.ranks, expected)
-        if self.multiplicity is not None:
-            assert len(self.multiplicity) == self.n_tuples + 1 and self.multiplicity[0] == 0
-            assert _rises(self.multiplicity).all(), "every tuple stands for a row"
-        for array in (*self.keys, *self.children, self.ranks, self.multiplicity):
+        for array in (*self.keys, *self.children, self.ranks):
             assert array is None or not array.flags.writeable
 
 
@@ -180,8 +203,17 @@ def _rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
     spread = int(keys[-1]) - int(keys[0]) + 1
     if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31:
         return None
-    present = np.zeros(spread + 1, dtype=np.int32)
-    present[keys - keys[0] + 1] = 1
+    return rank_table(keys, int(keys[0]), int(keys[-1]))
+
+
+def rank_table(keys: np.ndarray, low: int, high: int) -> np.ndarray:
+    """The least position of a key that is not less, for all keys from ``low`` to ``high + 1``; int32.
+
+    >>> rank_table(np.array([3, 5]), 3, 5).tolist()
+    [0, 1, 1, 2]
+    """
+    present = np.zeros(high - low + 2, dtype=np.int32)
+    present[keys - low + 1] = 1
     ranks = np.cumsum(present, dtype=np.int32)
     ranks.setflags(write=False)
     return ranks

@@ -23,6 +23,7 @@ from lftj.evaluation.evaluation import Evaluation, Settings
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
+from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
@@ -182,7 +183,7 @@ class MaintainedHead:
         return sum([body.tidy(versions) for body in self.bodies])
 
     def _recomputed(self, versions: Versions, threads: int, advance: Advance | None) -> Relation:
-        relations = {name: versions[name].relation() for name in self.reads}
+        relations: dict[str, Table] = {name: versions[name] for name in self.reads}
         settings = Settings(threads=threads, advance=advance)
         return Evaluation(self.program, relations, settings).relation(self.name)
 

@@ -56,13 +56,13 @@ class RuleBody:
         Raises OrderError, NanError and FunctionalConflictError.
         """
         self.rule = rule
-        self.lowered = lower(
-            body, relations, wanted, counted=False, grouped=grouped, lasting=True, every=every
-        )
+        schemas = {atom.relation: relations[atom.relation].schema for atom in (*body.atoms, *body.negations)}
+        self.lowered = lower(body, schemas, wanted, counted=False, grouped=grouped, lasting=True, every=every)
+        self.lowered.check(relations)
         if order is not None:  # the caller does not know the names of wildcards
             missing = [name for name in body.atom_variables() if name not in order]
             order = [*order, *filter(WILDCARD_NAME.fullmatch, missing)]
-        way = plan_existence(self.lowered, record_gap, order, body.atom_variables())
+        way = plan_existence(self.lowered, relations, record_gap, order, body.atom_variables())
         self.notes = way.notes
         self.searches = way.rows
         self.tests = way.tests
@@ -189,4 +189,4 @@ class RuleBody:
 
 def _emptiness(atom: JoinAtom):  # type: ignore[no-untyped-def]
     """The index that is empty when no tuple satisfies an atom without variables: relation and key."""
-    return atom.relation.name, (levels_of((), atom.equal, len(atom.relation.schema.columns)), atom.equal)
+    return atom.relation, (levels_of((), atom.equal, atom.arity), atom.equal)

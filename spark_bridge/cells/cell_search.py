@@ -4,7 +4,8 @@ Cells know nothing of each other.  A head whose tuples may come from several cel
 several rules, leaves as packets again, by the hash of its keys, for
 :mod:`spark_bridge.cells.combining`; any other leaves as rows, in batches of bounded size.
 
-Cost: a cell's input is in memory while it is evaluated, the rows that come out are not.
+Cost: a cell's input is in memory while it is evaluated, the rows that come out are not; and the
+dictionaries of the grids that a task has come upon.  A grid is planned once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from spark_bridge.placing.placing import packed, split
 from spark_bridge.placing.value_hash import hashes_of, parts, row_hashes
 
 BATCH_ROWS = 1 << 16
+
+Databases = dict[tuple[int, object], Database]
+"""By rule and marks, that is by grid: of each grid one, so that its cells are planned once."""
+
 COMBINED = CellAddress(0, 0, ()).grid_text()  # of packets for the second stage, which has no grid
 
 
@@ -51,8 +56,9 @@ class CellSearch:
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The head's rows, of a head that does not cross cells."""
+        databases: Databases = {}
         for cell in cell_inputs(batches):
-            database, program = self._loaded(cell)
+            database, program = self._loaded(cell, databases)
             for batch in database.stream(program, batch_rows=BATCH_ROWS):
                 if batch.num_rows:
                     yield batch
@@ -60,16 +66,19 @@ class CellSearch:
     def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the cells contribute to the head, by the hash of its keys."""
         writer = PacketWriter()
+        databases: Databases = {}
         for cell in cell_inputs(batches):
-            for read, columns, table in self._contributions(cell):
+            for read, columns, table in self._contributions(cell, databases):
                 for part, rows in split(table, key_parts(table, columns, self._partitions)):
                     writer.add(part, 0, COMBINED, read, packed(rows))
                 yield from writer.full()
         yield from writer.rest()
 
-    def _contributions(self, cell: CellInput) -> Iterator[tuple[str, tuple[int, ...], pa.Table]]:
+    def _contributions(
+        self, cell: CellInput, databases: Databases
+    ) -> Iterator[tuple[str, tuple[int, ...], pa.Table]]:
         """Tables with what they are called (:func:`contributions`) and the columns they meet others by."""
-        database, program = self._loaded(cell)
+        database, program = self._loaded(cell, databases)
         plan, rule = self.plan, self.plan.rules[cell.address.rule]
         if not rule.aggregates:
             for batch in database.stream(program, batch_rows=4 * BATCH_ROWS):
@@ -77,9 +86,9 @@ class CellSearch:
                     rows = in_types(pa.Table.from_batches([batch]), plan.arrow_schema)
                     yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
             return
-        checked = database.check(program)
-        relations = {name: table.relation for name, table in database.relations.items()}
-        evaluation = _Weighing(checked, relations, Settings(batch_rows=BATCH_ROWS), keys=rule.keys)
+        checked, tables, plans = database.ready(program)
+        settings = Settings(batch_rows=BATCH_ROWS)
+        evaluation = _Weighing(checked, tables, settings, plans=plans, keys=rule.keys)
         types = {
             name: column.type
             for name, column in zip(rule.weighed, checked.derived[plan.name].columns, strict=False)
@@ -92,9 +101,10 @@ class CellSearch:
         for number, partial in enumerate(partials):
             yield contribution(cell.address.rule, number), plan.gathered_by(rule), partial.finish()
 
-    def _loaded(self, cell: CellInput) -> tuple[Database, Program]:
+    def _loaded(self, cell: CellInput, databases: Databases) -> tuple[Database, Program]:
+        """A cell's relations in the database of its grid, and what to evaluate there."""
         rule = self.plan.rules[cell.address.rule]
-        database = Database()
+        database = databases.setdefault((cell.address.rule, cell.address.marks), Database())
         for placement in placements(rule, cell.address):
             table = cell.table(placement.label, self._schemas[placement.relation])
             database.add(Relation.from_table(placement.label, table, database.domains))

@@ -44,7 +44,6 @@ from lftj.search.base.layout import (
     H_KEYS,
     I_CHILDREN,
     I_CURSOR,
-    I_KEYS,
     I_RANKS,
     I_SLOT,
     N_BLOCK,
@@ -64,6 +63,7 @@ from lftj.search.base.layout import (
     OP_TABLE_LESS,
     P_CURSOR,
     P_END,
+    P_LIST,
     R_WORK,
     S_BASE,
     S_COVERED,
@@ -160,7 +160,7 @@ def merge_block(plan, state, keys, start, stop, other, slot):
     """
     cursor = plan[other + I_CURSOR]
     position, end = state[cursor + P_CURSOR], state[cursor + P_END]
-    others = view(plan[other + I_KEYS], end)
+    others = view(state[cursor + P_LIST], end)
     found = slot
     while start < stop and position < end:
         key, landed = keys[start], others[position]
@@ -217,7 +217,7 @@ def leapfrog_block(plan, state, row, start, stop, first, last):
             seeks += 1
             cursor = plan[iterator + I_CURSOR]
             other_end = state[cursor + P_END]
-            others = view(plan[iterator + I_KEYS], other_end)
+            others = view(state[cursor + P_LIST], other_end)
             position = find(plan, iterator, others, state[cursor + P_CURSOR], other_end, key)
             state[cursor + P_CURSOR] = position
             if position == other_end:
@@ -310,7 +310,7 @@ def filter_negation(plan, state, row, iterator):
     start, end = child_range(plan, state, iterator)
     if start == end:
         return
-    others = view(plan[iterator + I_KEYS], end)
+    others = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
     node = plan[row + D_NODE]
     slot = plan[row + D_SLOT]
     matches = state[node + N_MATCHES]

@@ -16,12 +16,17 @@ from lftj.search.base.layout import (
     I_BASE,
     I_CHILDREN,
     I_CURSOR,
+    I_KEYS,
     I_LENGTH,
     I_PARENT,
+    I_PATCH,
     I_RANKS,
     I_SPREAD,
     P_BOUND,
+    P_LIST,
+    P_PART,
 )
+from lftj.storage.patch import PA_CHILD, PA_KEYS, PA_STARTS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
 
@@ -42,12 +47,36 @@ def find(plan, iterator, keys, start, end, key):
 
 @part(_nrt=False, forceinline=True)
 def child_range(plan, state, iterator):
-    """Half-open range of the keys of ``iterator`` below its parent's bound key."""
+    """Half-open range of the keys of ``iterator`` below its parent's bound key, in the list at P_LIST."""
     parent = plan[iterator + I_PARENT]
     if parent < 0:
         return np.int64(0), plan[iterator + I_LENGTH]
     bound = state[plan[parent + I_CURSOR] + P_BOUND]
     if bound < 0:  # a negation whose branch is not there
         return np.int64(0), np.int64(0)
-    children = view(plan[parent + I_CHILDREN], plan[parent + I_LENGTH] + 1)
+    if plan[parent + I_PATCH]:
+        return patched_range(plan, state, iterator, parent, bound)
+    children = view(plan[parent + I_CHILDREN], bound + 2)
+    return children[bound], children[bound + 1]
+
+
+@part(_nrt=False)
+def patched_range(plan, state, iterator, parent, bound):
+    """:func:`child_range` where the index has a patch: the keys may be such as the patch lists."""
+    row, bound = table_row(
+        view(plan[parent + I_PATCH], PATCH_FIELDS), state[plan[parent + I_CURSOR] + P_PART], bound
+    )
+    cursor = plan[iterator + I_CURSOR]
+    if row >= 0:
+        above = view(plan[parent + I_PATCH], PATCH_FIELDS)
+        node = view(above[PA_CHILD], row + 1)[row]
+        if node >= 0:
+            own = view(plan[iterator + I_PATCH], PATCH_FIELDS)
+            starts = view(own[PA_STARTS], node + 2)
+            state[cursor + P_LIST] = own[PA_KEYS]
+            state[cursor + P_PART] = 1
+            return starts[node], starts[node + 1]
+    state[cursor + P_LIST] = plan[iterator + I_KEYS]
+    state[cursor + P_PART] = 0
+    children = view(plan[parent + I_CHILDREN], bound + 2)
     return children[bound], children[bound + 1]

@@ -80,7 +80,7 @@ def match_weight(plan, state, node, match):
     for _ in range(plan[H_N_FACTORS]):
         if plan[factor + F_INNER]:
             position = state[plan[plan[factor + F_PARENT] + I_SLOT] + match]
-            weight = times_multiplicity(plan, factor, position, weight)
+            weight = times_multiplicity(plan, state, factor, position, weight)
         factor += FACTOR_FIELDS
     return weight
 

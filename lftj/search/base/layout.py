@@ -44,8 +44,8 @@ TAIL_EXISTS = 2  # one assignment below an emitted prefix is enough
 
 # -- plan: iterator rows, participants and negations alike ---------------------
 I_KEYS = 0  # address of the level's keys
-I_LENGTH = 1  # number of keys in the level
-I_CHILDREN = 2  # address of the level's child offsets (I_LENGTH + 1 of them), 0 on the last level
+I_LENGTH = 1  # number of keys in the level; on level 0, of the root
+I_CHILDREN = 2  # address of the base level's child offsets, 0 on the last level
 I_PARENT = 3  # iterator row one level up in the same trie, -1 on level 0
 I_RANKS = 4  # address of the int32 rank table, 0 where there is none
 I_BASE = 5  # key of the rank table's first entry
@@ -53,7 +53,8 @@ I_SPREAD = 6  # number of keys that the rank table covers; it has one entry more
 I_DEPTH = 7  # depth of the variable that it binds
 I_SLOT = 8  # state: list of positions of matches; -1 where nobody asks for them
 I_CURSOR = 9  # state: cursor row
-ITERATOR_FIELDS = 10
+I_PATCH = 10  # address of the level's row of a patch (lftj.storage.patch), 0 where there is none
+ITERATOR_FIELDS = 11
 
 # -- plan: depth rows ----------------------------------------------------------
 D_FIRST = 0  # list of participants (iterator rows), staged ones first, in stage order; and how many
@@ -103,9 +104,10 @@ STAGE_FIELDS = 6
 
 # -- plan: factor rows, columns that are not walked but counted by multiplicity
 F_PARENT = 0  # iterator row of the level that they hang below
-F_OFFSETS = 1  # address of the offsets of its rows (I_LENGTH of the parent + 1)
+F_OFFSETS = 1  # address of the offsets of its rows, by position in the parent's base level
 F_INNER = 2  # 1 when the parent is bound at the last walked depth
-FACTOR_FIELDS = 3
+F_COLUMN = 3  # column of the counts of a patch's table
+FACTOR_FIELDS = 4
 
 BLOCK = 1024  # most leader keys tried at once, and the length of every list of matches
 
@@ -152,7 +154,9 @@ STAGE_STATE_FIELDS = 6
 P_CURSOR = 0  # position of the search, and one past the last
 P_END = 1
 P_BOUND = 2  # position of the bound key; of a negation, -1: the branch is not there
-CURSOR_FIELDS = 3
+P_LIST = 3  # address of the keys that positions are of
+P_PART = 4  # 0: they are the base level's; 1: those that a patch lists
+CURSOR_FIELDS = 5
 
 # -- state: counter rows -------------------------------------------------------
 OPENS = 0  # iterators opened

@@ -40,6 +40,7 @@ from lftj.search.base.layout import (
     D_PARTICIPANTS,
     D_SLOT,
     D_STAGES,
+    F_COLUMN,
     F_INNER,
     F_OFFSETS,
     F_PARENT,
@@ -51,8 +52,7 @@ from lftj.search.base.layout import (
     H_SPLIT,
     I_CHILDREN,
     I_CURSOR,
-    I_KEYS,
-    I_LENGTH,
+    I_PATCH,
     I_SLOT,
     N_BLOCK,
     N_END,
@@ -71,6 +71,8 @@ from lftj.search.base.layout import (
     P_BOUND,
     P_CURSOR,
     P_END,
+    P_LIST,
+    P_PART,
     R_SPLIT_HI,
     R_SPLIT_LO,
     R_STAMP,
@@ -84,6 +86,7 @@ from lftj.search.base.layout import (
     T_TO,
 )
 from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
+from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
 
@@ -151,7 +154,7 @@ def open_node(plan, state, depth, row):
             iterator = plan[place]
             start, end = child_range(plan, state, iterator)
             if limited:
-                keys = view(plan[iterator + I_KEYS], end)
+                keys = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
                 if low != KEY_MIN:
                     start = find(plan, iterator, keys, start, end, low)
                 if high != KEY_MAX:
@@ -191,7 +194,7 @@ def open_node(plan, state, depth, row):
             length = 0
     if leader >= 0:
         cursor = plan[leader + I_CURSOR]
-        state[node + N_LIST] = plan[leader + I_KEYS]
+        state[node + N_LIST] = state[cursor + P_LIST]
         state[node + N_POSITION] = state[cursor + P_CURSOR]
         state[node + N_END] = state[cursor + P_END] if length > 0 else state[cursor + P_CURSOR]
     state[node + N_LEADER] = leader
@@ -222,16 +225,25 @@ def outer_weight(plan, state):
     for _ in range(plan[H_N_FACTORS]):
         if plan[factor + F_INNER] == 0:
             cursor = plan[plan[factor + F_PARENT] + I_CURSOR]
-            weight = times_multiplicity(plan, factor, state[cursor + P_BOUND], weight)
+            weight = times_multiplicity(plan, state, factor, state[cursor + P_BOUND], weight)
         factor += FACTOR_FIELDS
     return weight
 
 
 @part(_nrt=False)
-def times_multiplicity(plan, factor, position, weight):
+def times_multiplicity(plan, state, factor, position, weight):
     """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
-    offsets = view(plan[factor + F_OFFSETS], plan[plan[factor + F_PARENT] + I_LENGTH] + 1)
-    rows = offsets[position + 1] - offsets[position]
+    parent = plan[factor + F_PARENT]
+    rows = np.int64(-1)
+    if plan[parent + I_PATCH]:
+        level = view(plan[parent + I_PATCH], PATCH_FIELDS)
+        row, position = table_row(level, state[plan[parent + I_CURSOR] + P_PART], position)
+        if row >= 0:
+            place = row * level[PA_LEVELS] + plan[factor + F_COLUMN]
+            rows = view(level[PA_COUNTS], place + 1)[place]
+    if rows < 0:
+        offsets = view(plan[factor + F_OFFSETS], position + 2)
+        rows = offsets[position + 1] - offsets[position]
     if weight < 0 or weight > KEY_MAX // rows:
         return np.int64(-1)
     return weight * rows
@@ -257,7 +269,7 @@ def bind(plan, state, depth, row):
         iterator = plan[place]
         if plan[iterator + I_CHILDREN]:
             start, end = child_range(plan, state, iterator)
-            keys = view(plan[iterator + I_KEYS], end)
+            keys = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
             position = find(plan, iterator, keys, start, end, key)
             state[plan[row + D_COUNTERS] + SEEKS] += 1
             held = position < end and keys[position] == key

@@ -1,26 +1,33 @@
-"""A plan: one key order for one join problem, compiled into the kernel's memory.
+"""A plan: one key order for one join problem, apart from all data; and a plan bound to data.
 
 :func:`compile_plan` lays a :class:`~lftj.search.problem.JoinProblem` out for one key
-order, as the flat array that :mod:`lftj.search.base.layout` describes.
+order, as the flat array that :mod:`lftj.search.base.layout` describes, with gaps where
+addresses and codes of constants belong.  :meth:`Plan.bind` fills them in for tables and
+for the constants of a problem of the same shape: some tens of microseconds, so a plan
+serves many versions and many constants.
 
 Invariants
 
 1. The order names every variable of the problem once.
-2. Two atoms that read one trie along one prefix of variables share iterators.
-3. A plan keeps its tries and rank tables alive; the array holds their addresses.
+2. Two atoms that read one index along one prefix of variables share iterators.  One
+   index whose columns begin those of another one is read as part of that.
+3. A plan holds no data.  A bound plan keeps its tries, patches and rank tables alive;
+   its array holds their addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
 from lftj.search.base import layout as L
-from lftj.search.problem import JoinProblem, emit_depth, needs_distinct, segments_of
+from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
+from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
+from lftj.storage.patch import PATCH_FIELDS
 from lftj.storage.trie import Trie
 
 MARKS_MAX_BITS = 1 << 27
@@ -31,21 +38,56 @@ MARKS_MAX_SPREAD = 64
 
 
 @dataclass(frozen=True)
+class _Iterator:
+    """Which level of which index an iterator row reads."""
+
+    row: int
+    use: int
+    level: int
+    deeper: bool  # it has iterators below it
+    cursor: int
+    pinned: bool  # a constant says which key is sought: once
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor row: branches of level ``deeper`` below those of ``level`` are counted."""
+
+    row: int
+    use: int
+    level: int
+    deeper: int
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A stage row, whose room in the state depends on the data."""
+
+    row: int
+    covered: tuple[tuple[int, int], ...]  # use and level of the participants that it intersects
+    participants: tuple[tuple[int, int], ...]  # of all of the depth
+    lists: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """A join problem under one key order, ready for the kernel."""
+    """A join problem under one key order; ``bind`` makes it ready for the kernel."""
 
     problem: JoinProblem
     order: tuple[str, ...]
-    memory: np.ndarray  # int64, read-only: layout.py
-    factor: int  # assignments that every row stands for (atoms without walked columns)
-    empty: bool  # an atom without walked columns has no rows, or a negated one has
+    template: np.ndarray  # int64, read-only: layout.py, with gaps
+    state_length: int  # less the room of stages
+    uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
     needs_distinct: bool
     counter_rows: tuple[int, ...]  # per depth: its counters in a search's state
     iterator_names: dict[int, tuple[str, int]]  # atom and level of each iterator row, for people
-    tries: tuple[Trie, ...]
-    ranks: tuple[np.ndarray, ...]
-    first_trie: Trie | None  # shortest trie whose level 0 takes part at the first depth that no literal pins
+    iterators: tuple[_Iterator, ...]
+    factors: tuple[_Factor, ...]
+    stage_rows: tuple[_Stage, ...]
+    condition_rows: tuple[tuple[int, int, int, int], ...]  # row, number of the condition, sign and step
+    split_roots: tuple[int, ...]  # uses whose level 0 takes part at the first depth that no literal pins
+    atom_uses: tuple[int, ...]  # per atom with variables, in order: positive ones, then negated ones
 
     @property
     def depths(self) -> int:
@@ -53,16 +95,142 @@ class Plan:
 
     @property
     def emit(self) -> int:
-        return int(self.memory[L.H_EMIT])
+        return int(self.template[L.H_EMIT])
 
     def stages(self, depth: int) -> int:
         """Number of stages of a depth."""
-        return int(self.memory[self.memory[L.H_DEPTH_ROWS] + depth * L.DEPTH_FIELDS + L.D_STAGES])
+        return int(self.template[self.template[L.H_DEPTH_ROWS] + depth * L.DEPTH_FIELDS + L.D_STAGES])
+
+    def bind(
+        self,
+        catalog: Catalog,
+        problem: JoinProblem | None = None,
+        others: Mapping[Side, Catalog] | None = None,
+    ) -> BoundPlan:
+        """The plan over tables by name; O(iterators).
+
+        ``problem``: one of the same shape, for its constants.  ``others``: the tables of other sides than
+        the new one, where the plan reads them.
+        """
+        problem = problem or self.problem
+
+        def table(name: str, side: Side) -> Table:
+            return (catalog if side is Side.NEW or others is None else others[side])[name]
+
+        views = [table(use.relation, use.side).view(use.key) for use in self.uses]
+        memory = self.template.copy()
+        start: list[tuple[int, int]] = []
+        kept: list[np.ndarray] = []
+        for iterator in self.iterators:
+            _bind_iterator(memory, iterator, views[iterator.use], start)
+        for factor in self.factors:
+            base = views[factor.use].base
+            offsets = base.offsets(factor.level, factor.deeper)
+            kept.append(offsets)
+            memory[factor.row + L.F_OFFSETS] = address(offsets)
+            memory[factor.row + L.F_COLUMN] = factor.deeper
+        length = self.state_length
+        for stage in self.stage_rows:
+            length = _bind_stage(memory, stage, views, length)
+        for row, number, sign, step in self.condition_rows:
+            condition = problem.conditions[number]
+            memory[row + L.C_OFFSET] = sign * condition.offset + step
+            if memory[row + L.C_OPERATOR] > L.OP_DIFFERS:
+                assert condition.ranked is not None
+                ranks = condition.ranked.ranks()
+                kept.append(ranks)
+                memory[row + L.C_TABLE], memory[row + L.C_TABLE_LENGTH] = address(ranks), len(ranks)
+        memory[L.H_STATE] = length
+        memory.setflags(write=False)
+        empty, factor_of_all = False, 1
+        for atom, negated in [*((a, False) for a in problem.atoms), *((a, True) for a in problem.negations)]:
+            if not atom.variables:
+                size = atom.n_rows(table(atom.relation, atom.side))
+                empty = empty or (size > 0) == negated
+                factor_of_all *= size if atom.counted and not negated else 1
+        empty = empty or any(views[use].n_tuples == 0 for use in self.atom_uses[: self._n_positive])
+        return BoundPlan(self, problem, memory, factor_of_all, empty, tuple(views), tuple(kept), tuple(start))
+
+    @property
+    def _n_positive(self) -> int:
+        return sum(1 for atom in self.problem.atoms if atom.variables)
+
+
+def _bind_iterator(
+    memory: np.ndarray, iterator: _Iterator, view: SearchView, start: list[tuple[int, int]]
+) -> None:
+    """Fill an iterator's row in, and say what its cursor starts with."""
+    row, level, base, patch = iterator.row, iterator.level, view.base, view.patch
+    where, length, children = base.places[level]
+    part, ranks = 0, base.ranks
+    if patch is not None:
+        memory[row + L.I_PATCH] = patch.address + 8 * PATCH_FIELDS * level
+        if level == 0 and patch.relists_root:
+            part = 1
+            where, length = patch.keys_at(0)
+            ranks = None if iterator.pinned else patch.root_ranks
+    memory[row + L.I_KEYS] = where
+    memory[row + L.I_LENGTH] = length
+    start += [(iterator.cursor + L.P_LIST, where), (iterator.cursor + L.P_PART, part)]
+    if iterator.deeper:
+        memory[row + L.I_CHILDREN] = children
+    if level == 0 and ranks is not None:
+        memory[row + L.I_RANKS] = address(ranks) if part else base.ranks_place
+        memory[row + L.I_BASE] = view.key_ranges[0][0]
+        memory[row + L.I_SPREAD] = len(ranks) - 1
+
+
+def _bind_stage(memory: np.ndarray, stage: _Stage, views: Sequence[SearchView], length: int) -> int:
+    """Give a stage its room in the state, behind ``length`` items; returns the new length."""
+    ranges = [views[use].key_ranges[level] for use, level in stage.participants]
+    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    spread = high - low + 1
+    largest = max(len(views[use].base.keys[level]) for use, level in stage.participants)
+    if stage.lists:
+        memory[stage.row + L.S_LIST] = length
+        # a rejected last key is written too
+        length += 1 + min(views[use].max_fanouts[level] for use, level in stage.covered)
+    memory[stage.row + L.S_MARKS] = -1
+    memory[stage.row + L.S_BASE] = low
+    if spread <= min(MARKS_MAX_BITS, max(1 << 16, MARKS_MAX_SPREAD * largest)):
+        memory[stage.row + L.S_MARKS] = length
+        length += (spread + 63) // 64
+    return length
+
+
+@dataclass(frozen=True, eq=False)
+class BoundPlan:
+    """A plan over tables, ready for the kernel; good as long as it lives, whatever becomes of the tables."""
+
+    plan: Plan
+    problem: JoinProblem  # with the constants that it is bound to
+    memory: np.ndarray  # int64, read-only: layout.py
+    factor: int  # assignments that every row stands for (atoms without walked columns)
+    empty: bool  # an atom has no rows, or a negated one without walked columns has
+    views: tuple[SearchView, ...]
+    kept: tuple[np.ndarray, ...]  # rank tables and offsets
+    start: tuple[tuple[int, int], ...]  # what a new state holds beside zeros
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return self.plan.order
+
+    @property
+    def depths(self) -> int:
+        return len(self.plan.order)
+
+    @property
+    def first_trie(self) -> Trie | None:
+        """The base with the shortest level 0 that takes part at the first depth that no literal pins."""
+        roots = [self.views[use].base for use in self.plan.split_roots]
+        return min(roots, key=lambda trie: len(trie.keys[0]), default=None)
 
     def new_state(self) -> np.ndarray:
         """The state of a search that has not begun."""
         state = np.zeros(self.memory[L.H_STATE], dtype=np.int64)
         state[L.R_SPLIT_LO], state[L.R_SPLIT_HI] = KEY_MIN, KEY_MAX
+        for place, value in self.start:
+            state[place] = value
         return state
 
 
@@ -84,14 +252,15 @@ class _Compilation:
         self.memory: list[int] = [0] * L.HEADER
         self.state_length = L.REGISTERS
         self.share = share
-        self.shared: dict[tuple[int, tuple[str, ...], bool], int] = {}
-        self.levels: dict[int, tuple[Trie, int]] = {}  # of each iterator row
+        self.shared: dict[tuple[object, ...], int] = {}
+        self.uses: dict[IndexUse, int] = {}
+        self.iterators: dict[int, _Iterator] = {}
         self.names: dict[int, tuple[str, int]] = {}
         self.participants: list[list[int]] = [[] for _ in order]
         self.negations: list[list[int]] = [[] for _ in order]
-        self.factors: list[list[int]] = []
-        self.tries: list[Trie] = []
-        self.factor, self.empty = 1, False
+        self.factors: list[tuple[list[int], tuple[int, int, int]]] = []
+        self.stage_data: list[_Stage] = []
+        self.atom_uses: list[int] = []
 
     # -- memory -------------------------------------------------------------------
 
@@ -114,101 +283,96 @@ class _Compilation:
         segments = segments_of(problem, order)
         emit = emit_depth(problem, order)
         tail = L.TAIL_NONE if emit == n else L.TAIL_COUNT if problem.counted else L.TAIL_EXISTS
-        conditions, ranks = condition_rows(problem, self.place)
+        conditions = condition_rows(problem, self.place)
         nodes = [self.in_state(L.NODE_FIELDS) for _ in order]
-        rows = [self.depth_fields(depth, nodes, conditions[depth], segments) for depth in range(n)]
+        condition_places: list[tuple[int, int, int, int]] = []
+        rows = [
+            self.depth_fields(depth, nodes, conditions[depth], condition_places, segments)
+            for depth in range(n)
+        ]
         split = next((d for d in range(n) if order[d] not in problem.pinned), 0)
         header = [0] * L.HEADER
         header[L.H_DEPTHS], header[L.H_EMIT], header[L.H_TAIL], header[L.H_WRITE] = n, emit, tail, int(write)
         header[L.H_SPLIT] = split
         header[L.H_DEPTH_ROWS] = self.row([field for fields in rows for field in fields])
-        header[L.H_FACTORS] = self.row([field for fields in self.factors for field in fields])
+        header[L.H_FACTORS] = self.row([field for fields, _ in self.factors for field in fields])
         header[L.H_N_FACTORS] = len(self.factors)
         header[L.H_OUTPUTS] = self.row([self.place[name] for name in problem.emitted])
         header[L.H_N_OUTPUTS] = len(problem.emitted)
         header[L.H_KEYS] = self.in_state(n)
-        header[L.H_STATE] = self.state_length
         self.memory[: L.HEADER] = header
-        memory = np.array(self.memory, dtype=np.int64)
-        memory.setflags(write=False)
-        roots = [self.levels[i] for i in (self.participants[split] if n else [])]
+        template = np.array(self.memory, dtype=np.int64)
+        template.setflags(write=False)
+        roots = [self.iterators[i] for i in (self.participants[split] if n else [])]
         return Plan(
             problem=problem,
             order=order,
-            memory=memory,
-            factor=self.factor,
-            empty=self.empty,
+            template=template,
+            state_length=self.state_length,
+            uses=tuple(self.uses),
             segments=segments,
             needs_distinct=needs_distinct(problem, order, segments),
             counter_rows=tuple(fields[L.D_COUNTERS] for fields in rows),
             iterator_names=self.names,
-            tries=tuple(self.tries),
-            ranks=ranks,
-            first_trie=min(
-                (trie for trie, level in roots if level == 0),
-                key=lambda trie: len(trie.keys[0]),
-                default=None,
+            iterators=tuple(self.iterators.values()),
+            factors=tuple(
+                _Factor(header[L.H_FACTORS] + number * L.FACTOR_FIELDS, *where)
+                for number, (_, where) in enumerate(self.factors)
             ),
+            stage_rows=tuple(self.stage_data),
+            condition_rows=tuple(condition_places),
+            split_roots=tuple(root.use for root in roots if root.level == 0),
+            atom_uses=tuple(self.atom_uses),
         )
 
     # -- atoms --------------------------------------------------------------------------
 
     def add_atoms(self) -> None:
         problem, last = self.problem, len(self.order) - 1
-        for atom in problem.atoms:
-            if not atom.variables:
-                size = atom.n_rows()
-                self.empty = self.empty or size == 0
-                self.factor *= size if atom.counted else 1
-                continue
-            trie, variables = atom.trie(self.order)
-            self.empty = self.empty or trie.n_tuples == 0
-            iterator = self.add_atom(trie, variables, atom.label, negated=False)
-            if atom.counted and trie.multiplicity is not None:
+        walked = [atom for atom in (*problem.atoms, *problem.negations) if atom.variables]
+        read = [_index_of(atom, self.order) for atom in walked]
+        for number, (atom, own) in enumerate(zip(walked, read, strict=True)):
+            negated = number >= sum(1 for positive in problem.atoms if positive.variables)
+            use = self.uses.setdefault(_longest(own, read), len(self.uses))
+            self.atom_uses.append(use)
+            columns, variables = atom.levels(self.order)
+            iterator = self.add_atom(use, variables, f"!{atom.label}" if negated else atom.label, negated)
+            if atom.counted and not negated:
                 self.ask_position(iterator)
                 inner = int(self.place[variables[-1]] == last)
-                self.factors.append([iterator, address(trie.multiplicity), inner])
-        for atom in problem.negations:
-            if not atom.variables:
-                self.empty = self.empty or atom.n_rows() > 0
-                continue
-            trie, variables = atom.trie(self.order)
-            if trie.n_tuples:
-                self.add_atom(trie, variables, f"!{atom.label}", negated=True)
+                level = len(columns) - 1
+                self.factors.append(([iterator, 0, inner, 0], (use, level, level + len(atom.counted))))
 
-    def add_atom(self, trie: Trie, variables: tuple[str, ...], label: str, negated: bool) -> int:
+    def add_atom(self, use: int, variables: tuple[str, ...], label: str, negated: bool) -> int:
         """Add the iterators of one atom, sharing those that are there; return the last one's row."""
-        self.tries.append(trie)
         parent = -1
         for level, name in enumerate(variables):
-            key = (address(trie.keys[level]), variables[: level + 1], negated)
-            iterator = self.shared.get(key, -1) if self.share and len(trie.keys[level]) else -1
+            deeper = level + 1 < len(variables)
+            # Of a negated atom, the last level refuses and others lead on: those are not shared.
+            key = (use, variables[: level + 1], negated, negated and deeper)
+            iterator = self.shared.get(key, -1) if self.share else -1
             if iterator < 0:
-                iterator = self.shared[key] = self.add_iterator(trie, level, parent, self.place[name])
+                iterator = self.shared[key] = self.add_iterator(use, level, parent, name)
                 self.names[iterator] = (label, level)
                 (self.negations if negated else self.participants)[self.place[name]].append(iterator)
-            if level + 1 < len(variables):
-                self.memory[iterator + L.I_CHILDREN] = address(trie.children[level])
+            if deeper:
+                self.iterators[iterator] = replace(self.iterators[iterator], deeper=True)
                 if not negated:
                     self.ask_position(iterator)
             parent = iterator
         return parent
 
-    def add_iterator(self, trie: Trie, level: int, parent: int, depth: int) -> int:
+    def add_iterator(self, use: int, level: int, parent: int, name: str) -> int:
         fields = [0] * L.ITERATOR_FIELDS
-        fields[L.I_KEYS] = address(trie.keys[level])
-        fields[L.I_LENGTH] = len(trie.keys[level])
         fields[L.I_PARENT] = parent
-        fields[L.I_DEPTH] = depth
+        fields[L.I_DEPTH] = self.place[name]
         fields[L.I_SLOT] = -1
         fields[L.I_CURSOR] = self.in_state(L.CURSOR_FIELDS)
-        if level == 0 and trie.ranks is not None:
-            fields[L.I_RANKS] = address(trie.ranks)
-            fields[L.I_BASE] = trie.key_ranges[0][0]
-            fields[L.I_SPREAD] = len(trie.ranks) - 1
-        iterator = self.row(fields)
-        self.levels[iterator] = (trie, level)
-        return iterator
+        row = self.row(fields)
+        self.iterators[row] = _Iterator(
+            row, use, level, False, fields[L.I_CURSOR], name in self.problem.pinned
+        )
+        return row
 
     def ask_position(self, iterator: int) -> None:
         """Give the iterator a list for the positions of its matches."""
@@ -218,20 +382,38 @@ class _Compilation:
     # -- depths ----------------------------------------------------------------------------
 
     def depth_fields(
-        self, depth: int, nodes: list[int], conditions: list[list[int]], segments: tuple[tuple[int, int], ...]
+        self,
+        depth: int,
+        nodes: list[int],
+        conditions: list[ConditionRow],
+        places: list[tuple[int, int, int, int]],
+        segments: tuple[tuple[int, int], ...],
     ) -> list[int]:
-        """One depth row; what it names is written before it."""
+        """One depth row; what it names is written before it.  ``places`` gets where the conditions stand."""
         own, stages = self.stages(depth, nodes)
         negations = self.negations[depth]
-        filters = any(condition[L.C_OPERATOR] > L.OP_AT_MOST for condition in conditions)
-        complete = any(not self.memory[iterator + L.I_CHILDREN] for iterator in negations)
+        filters = any(condition.operator > L.OP_AT_MOST for condition in conditions)
+        complete = any(not self.iterators[iterator].deeper for iterator in negations)
         fields = [0] * L.DEPTH_FIELDS
         fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row(own), len(own)
-        fields[L.D_STAGE] = self.row([field for stage in stages for field in stage])
+        fields[L.D_STAGE] = self.row([field for stage, _ in stages for field in stage])
         fields[L.D_STAGES] = len(stages)
+        self.stage_data += [
+            replace(data, row=fields[L.D_STAGE] + number * L.STAGE_FIELDS)
+            for number, (_, data) in enumerate(stages)
+        ]
         fields[L.D_NEGATION], fields[L.D_NEGATIONS] = self.row(negations), len(negations)
-        fields[L.D_CONDITION] = self.row([field for condition in conditions for field in condition])
+        fields[L.D_CONDITION] = self.row([field for condition in conditions for field in condition.fields])
         fields[L.D_CONDITIONS] = len(conditions)
+        places += [
+            (
+                fields[L.D_CONDITION] + at * L.CONDITION_FIELDS,
+                condition.number,
+                condition.sign,
+                condition.step,
+            )
+            for at, condition in enumerate(conditions)
+        ]
         fields[L.D_BACK] = _back(depth, segments)
         fields[L.D_SLOT] = self.in_state(L.BLOCK)
         fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in segments) else L.BLOCK
@@ -242,7 +424,7 @@ class _Compilation:
             fields[L.D_FILTERS] = L.FILTERS_POSITIONS if positions else L.FILTERS_KEYS
         return fields
 
-    def stages(self, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:
+    def stages(self, depth: int, nodes: list[int]) -> tuple[list[int], list[tuple[list[int], _Stage]]]:
         """Participants of a depth, staged ones first, and its stage rows.
 
         Staged are participants on the last level of their atom whose parent is bound
@@ -254,16 +436,14 @@ class _Compilation:
             parent = self.memory[iterator + L.I_PARENT]
             return -1 if parent < 0 else self.memory[parent + L.I_DEPTH]
 
+        def places(iterators: Sequence[int]) -> tuple[tuple[int, int], ...]:
+            return tuple((self.iterators[i].use, self.iterators[i].level) for i in iterators)
+
         staged = [i for i in own if self.memory[i + L.I_SLOT] < 0 and 0 <= bound_at(i) < depth - 1]
         if len(own) < 2 or not staged:
             return own, []
         staged.sort(key=bound_at)
         own = staged + [i for i in own if i not in staged]
-        ranges = [trie.key_ranges[level] for trie, level in (self.levels[i] for i in own)]
-        low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-        spread = high - low + 1
-        largest = max(self.memory[i + L.I_LENGTH] for i in own)
-        dense = spread <= min(MARKS_MAX_BITS, max(1 << 16, MARKS_MAX_SPREAD * largest))
         rows = []
         for covered in range(1, len(staged) + 1):
             if covered < len(staged) and bound_at(staged[covered]) == bound_at(staged[covered - 1]):
@@ -271,16 +451,26 @@ class _Compilation:
             fields = [0] * L.STAGE_FIELDS
             fields[L.S_COVERED] = covered
             fields[L.S_BOUND_AT] = nodes[bound_at(staged[covered - 1])]
-            if covered > 1:
-                longest = min(
-                    trie.max_fanouts[level] for trie, level in (self.levels[i] for i in staged[:covered])
-                )
-                fields[L.S_LIST] = self.in_state(1 + longest)  # a rejected last key is written too
-            fields[L.S_MARKS] = self.in_state((spread + 63) // 64) if dense else -1
-            fields[L.S_BASE] = low
             fields[L.S_STATE] = self.in_state(L.STAGE_STATE_FIELDS)
-            rows.append(fields)
+            rows.append((fields, _Stage(-1, places(staged[:covered]), places(own), covered > 1)))
         return own, rows
+
+
+def _index_of(atom: JoinAtom, order: Sequence[str]) -> IndexUse:
+    """The index that an atom reads under an order: its columns, then those that it counts."""
+    return IndexUse(atom.relation, ((*atom.levels(order)[0], *atom.counted), atom.equal), atom.side)
+
+
+def _longest(own: IndexUse, read: Sequence[IndexUse]) -> IndexUse:
+    """The first of the longest indices that begin with the columns of one of them (invariant 2)."""
+    columns, equal = own.key
+    fitting = [
+        use
+        for use in read
+        if (use.relation, use.side, use.key[1]) == (own.relation, own.side, equal)
+        and use.key[0][: len(columns)] == columns
+    ]
+    return max(fitting, key=lambda use: len(use.key[0]))
 
 
 def _back(depth: int, segments: tuple[tuple[int, int], ...]) -> int:
@@ -301,29 +491,49 @@ _TABLE_OPERATORS = {
 }
 
 
-def condition_rows(
-    problem: JoinProblem, place: dict[str, int]
-) -> tuple[list[list[list[int]]], tuple[np.ndarray, ...]]:
-    """Conditions by the depth at which both sides are bound, as rows of PlanTables.conditions."""
-    by_depth: list[list[list[int]]] = [[] for _ in place]
-    tables = []
-    for condition in problem.conditions:
-        left, operator, right, offset = condition.left, condition.operator, condition.right, condition.offset
+@dataclass(frozen=True)
+class ConditionRow:
+    """A row of C_* fields: the key compares by ``operator`` with that of depth ``other`` (-1: with 0) plus
+    ``sign`` times the offset of condition ``number`` plus ``step``."""
+
+    operator: int
+    other: int
+    number: int
+    sign: int
+    step: int
+
+    @property
+    def fields(self) -> list[int]:
+        """As the plan has them, with gaps for what a call brings."""
+        return [self.operator, self.other, 0, 0, 0]
+
+    def bound_fields(self, problem: JoinProblem) -> list[int]:
+        """With the codes of the problem's own constants."""
+        condition = problem.conditions[self.number]
+        assert condition.ranked is None or self.operator <= L.OP_DIFFERS, (
+            "ranks of a dictionary change with it"
+        )
+        return [self.operator, self.other, self.sign * condition.offset + self.step, 0, 0]
+
+
+def condition_rows(problem: JoinProblem, place: Mapping[str, int]) -> list[list[ConditionRow]]:
+    """Conditions by the depth at which both sides are bound."""
+    by_depth: list[list[ConditionRow]] = [[] for _ in place]
+    for number, condition in enumerate(problem.conditions):
+        left, operator, right, sign = condition.left, condition.operator, condition.right, 1
         if right is not None and place[right] > place[left]:  # x < y + 3  =>  y > x - 3
-            left, right, operator, offset = right, left, _FLIP[operator], -offset
+            left, right, operator, sign = right, left, _FLIP[operator], -1
         other = -1 if right is None else place[right]
-        if condition.table is not None and operator not in ("=", "!="):
-            tables.append(condition.table)
-            where, length = address(condition.table), len(condition.table)
-            by_depth[place[left]].append([_TABLE_OPERATORS[operator], other, offset, where, length])
-            continue
-        rows = {
-            "<": [[L.OP_AT_MOST, other, offset - 1]],
-            "<=": [[L.OP_AT_MOST, other, offset]],
-            ">": [[L.OP_AT_LEAST, other, offset + 1]],
-            ">=": [[L.OP_AT_LEAST, other, offset]],
-            "=": [[L.OP_AT_LEAST, other, offset], [L.OP_AT_MOST, other, offset]],
-            "!=": [[L.OP_DIFFERS, other, offset]],
-        }[operator]
-        by_depth[place[left]] += [[*row, 0, 0] for row in rows]
-    return by_depth, tuple(tables)
+        if condition.ranked is not None and operator not in ("=", "!="):
+            rows = [(_TABLE_OPERATORS[operator], 0)]
+        else:
+            rows = {
+                "<": [(L.OP_AT_MOST, -1)],
+                "<=": [(L.OP_AT_MOST, 0)],
+                ">": [(L.OP_AT_LEAST, 1)],
+                ">=": [(L.OP_AT_LEAST, 0)],
+                "=": [(L.OP_AT_LEAST, 0), (L.OP_AT_MOST, 0)],
+                "!=": [(L.OP_DIFFERS, 0)],
+            }[operator]
+        by_depth[place[left]] += [ConditionRow(code, other, number, sign, step) for code, step in rows]
+    return by_depth

@@ -23,7 +23,7 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
 from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
-from lftj.search.base.plan import Plan
+from lftj.search.base.plan import BoundPlan
 
 SLICE = 1 << 24
 """Operations of one kernel call."""
@@ -39,7 +39,7 @@ class Counters:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def of(cls, plan: Plan) -> Counters:
+    def of(cls, plan: BoundPlan) -> Counters:
         return cls(np.zeros((plan.depths, L.COUNTERS), dtype=np.int64))
 
     def add(self, table: np.ndarray) -> None:
@@ -66,7 +66,7 @@ class Counters:
 class Search:
     """One resumable search of a plan over one share."""
 
-    def __init__(self, plan: Plan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
+    def __init__(self, plan: BoundPlan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
         self.plan = plan
         self.state = plan.new_state()
         self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
@@ -105,7 +105,7 @@ class Search:
     @property
     def counters(self) -> np.ndarray:
         """Operations so far, int64 (depths, 3): opens, nexts, seeks."""
-        rows = np.array(self.plan.counter_rows, dtype=np.int64).reshape(-1, 1)
+        rows = np.array(self.plan.plan.counter_rows, dtype=np.int64).reshape(-1, 1)
         return self.state[rows + np.arange(L.COUNTERS)]
 
     @property
@@ -114,7 +114,7 @@ class Search:
         return int(self.state[L.R_TOTAL])
 
 
-def shares(plan: Plan, wanted: int) -> list[tuple[int, int]]:
+def shares(plan: BoundPlan, wanted: int) -> list[tuple[int, int]]:
     """Cut the split depth's keys into at most ``wanted`` closed ranges of similar weight.
 
     The ranges are disjoint, in key order, and together hold every int64.
@@ -123,7 +123,7 @@ def shares(plan: Plan, wanted: int) -> list[tuple[int, int]]:
         return [(KEY_MIN, KEY_MAX)]
     name = plan.order[plan.memory[L.H_SPLIT]]
     trie = plan.first_trie
-    if trie is None or (name in plan.problem.existentials and not plan.needs_distinct):
+    if trie is None or (name in plan.problem.existentials and not plan.plan.needs_distinct):
         return [(KEY_MIN, KEY_MAX)]  # two shares of an existential key would prove one row twice
     keys = trie.keys[0]
     if len(keys) < 2:
@@ -141,7 +141,7 @@ Batch = tuple[list[np.ndarray], np.ndarray | None]
 
 
 def count_rows(
-    plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
     if plan.empty:
@@ -154,7 +154,7 @@ def count_rows(
 
 
 def count_assignments(
-    plan: Plan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of assignments; for a plan whose problem is counted and emits no variable."""
     if plan.empty:
@@ -174,7 +174,7 @@ def count_assignments(
 
 
 def _each_share(
-    plan: Plan,
+    plan: BoundPlan,
     threads: int,
     work: Callable[[Search], object],
     counters: Counters,
@@ -185,21 +185,32 @@ def _each_share(
     Stops all and re-raises when one fails or on interrupt.
     """
     pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
-    waiting = iter(pieces)  # next() on a list's iterator is atomic
-    finished = itertools.count(1)
+    waiting = iter(pieces)
+    taking = threading.Lock()
+    done = 0
     stop = threading.Event()
+
+    def next_share() -> tuple[int, int] | None:
+        with taking:
+            return next(waiting, None)
+
+    def finished() -> int:
+        nonlocal done
+        with taking:
+            done += 1
+            return done
 
     def take_shares() -> Search:
         one = Search(plan)
         try:
-            for low, high in waiting:
-                one.restart(low, high)
+            while (share := next_share()) is not None:
+                one.restart(*share)
                 while not one.done and not stop.is_set():
                     work(one)
                 if stop.is_set():
                     break
                 if advance:
-                    advance(next(finished) / len(pieces))
+                    advance(finished() / len(pieces))
         except BaseException:
             stop.set()
             raise
@@ -214,7 +225,7 @@ def _each_share(
 
 
 def batches(
-    plan: Plan,
+    plan: BoundPlan,
     counters: Counters,
     batch_rows: int,
     threads: int = 1,

@@ -36,9 +36,10 @@ from lftj.search.base.layout import (
     D_FIRST,
     D_STAGE,
     D_STAGES,
-    I_KEYS,
+    I_CURSOR,
     N_STAMP,
     NEXTS,
+    P_LIST,
     R_WORK,
     S_BASE,
     S_BOUND_AT,
@@ -185,14 +186,14 @@ def build_stage(plan, state, row, stage):
         start, end = state[plan[before + S_STATE] + T_FROM], state[plan[before + S_STATE] + T_TO]
     else:
         covered = np.int64(1)
-        where = plan[plan[first] + I_KEYS]
         start, end = child_range(plan, state, plan[first])
+        where = state[plan[plan[first] + I_CURSOR] + P_LIST]
     work = end - start
     for place in range(first + covered, first + plan[stage + S_COVERED]):
         iterator = plan[place]
         low, high = child_range(plan, state, iterator)
         keys = view(where, end)
-        others = view(plan[iterator + I_KEYS], high)
+        others = view(state[plan[iterator + I_CURSOR] + P_LIST], high)
         work += min(high - low, end - start)
         use_marks = before >= 0 and place == first + covered and plan[before + S_MARKS] >= 0
         if use_marks and high - low <= MARKS_RATIO * (end - start):

@@ -30,18 +30,11 @@ from lftj.search.base.layout import (
 from lftj.search.base.plan import condition_rows
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions import layout as R
+from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import MAX_RUNS
-from lftj.storage.relation_version import IndexKey, levels_of
+from lftj.storage.relation_version import levels_of
 
 CURSOR_FIELDS = R.C_RUNS + R.CURSOR_RUN_FIELDS * MAX_RUNS
-
-
-@dataclass(frozen=True)
-class IndexUse:
-    """An index that a plan reads: of which relation, and which of its indices."""
-
-    relation: str
-    key: IndexKey
 
 
 @dataclass(frozen=True)
@@ -150,8 +143,10 @@ class _Compiler:
             self.add_atom(atom, negated=False)
         for atom in self.problem.negations:
             self.add_atom(atom, negated=True)
-        conditions, tables = condition_rows(self.problem, self.place)
-        assert not tables, "ranks of a dictionary change with it"
+        conditions = [
+            [row.bound_fields(self.problem) for row in rows]
+            for rows in condition_rows(self.problem, self.place)
+        ]
         depths = [field for d in range(len(self.order)) for field in self.depth_fields(d, conditions[d])]
         memory = self.memory
         memory[H_DEPTHS] = len(self.order)
@@ -180,12 +175,9 @@ class _Compiler:
 
     def add_atom(self, atom: JoinAtom, negated: bool) -> None:
         """Add the participants of one atom, sharing those that are there."""
-        levels = sorted(range(len(atom.columns)), key=lambda i: self.place[atom.variables[i]])
-        variables = tuple(atom.variables[i] for i in levels)
-        columns = tuple(atom.columns[i] for i in levels)
+        columns, variables = atom.levels(self.order)
         places = tuple(self.place[name] for name in variables)
-        arity = len(atom.relation.schema.columns)
-        use = IndexUse(atom.relation.name, (levels_of(columns, atom.equal, arity), atom.equal))
+        use = IndexUse(atom.relation, (levels_of(columns, atom.equal, atom.arity), atom.equal), atom.side)
         index = self.indexes.setdefault(use, len(self.indexes))
         parent = -1
         for level, depth in enumerate(places):

@@ -24,6 +24,7 @@ from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice, choose_order, complete_order
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.plan import compile_regions
+from lftj.storage.catalog import Catalog
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
 
@@ -47,7 +48,11 @@ class Existence:
 
 
 def plan_existence(
-    lowered: Lowered, record_gap: int, order: Sequence[str] | None, known: Iterable[str]
+    lowered: Lowered,
+    catalog: Catalog,
+    record_gap: int,
+    order: Sequence[str] | None,
+    known: Iterable[str],
 ) -> Existence:
     """Decide how a body is kept.  ``order``: the caller's key order; ``known``: all variables of the body.
 
@@ -63,31 +68,31 @@ def plan_existence(
     tests = []
     for component in apart:
         alone = _test_of(problem, component)
-        tests.append(_witnessed(lowered, alone, choose_order(alone, head_first=True)))
+        tests.append(_witnessed(lowered, alone, choose_order(alone, catalog, head_first=True)))
     problem = _without(problem, frozenset().union(*apart))
     counting = _counting(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
         return Existence((), tuple(tests), unbound, tuple(notes))
     if not joined:
-        choice = choose_order(counting, order, known)
+        choice = choose_order(counting, catalog, order, known)
         return Existence(
             (_counted(lowered, counting, choice, record_gap),), tuple(tests), unbound, tuple(notes)
         )
     pieces = [_without(problem, frozenset().union(*joined) - component) for component in joined]
     shown = ", ".join(f"{{{', '.join(sorted(component))}}}" for component in joined)
     if order is not None:
-        whole = complete_order(problem, order, known)
+        whole = complete_order(problem, catalog, order, known)
         by_witness = _is_behind(whole, frozenset().union(*joined))
         why = "the key order was given"
     else:
-        choice = choose_order(counting)
-        choices = [choose_order(piece, head_first=True) for piece in pieces]
+        choice = choose_order(counting, catalog)
+        choices = [choose_order(piece, catalog, head_first=True) for piece in pieces]
         enumerated, stopped = choice.operations, sum(c.operations for c in choices)
         by_witness = stopped <= enumerated
         why = f"estimated operations: short circuit {stopped:,.0f}, support counts {enumerated:,.0f}"
     if not by_witness:
         if order is not None:
-            choice = choose_order(counting, order, known)
+            choice = choose_order(counting, catalog, order, known)
         notes.append(f"{shown}: enumerated, rows have support counts ({why})")
         return Existence(
             (_counted(lowered, counting, choice, record_gap),), tuple(tests), unbound, tuple(notes)
@@ -95,7 +100,9 @@ def plan_existence(
     if order is not None:
         choices = [
             choose_order(
-                piece, [name for name in whole if name in piece.variables and name not in piece.labels]
+                piece,
+                catalog,
+                [name for name in whole if name in piece.variables and name not in piece.labels],
             )
             for piece in pieces
         ]

@@ -35,7 +35,6 @@ from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.index_version import IndexVersion, net_weights
-from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import net_rows
 from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
@@ -189,9 +188,8 @@ def _listing_plan(order: tuple[str, ...]) -> RegionPlan:
     """A plan with one atom, to list the rows of an index below regions."""
     any_type = ColumnType(Domains().of(pa.int64()), pa.int64())
     schema = Schema(tuple(Column(name, any_type) for name in order))
-    relation = Relation.from_codes("witness#", schema, [np.empty(0, np.int64) for _ in order])
     every = tuple(range(len(order)))
-    problem = JoinProblem((JoinAtom(relation, every, order),), emitted=order)
+    problem = JoinProblem((JoinAtom("witness#", schema, every, order),), emitted=order)
     return compile_regions(problem, order, 0)
 
 
