@@ -14,7 +14,8 @@ from bench.distance.edit_distance import Trace, distance, full_trace
 from bench.distance.workloads import Changes, Data, Family, after, columns
 from lftj.errors import LimitError
 from maintenance import Transaction, Workspace
-from maintenance.heads.head import RECORD_GAP
+from maintenance.heads.keeping import RECORD_GAP
+from maintenance.strategies.trace.body_trace import BodyTrace
 
 GAPS = (0, RECORD_GAP)
 """Exact records first, then the default."""
@@ -44,12 +45,13 @@ class _Kept:
 
     @property
     def order(self) -> list[str]:
-        (trace,) = self.workspace._heads[_HEAD].traces
+        (trace,) = self.workspace._heads[_HEAD].searches
+        assert isinstance(trace, BodyTrace)
         return list(trace.plan.order)
 
     @property
     def touched(self) -> int:
-        return sum(i.touched for trace in self.workspace._heads[_HEAD].traces for i in trace.sensitivity)
+        return sum(i.touched for search in self.workspace._heads[_HEAD].searches for i in search.sensitivity)
 
     def commit(self, changes: Changes) -> tuple[Transaction, float]:
         """Commit a change; the transaction, and seconds from its beginning to its end."""

@@ -21,6 +21,7 @@ from bench.maintenance.workloads import COMMITS, WARM_UP_COMMITS
 from bench.report.repetition import Times, percentiles, repeated
 from bench.workload import Workload
 from maintenance import Transaction, Workspace
+from maintenance.strategies.trace.body_trace import BodyTrace
 
 
 class Subject(ABC):
@@ -99,7 +100,8 @@ class Installing(Subject):
         return self.workspace[self.head].count
 
     def times(self, least: int, spend: float) -> Iterator[Times]:
-        uses = {use for trace in self.workspace._heads[self.head].traces for use in trace.plan.indexes}
+        searches = self.workspace._heads[self.head].searches
+        uses = {use for search in searches if isinstance(search, BodyTrace) for use in search.plan.indexes}
 
         def prepare() -> None:
             self.workspace = self.fresh()

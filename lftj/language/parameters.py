@@ -115,7 +115,7 @@ class Substitution:
             parts = (
                 node if isinstance(node, tuple) else [getattr(node, n) for n in _PARTS.get(type(node), ())]
             )
-            held = any([self._find(part) for part in parts])
+            held = sum(self._find(part) for part in parts) > 0  # all of them are looked at
         if held:
             self._holders.add(id(node))
         return held

@@ -9,11 +9,11 @@ import numpy as np
 from lftj.storage.signed_rows import Columns
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Change:
     """A change of one relation: sorted distinct tuples, +1 (was absent) or -1 (was present).
 
-    ``no_changes``: staged tuples that left the relation as it was.
+    ``no_changes``: staged tuples that left the relation as it was.  Two changes are never equal.
     """
 
     columns: Columns

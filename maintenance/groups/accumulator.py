@@ -1,13 +1,14 @@
-"""What makes an aggregate's values from the changes of its groups: the protocol, and the rows it is given."""
+"""What makes an aggregate's values from the changes of its groups: the base class, and what it is given."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from lftj.storage.signed_rows import Columns
+from maintenance.staged import Staged
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,10 @@ class GroupRows:
     weights: np.ndarray  # signed, never 0
 
 
-class Accumulator(Protocol):
+class Accumulator(Staged, ABC):
     """What makes an aggregate's values from changes; groups are known by their slots."""
 
+    @abstractmethod
     def stage(self, rows: GroupRows) -> np.ndarray:
         """The new value code of each group, any code where the count is 0; nothing is published.
 
@@ -32,18 +34,11 @@ class Accumulator(Protocol):
         is staged.
         """
 
-    def keep(self) -> None:
-        """Publish what was staged, if anything was; again, where that was left half way."""
-
-    def drop(self) -> None:
-        """Forget what was staged, if anything was."""
-
+    @abstractmethod
     def remapped(self, kept: np.ndarray) -> Accumulator:
         """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
         """Memory taken."""
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError on a broken invariant."""

@@ -9,9 +9,8 @@ next value from the next change.  ``count`` needs none.
 
 Invariants
 
-1. A change takes two steps: ``stage`` computes and publishes nothing, ``keep``
-   publishes, ``drop`` forgets: then all is as it was.  Doing ``keep`` or ``drop``
-   twice is doing it once, also where the first was left half way.
+1. A change takes two steps (:mod:`maintenance.staged`): ``stage`` computes and publishes nothing.
+   After ``drop`` all is as it was.
 2. A group is published when its count is above 0; counts are never negative: an
    assignment that goes was there.
 3. ``_values`` has the value code of every published group.
@@ -39,8 +38,10 @@ from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
+from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.table import GroupTable
+from maintenance.staged import Staged
 
 _LEAST_TIDIED = 1024
 _MOST_ASSIGNMENTS = 2.0**62
@@ -61,7 +62,7 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
 
 
 @dataclass(frozen=True)
-class _Staged:
+class _Step:
     """What ``keep`` publishes."""
 
     slots: np.ndarray
@@ -71,7 +72,7 @@ class _Staged:
     n_assignments: int
 
 
-class GroupedAggregate:
+class GroupedAggregate(Staged):
     """The groups and values of one aggregate head under changes.
 
     >>> import pyarrow as pa
@@ -105,9 +106,13 @@ class GroupedAggregate:
         self._counts = np.zeros(0, np.int64)  # by slot, as are the values
         self._values = np.zeros(0, np.int64)
         self._n_assignments = 0
-        self._staged: _Staged | None = None
+        self._staged: _Step | None = None
         self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
         self.n_groups = 0
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return () if self._accumulator is None else (self._accumulator,)
 
     @property
     def nbytes(self) -> int:
@@ -136,9 +141,9 @@ class GroupedAggregate:
         rows, weights = net_rows(columns, weights)
         if not len(weights):
             none = np.empty(0, np.int64)
-            self._staged = _Staged(none, none, none, self.n_groups, self._n_assignments)
+            self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
             return [none] * (self._n_keys + 1), none
-        keys, offsets = _groups(rows, self._n_keys)
+        keys, offsets = group_boundaries(rows, self._n_keys)
         try:
             slots = self._table.slots(keys)
             self._reserve()
@@ -155,27 +160,21 @@ class GroupedAggregate:
             raise
         n_groups = self.n_groups + int(np.count_nonzero(after)) - int(np.count_nonzero(before))
         n_assignments = self._n_assignments + int(weights.sum())
-        self._staged = _Staged(slots, after, values, n_groups, n_assignments)
+        self._staged = _Step(slots, after, values, n_groups, n_assignments)
         difference, signs = _difference(keys, slots, self._values, before, after, values)
         return list(difference), signs
 
-    def keep(self) -> None:
-        """Publish what was staged, if anything was; again, where that was left half way."""
+    def _keep_own(self) -> None:
         staged = self._staged
         if staged is None:
             return
         _publish(self._counts, self._values, staged.slots, staged.counts, staged.values)
         self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
         self._n_slots = self._table.n_slots
-        if self._accumulator:
-            self._accumulator.keep()
         self._staged = None
 
-    def drop(self) -> None:
-        """Forget what was staged, if anything was."""
+    def _drop_own(self) -> None:
         self._table.truncate(self._n_slots)
-        if self._accumulator:
-            self._accumulator.drop()
         self._staged = None
 
     def tidy(self) -> None:
@@ -192,8 +191,7 @@ class GroupedAggregate:
         tidied = table, self._counts[kept], self._values[kept], accumulator, len(kept)
         self._table, self._counts, self._values, self._accumulator, self._n_slots = tidied
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the module's header."""
+    def _check_own(self) -> None:
         self._table.check_invariants()
         n_slots = self._table.n_slots
         assert len(self._counts) == len(self._values)
@@ -202,8 +200,6 @@ class GroupedAggregate:
         assert not self._counts[self._n_slots :].any(), "a slot beyond the table counts something"
         assert self.n_groups == np.count_nonzero(self._counts)
         assert self._n_assignments == int(self._counts.sum())
-        if self._accumulator:
-            self._accumulator.check_invariants()
 
     def _guard(self, weights: np.ndarray) -> None:
         """See to it that no sum of weights wraps."""
@@ -230,29 +226,6 @@ def _absolute_sum(weights):  # type: ignore[no-untyped-def]
     for weight in weights:
         total += abs(np.float64(weight))
     return total
-
-
-@kernel
-def _groups(rows, n_keys):  # type: ignore[no-untyped-def]
-    """The distinct keys of sorted rows, (n_keys, groups), and where each group starts, with the end behind.
-
-    rows: int64 (columns, n), n > 0; the first ``n_keys`` columns are the keys.
-    """
-    n = rows.shape[1]
-    offsets = np.zeros(n + 1, np.int64)
-    groups = 1
-    for row in range(1, n):
-        for column in range(n_keys):
-            if rows[column, row] != rows[column, row - 1]:
-                offsets[groups] = row
-                groups += 1
-                break
-    offsets[groups] = n
-    keys = np.empty((n_keys, groups), np.int64)
-    for column in range(n_keys):
-        for group in range(groups):
-            keys[column, group] = rows[column, offsets[group]]
-    return keys, offsets[: groups + 1]
 
 
 @kernel

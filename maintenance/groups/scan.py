@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
 
 import numpy as np
 
@@ -53,27 +52,14 @@ from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
 from maintenance.groups.text import GroupText
+from maintenance.staged import Staged, StagedValue
 
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
 _NO_FUNCTION = nullcontext()
 
 
-class Scan(Protocol):
-    """An ordered intermediate: :class:`GroupScan` or :class:`~maintenance.groups.text.GroupText`."""
-
-    def stage(self, columns: Columns, weights: np.ndarray) -> None: ...
-    def values(self, keys: Columns) -> np.ndarray: ...
-    def keep(self) -> None: ...
-    def drop(self) -> None: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def n_records(self) -> int: ...
-    def check_invariants(self) -> None: ...
-
-
-def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> Scan:
+def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> GroupScan | GroupText:
     """The intermediate of a head's aggregate; ValueError for one that needs no order: count, sum, avg."""
     function = head.value.function if isinstance(head.value, Aggregate) else None
     if function is None or function in ("count", "sum", "avg"):
@@ -82,7 +68,7 @@ def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: 
     return kind(head, types, group_columns)
 
 
-class GroupScan:
+class GroupScan(Staged):
     """The values of a head's groups.
 
     >>> import pyarrow as pa
@@ -133,9 +119,13 @@ class GroupScan:
         if call.function not in AGGREGATES:
             dtype = np.float64 if self._floats else np.int64
             self._operation = semigroup(call.function).operation(dtype)
-        self._kept = self._support = SupportVersion(group_columns + len(domains))
+        self._support = StagedValue(SupportVersion(group_columns + len(domains)))
         self._tree: ScanTree | None = None
         self._undo: list[tuple[Columns, np.ndarray, np.ndarray]] | None = []
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return (self._support,)
 
     # -- changes --------------------------------------------------------------------
 
@@ -144,7 +134,7 @@ class GroupScan:
 
         Raises :class:`~lftj.errors.AggregateError` when a user's function raises; then :meth:`drop`.
         """
-        self._support, rows, before, after = self._support.added(columns, weights)
+        self._support.staged, rows, before, after = self._support.newest.added(columns, weights)
         if self._operation is None:
             rows, before, after = crossing(rows, before, after, 1)
         if not len(before):
@@ -162,14 +152,11 @@ class GroupScan:
             self._undo.append((rows, before, after))
         self._tree = tree
 
-    def keep(self) -> None:
-        """The staged rows are there to stay."""
-        self._kept, self._undo = self._support, []
+    def _keep_own(self) -> None:
+        self._undo = []
 
-    def drop(self) -> None:
-        """Forget the staged rows, however far they came."""
+    def _drop_own(self) -> None:
         (undo, self._undo), (tree, self._tree) = (self._undo, []), (self._tree, None)
-        self._support = self._kept
         if tree is None or undo is None:
             return
         try:
@@ -212,7 +199,7 @@ class GroupScan:
         if len(keys) > self._n_groups or (self._operation is not None and len(keys) != self._n_groups):
             raise ValueError(f"{len(keys)} columns are no group of {self._n_groups} columns")
         n_keys = len(keys[0]) if len(keys) else 1
-        alive = self._support.totals(keys, n_keys) > 0
+        alive = self._support.newest.totals(keys, n_keys) > 0
         asked = table_of(keys, n_keys).T[alive]
         tree = self._built()
         with self._named(list(asked.T)), self._watched():
@@ -225,7 +212,7 @@ class GroupScan:
     def nbytes(self) -> int:
         """Memory of counts, tree and labels."""
         tree = self._tree.nbytes if self._tree is not None else 0
-        return self._support.nbytes + tree + sum(labels.nbytes for labels in self._labels.values())
+        return self._support.newest.nbytes + tree + sum(labels.nbytes for labels in self._labels.values())
 
     @property
     def n_records(self) -> int:
@@ -237,10 +224,7 @@ class GroupScan:
         """The scan tree, built if it has to be; read only."""
         return self._built()
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the module header."""
-        self._support.check_invariants()
-        self._kept.check_invariants()
+    def _check_own(self) -> None:
         for labels in self._labels.values():
             labels.check_invariants()
         if self._tree is None:
@@ -257,14 +241,14 @@ class GroupScan:
     def _built(self) -> ScanTree:
         if self._tree is None:
             tree = self._build()
-            if self._support is not self._kept:
+            if self._support.staged is not None:
                 self._undo = None
             self._tree = tree
         return self._tree
 
     def _build(self) -> ScanTree:
         """A tree of the counts as they are."""
-        rows, supports = self._support.tuples()
+        rows, supports = self._support.newest.tuples()
         keys = self._keys(rows)
         if self._labels:
             order = np.lexsort(keys.T[::-1])
@@ -319,7 +303,7 @@ class GroupScan:
         except AggregateError as error:
             groups = sort_distinct(rows[: self._n_groups]) if self._n_groups else []
             if self._n_groups == len(self._head.variables):
-                _, columns, supports = self._support.below(groups, len(groups[0]) if groups else 1)
+                _, columns, supports = self._support.newest.below(groups, len(groups[0]) if groups else 1)
                 names = (*self._head.variables, *self._arguments)
                 one_by_one = Aggregation(self._head, self._types)
                 one_by_one.add(dict(zip(names, columns, strict=True)), supports)

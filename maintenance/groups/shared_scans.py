@@ -28,7 +28,9 @@ from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate, Constant
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
-from maintenance.groups.scan import Scan, scan_for
+from maintenance.groups.scan import GroupScan, scan_for
+from maintenance.groups.text import GroupText
+from maintenance.staged import Staged
 
 SUMMED = ("count", "sum", "avg")
 ORDERLESS = ("min", "max")
@@ -48,7 +50,7 @@ class Sharer:
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
 
 
-class SharedScans:
+class SharedScans(Staged):
     """The ordered trees of some heads over one set of rows."""
 
     def __init__(self, sharers: Sequence[Sharer]) -> None:
@@ -86,25 +88,14 @@ class SharedScans:
         for chain in self._chains:
             chain.scan.stage([rows[name] for name in chain.columns], signs)
 
-    def keep(self) -> None:
-        """The staged rows are there to stay."""
-        for chain in self._chains:
-            chain.scan.keep()
-
-    def drop(self) -> None:
-        """Forget the staged rows, however far they came."""
-        for chain in self._chains:
-            chain.scan.drop()
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return [chain.scan for chain in self._chains]
 
     @property
     def nbytes(self) -> int:
         """Memory of the trees."""
         return sum(chain.scan.nbytes for chain in self._chains)
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the trees."""
-        for chain in self._chains:
-            chain.scan.check_invariants()
 
 
 class _Chain:
@@ -133,7 +124,7 @@ class _Chain:
         self.columns = (*self.groups, *last.arguments)
         own = dict(zip(last.groups, last.head.variables, strict=True))
         head = replace(last.head, variables=tuple(own[name] for name in self.groups))
-        self.scan: Scan = scan_for(head, last.rule.bodies[0].types, len(self.groups))
+        self.scan = scan_for(head, last.rule.bodies[0].types, len(self.groups))
 
     def view(self, sharer: Sharer) -> Accumulator | None:
         if sharer not in self.sharers:
@@ -161,10 +152,10 @@ def _chains(sharers: Sequence[Sharer]) -> list[_Chain]:
     return chains
 
 
-class _ScanView:
-    """The values of a head's groups, read from an ordered tree that :class:`SharedScans` steps."""
+class _ScanView(Accumulator):
+    """The values of a head's groups, read from an ordered tree that :class:`SharedScans` steps and keeps."""
 
-    def __init__(self, scan: Scan, places: Sequence[int]) -> None:
+    def __init__(self, scan: GroupScan | GroupText, places: Sequence[int]) -> None:
         self._scan = scan
         self._places = places
 
@@ -175,15 +166,6 @@ class _ScanView:
     def stage(self, rows: GroupRows) -> np.ndarray:
         return self._scan.values([rows.keys[place] for place in self._places])
 
-    def keep(self) -> None:
-        """The scans keep."""
-
-    def drop(self) -> None:
-        """The scans drop."""
-
     def remapped(self, kept: np.ndarray) -> Accumulator:
         """Nothing here is by slot."""
         return self
-
-    def check_invariants(self) -> None:
-        """The scans' are checked."""

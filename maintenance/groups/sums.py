@@ -12,8 +12,7 @@ Invariants
 2. NaN, +inf and -inf are counted by group, so that they too can be taken back;
    the counts take no memory while no group has any.
 3. A group that is gone has no limbs.
-4. ``stage`` writes nothing that is published.  Doing ``keep`` twice is doing it once,
-   also where the first was left half way.
+4. ``stage`` writes nothing that is published.
 
 Cost: O(rows + limbs of the groups that change).  Memory: 10 bytes per slot and
 4 to 8 per limb: 2 to 4 limbs for values of similar size.  24 bytes per slot
@@ -37,19 +36,19 @@ from lftj.aggregates.limb_pool import LimbPool
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.values.schema import ColumnType
-from maintenance.groups.accumulator import GroupRows
+from maintenance.groups.accumulator import Accumulator, GroupRows
 
 
 @dataclass(frozen=True)
-class _Staged:
+class _Step:
     slots: np.ndarray
     numbers: Numbers
     specials: np.ndarray
     n_special: int  # slots that have any after it
 
 
-class GroupSums:
-    """The accumulator of ``sum`` and ``avg`` (:class:`maintenance.groups.accumulator.Accumulator`).
+class GroupSums(Accumulator):
+    """The accumulator of ``sum`` and ``avg``.
 
     Slots that were never kept have no members.
     """
@@ -62,7 +61,7 @@ class GroupSums:
         self._pool = LimbPool()
         self._specials = np.empty((0, 3), np.int64)  # by slot: NaN, +inf, -inf; all zero beyond
         self._n_special = 0  # slots that have any
-        self._staged: _Staged | None = None
+        self._staged: _Step | None = None
 
     @property
     def nbytes(self) -> int:
@@ -95,11 +94,10 @@ class GroupSums:
         n_special = self._n_special
         if n_special or (self._sums.has_specials and specials.any()):
             n_special += _n_any(specials) - _n_any(self._specials_of(rows.slots))
-        self._staged = _Staged(rows.slots, numbers, specials, n_special)
+        self._staged = _Step(rows.slots, numbers, specials, n_special)
         return values
 
-    def keep(self) -> None:
-        """Publish what was staged, if anything was; again, where that was left half way."""
+    def _keep_own(self) -> None:
         staged = self._staged
         if staged is None:
             return
@@ -111,8 +109,7 @@ class GroupSums:
             self._specials = np.empty((0, 3), np.int64)
         self._n_special, self._staged = staged.n_special, None
 
-    def drop(self) -> None:
-        """Forget what was staged, if anything was."""
+    def _drop_own(self) -> None:
         self._staged = None
 
     def remapped(self, kept: np.ndarray) -> GroupSums:
@@ -125,8 +122,7 @@ class GroupSums:
             sums._n_special = _n_any(sums._specials)
         return sums
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the module's header."""
+    def _check_own(self) -> None:
         self._pool.check_invariants()
         assert self._n_special == _n_any(self._specials)
         assert (self._n_special > 0) == (len(self._specials) > 0)

@@ -8,7 +8,7 @@ which the evaluation of all assignments uses too.
 Invariants
 
 1. The support counts are the sum of the signed rows; none is negative.
-2. Between ``stage`` and ``keep`` or ``drop`` the counts of before are there too: dropping is forgetting.
+2. Between ``stage`` and ``keep`` or ``drop`` the counts of before are there too.
 
 Cost: ``stage`` O(m log m) for m rows and O(log n) amortised for each; ``values`` O(log n) per
 group and O(s log s) for the s tuples of the groups asked for.
@@ -25,13 +25,15 @@ import numpy as np
 from lftj.aggregates.whole import Aggregation, argument_names
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate
-from lftj.storage.signed_rows import Columns
+from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import first_of_equal
 from lftj.storage.support import SupportVersion
 from lftj.values.schema import ColumnType
+from maintenance.groups.boundaries import group_boundaries
+from maintenance.staged import Staged, StagedValue
 
 
-class GroupText:
+class GroupText(Staged):
     """The texts of a head's groups.
 
     >>> import pyarrow as pa
@@ -59,11 +61,15 @@ class GroupText:
         self._head = head
         self._types = types
         self._names = (*head.variables, *argument_names(head.value))
-        self._kept = self._support = SupportVersion(len(self._names))
+        self._support = StagedValue(SupportVersion(len(self._names)))
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return (self._support,)
 
     def stage(self, columns: Columns, weights: np.ndarray) -> None:
         """Add signed rows: group columns, then arguments, the aggregated one last; any order, may repeat."""
-        self._support = self._support.added(columns, weights)[0]
+        self._support.staged = self._support.newest.added(columns, weights)[0]
 
     def values(self, keys: Columns) -> np.ndarray:
         """The code of each group's text; 0 for a group without rows.
@@ -74,7 +80,7 @@ class GroupText:
             raise ValueError(f"the texts of {self._head.relation} are of whole groups")
         distinct, places = _distinct(keys)
         n_groups = int(places.max(initial=-1)) + 1
-        rows, columns, supports = self._support.below(distinct, n_groups)
+        rows, columns, supports = self._support.newest.below(distinct, n_groups)
         aggregation = Aggregation(self._head, self._types)
         aggregation.add(dict(zip(self._names, columns, strict=True)), supports)
         _, texts = aggregation.finish()
@@ -83,27 +89,14 @@ class GroupText:
         codes[rows[first_of_equal([rows])]] = self._head.schema.columns[-1].type.domain.encode(texts)
         return codes[places]
 
-    def keep(self) -> None:
-        """The staged rows are there to stay."""
-        self._kept = self._support
-
-    def drop(self) -> None:
-        """Forget the staged rows."""
-        self._support = self._kept
-
     @property
     def nbytes(self) -> int:
-        return self._support.nbytes
+        return self._support.newest.nbytes
 
     @property
     def n_records(self) -> int:
         """Tuples in all runs."""
-        return sum(run.n_tuples for run in self._support.runs)
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the module header."""
-        self._support.check_invariants()
-        self._kept.check_invariants()
+        return sum(run.n_tuples for run in self._support.newest.runs)
 
 
 def _distinct(keys: Columns) -> tuple[list[np.ndarray], np.ndarray]:
@@ -111,8 +104,9 @@ def _distinct(keys: Columns) -> tuple[list[np.ndarray], np.ndarray]:
     if not keys:
         return [], np.zeros(1, np.int64)
     order = np.lexsort(list(keys)[::-1])
-    ordered = [column[order] for column in keys]
-    first = first_of_equal(ordered)
     places = np.empty(len(order), np.int64)
-    places[order] = np.cumsum(first) - 1
-    return [column[first] for column in ordered], places
+    if not len(order):
+        return list(keys), places
+    distinct, offsets = group_boundaries(table_of(keys, len(order))[:, order], len(keys))
+    places[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return list(distinct), places

@@ -12,8 +12,8 @@ Invariants
 
 1. Every row stands in one cell at a time, and what all cells sent adds up: supports and
    numbers of assignments are never negative.
-2. A change takes two steps: ``stage`` computes and publishes nothing, ``keep`` publishes,
-   ``drop`` forgets.  A ``stage`` that raises has dropped what it staged.
+2. A change takes two steps (:mod:`maintenance.staged`): ``stage`` computes and publishes nothing.
+   One that raises has dropped what it staged.
 3. A head of one rule with an aggregate keeps no supports: it has one tuple per group.
    Any other keeps, of aggregate rules too, the number of those that have a tuple.
 4. A functional head has one value per key; a step that would give it two raises.
@@ -35,19 +35,20 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Aggregate
-from lftj.storage.signed_rows import Columns, gathered, net_rows
-from lftj.storage.sorting import first_of_equal
+from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.storage.support import SupportVersion
 from lftj.values.functional import conflict, refuse_conflicts
 from lftj.values.schema import Schema
+from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
+from maintenance.staged import Staged, StagedValue
 
 Part = tuple[int, Columns, np.ndarray]
 """Signed rows of the rule of that number: int64 code columns and weights, in any order, may repeat."""
 
 
-class CombinedHead:
+class CombinedHead(Staged):
     """One head over the rows of all cells.
 
     >>> import pyarrow as pa
@@ -86,9 +87,12 @@ class CombinedHead:
         self._shares = [_share_of(rule, head) for rule, head in rules]
         (first, *others) = self._shares
         self._only = first if not others else None
-        self._support = SupportVersion(len(schema.columns))
-        self._staged_support: SupportVersion | None = None
+        self._support = StagedValue(SupportVersion(len(schema.columns)))
         self._is_staged = False
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return (*(share for share in self._shares if share is not None), self._support)
 
     # -- changes --------------------------------------------------------------------
 
@@ -121,55 +125,36 @@ class CombinedHead:
     def _change(self, tuples: list[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.ndarray]:
         if self._only is not None:
             return tuples[0]
-        self._staged_support, columns, signs = self._support.step(*gathered(tuples))
+        self._support.staged, columns, signs = self._support.kept.step(*gathered(tuples))
         if self.schema.functional:
             self._refuse_two_values(columns, signs)
         return columns, signs
 
     def _refuse_two_values(self, columns: Columns, signs: np.ndarray) -> None:
         """Look at the keys that got a tuple, and only at these."""
-        assert self._staged_support is not None
         came = signs > 0
         if not came.any():
             return
-        keys = [column[came] for column in columns[:-1]]
-        n_keys = 1
-        if keys:
-            first = first_of_equal(keys)  # they are sorted
-            keys, n_keys = [column[first] for column in keys], int(first.sum())
-        _, rows, _ = self._staged_support.below(keys, n_keys)
+        keys, offsets = group_boundaries(table_of(columns, len(signs))[:, came], len(columns) - 1)
+        _, rows, _ = self._support.newest.below(keys, len(offsets) - 1)
         refuse_conflicts(self.name, self.schema, rows, self.text)
 
-    def keep(self) -> None:
-        """Publish what was staged, if anything was."""
-        for share in self._shares:
-            if share is not None:
-                share.keep()
-        if self._staged_support is not None:
-            self._support = self._staged_support
-        self._end()
+    def _keep_own(self) -> None:
+        self._is_staged = False
 
-    def drop(self) -> None:
-        """Forget what was staged, if anything was."""
-        for share in self._shares:
-            if share is not None:
-                share.drop()
-        self._end()
-
-    def _end(self) -> None:
-        self._staged_support = None
+    def _drop_own(self) -> None:
         self._is_staged = False
 
     # -- what there is ----------------------------------------------------------------
 
     def rows(self) -> list[np.ndarray]:
         """The columns of all visible tuples, sorted; of those that were kept."""
-        return self._support.visible() if self._only is None else self._only.rows()
+        return self._support.kept.visible() if self._only is None else self._only.rows()
 
     @property
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
-        return self._support.nbytes + sum(share.nbytes for share in self._shares if share is not None)
+        return self._support.kept.nbytes + sum(share.nbytes for share in self._shares if share is not None)
 
     def tidy(self) -> None:
         """Give back the memory of groups that are gone.  Nothing may be staged."""
@@ -178,26 +163,21 @@ class CombinedHead:
             if share is not None:
                 share.tidy()
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the structures."""
-        for share in self._shares:
-            if share is not None:
-                share.check_invariants()
-        self._support.check_invariants()
-        assert self._is_staged or self._staged_support is None
+    def _check_own(self) -> None:
+        assert self._is_staged or self._support.staged is None
         aggregated = [share.rows() for share in self._shares if share is not None]
         if self._only is not None:
-            assert not self._support.runs
+            assert not self._support.kept.runs
         elif len(aggregated) == len(self._shares):
             ones = [(rows, np.ones(len(rows[0]), np.int64)) for rows in aggregated]
             wanted, counts = net_rows(*gathered(ones))
-            held, supports = self._support.tuples()
+            held, supports = self._support.kept.tuples()
             assert np.array_equal(wanted, np.array(held)) and np.array_equal(counts, supports)
         if self.schema.functional:
             assert conflict(self.rows()) is None
 
 
-class _AggregateShare:
+class _AggregateShare(Staged):
     """An aggregate rule's groups over the rows of all cells."""
 
     def __init__(self, rule: CheckedRule, head: CheckedHead) -> None:
@@ -207,6 +187,10 @@ class _AggregateShare:
         sharer = Sharer(rule, head, {name: name for name in self._names})
         self._scans = SharedScans([sharer])
         self._groups = GroupedAggregate(head, rule.bodies[0].types, self._scans.accumulator(sharer))
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return self._scans, self._groups
 
     @property
     def arity(self) -> int:
@@ -223,23 +207,11 @@ class _AggregateShare:
         except (RangeError, EvaluationError) as error:
             raise with_rule(error, self._rule.text) from None
 
-    def keep(self) -> None:
-        self._scans.keep()
-        self._groups.keep()
-
-    def drop(self) -> None:
-        self._scans.drop()
-        self._groups.drop()
-
     def rows(self) -> list[np.ndarray]:
         return self._groups.rows()
 
     def tidy(self) -> None:
         self._groups.tidy()
-
-    def check_invariants(self) -> None:
-        self._scans.check_invariants()
-        self._groups.check_invariants()
 
 
 def _share_of(rule: CheckedRule, head: CheckedHead) -> _AggregateShare | None:

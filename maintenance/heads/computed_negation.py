@@ -10,14 +10,14 @@ Invariant: the relation of the first stage's rows is staged, kept and dropped wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lftj.errors import NanError
 from lftj.evaluation.finishing import ROWS
-from lftj.language.body import Body, CheckedRule
+from lftj.language.body import Body
 from lftj.language.syntax import Atom, Variable
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -26,60 +26,47 @@ from lftj.storage.support import SupportVersion
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Column, Schema
 from maintenance.changes.change import Change
-from maintenance.heads.rule_body import Rows, RuleBody
+from maintenance.heads.rule_body import Rows, RuleBody, described
+from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
-from maintenance.strategies.trace.body_trace import Advance, BodyTrace, Round, Versions
-from maintenance.strategies.trace.surgery import surgeries_between
+from maintenance.strategies.strategy import (
+    Advance,
+    BodyRequest,
+    BodySearch,
+    BodyStrategy,
+    Round,
+    Versions,
+)
 
 
-def maintained_body(
-    rule: CheckedRule,
-    body: Body,
-    wanted: Sequence[str],
-    every: bool,
-    relations: Mapping[str, Relation],
-    record_gap: int,
-    order: Sequence[str] | None = None,
-    grouped: Sequence[str] = (),
-) -> RuleBody:
-    """A body in as many stages as it takes; arguments as for ``RuleBody``."""
+def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
+    """A body in as many stages as it takes; raises as ``RuleBody``."""
+    body = request.body
     bound = set(body.atom_variables())
     late = [atom for atom in body.negations if not {v.name for v in _variables(atom)} <= bound]
     if not late:
-        return RuleBody(rule, body, wanted, every, relations, record_gap, order, grouped)
-    return ComputedNegation(rule, body, late, wanted, every, relations, record_gap, order, grouped)
+        return RuleBody(strategy, request)
+    return ComputedNegation(strategy, request, late)
 
 
 class ComputedNegation(RuleBody):
     """The first stage, as a body of its own, and the second one behind it."""
 
-    def __init__(
-        self,
-        rule: CheckedRule,
-        body: Body,
-        late: Sequence[Atom],
-        wanted: Sequence[str],
-        every: bool,
-        relations: Mapping[str, Relation],
-        record_gap: int,
-        order: Sequence[str] | None,
-        grouped: Sequence[str],
-    ) -> None:
+    def __init__(self, strategy: BodyStrategy, request: BodyRequest, late: Sequence[Atom]) -> None:
+        body = request.body
         early = tuple(atom for atom in body.negations if atom not in late)
-        needed = [*wanted, *(variable.name for atom in late for variable in _variables(atom))]
-        super().__init__(
-            rule, replace(body, negations=early), needed, every, relations, record_gap, order, grouped
-        )
+        needed = [*request.wanted, *(variable.name for atom in late for variable in _variables(atom))]
+        super().__init__(strategy, replace(request, body=replace(body, negations=early), wanted=needed))
         assigned = (assignment.variable for assignment in body.assignments)
         self._names = tuple(dict.fromkeys((*self.lowered.problem.emitted, *assigned)))
         self._schema = Schema(tuple(Column(name, body.types[name]) for name in self._names))
-        self._counts = SupportVersion(len(self._names))
-        self._version = self._version_of([np.empty(0, np.int64) for _ in self._names])
-        self._staged_rows: tuple[SupportVersion, RelationVersion] | None = None
+        self._counts = StagedValue(SupportVersion(len(self._names)))
+        self._version = StagedValue(self._version_of([np.empty(0, np.int64) for _ in self._names]))
         atom = Atom(ROWS, tuple(Variable(name) for name in self._names))
         second = Body((atom,), tuple(late), (), (), body.types)
+        relations = {**request.relations, ROWS: self._version.kept}
         self._second = RuleBody(
-            rule, second, (), True, {**relations, ROWS: self._version.relation()}, record_gap
+            strategy, BodyRequest(request.rule, second, relations, (), every=True, gap=request.gap)
         )
         self.distinct_by = frozenset(self._names)
         self.notes = (*self.notes, f"rows of ({', '.join(self._names)}) are kept for negated computed values")
@@ -89,52 +76,41 @@ class ComputedNegation(RuleBody):
         return super().nan_free | self._second.nan_free
 
     @property
-    def second_stage(self) -> tuple[BodyTrace, ...]:
-        return self._second.traces
+    def all_searches(self) -> tuple[BodySearch, ...]:
+        return (*super().all_searches, *self._second.all_searches)
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return (*super().parts, self._second, self._counts, self._version)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         rows, signs = super().build(versions, threads, advance)
-        counts, columns, _ = self._counts.step([rows[name] for name in self._names], signs)
+        self._counts.staged, columns, _ = self._counts.kept.step([rows[name] for name in self._names], signs)
         self._refuse_nan(columns)
-        version = self._version_of(columns)
-        self._staged_rows = counts, version
+        version = self._version.staged = self._version_of(columns)
         return self._second.build({**versions, ROWS: version}, threads)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         rows, signs = super().step(change, stats)
-        counts, columns, weights = self._counts.step([rows[name] for name in self._names], signs)
+        counts, columns, weights = self._counts.kept.step([rows[name] for name in self._names], signs)
+        self._counts.staged = counts
         self._refuse_nan([column[weights > 0] for column in columns])
-        version = self._version.advance(columns, weights)
-        self._staged_rows = counts, version
-        here = surgeries_between({ROWS: version}, {ROWS: Change(columns, weights)} if len(weights) else {})
-        round_ = Round(
-            {**change.old, ROWS: self._version},
-            {**change.new, ROWS: version},
-            lambda name, key: here(name, key) if name == ROWS else change.surgeries(name, key),
-        )
+        version = self._version.staged = self._version.kept.advance(columns, weights)
+        round_ = change.beside(ROWS, self._version.kept, version, Change(columns, weights))
         return self._second.step(round_, stats)
 
-    def keep(self) -> None:
-        super().keep()
-        self._second.keep()
-        if self._staged_rows is not None:
-            self._counts, self._version = self._staged_rows
-            self._staged_rows = None
-
-    def drop(self) -> None:
-        super().drop()
-        self._second.drop()
-        self._staged_rows = None
-
     def tidy(self, versions: Versions) -> int:
-        return super().tidy(versions) + self._second.tidy({**versions, ROWS: self._version})
+        return super().tidy(versions) + self._second.tidy({**versions, ROWS: self._version.kept})
 
-    def check_invariants(self) -> None:
-        super().check_invariants()
-        self._second.check_invariants()
-        assert self._staged_rows is None
-        self._counts.check_invariants()
-        self._version.check_invariants()
+    def describe(self) -> list[str]:
+        lines = super().describe()
+        for search in self._second.all_searches:
+            lines += described("2nd stage ", search)
+        return lines
+
+    def _check_own(self) -> None:
+        super()._check_own()
+        assert self._counts.staged is None and self._version.staged is None
 
     def _version_of(self, columns: Columns) -> RelationVersion:
         return RelationVersion(Relation.from_codes(ROWS, self._schema, list(columns)))

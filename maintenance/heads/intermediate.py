@@ -7,7 +7,7 @@ Invariants
 
 1. The rows of ``build`` and of the steps that were kept add up to the assignments over the newest versions:
    of one body, all variables; of several alternatives, the variables that all of them bind, each row once.
-2. A round is stepped once, whoever asks first; ``keep`` and ``drop`` end it.
+2. A round is stepped once, whoever asks first; ``keep`` and ``drop``, once or once per head, end it.
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ from lftj.language.syntax import (
     Term,
     Variable,
 )
-from lftj.storage.relation import Relation
+from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import gathered
 from lftj.storage.support import SupportVersion
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.computed_negation import maintained_body
+from maintenance.heads.keeping import Keeping
 from maintenance.heads.rule_body import Rows
+from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
-from maintenance.strategies.trace.body_trace import Advance, Round, Versions
+from maintenance.strategies.strategy import Advance, BodyRequest, BodyStrategy, Round, Versions
 
 
-class Intermediate:
+class Intermediate(Staged):
     """The maintained assignments of a rule's bodies, and the ordered trees over them."""
 
     def __init__(
         self,
         rule: CheckedRule,
         sharers: Sequence[Sharer],
-        relations: Mapping[str, Relation],
-        record_gap: int,
-        order: Sequence[str] | None,
+        relations: Catalog,
+        strategy: BodyStrategy,
+        keeping: Keeping,
     ) -> None:
         """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning."""
         several = len(rule.bodies) > 1
@@ -58,14 +60,21 @@ class Intermediate:
         wanted = self.names if several else [n for s in sharers for n in (*s.groups, *s.arguments)]
         grouped = list(dict.fromkeys(name for sharer in sharers for name in sharer.groups))
         self.bodies = [
-            maintained_body(rule, body, wanted, not several, relations, record_gap, order, grouped)
+            maintained_body(
+                strategy,
+                BodyRequest(rule, body, relations, wanted, not several, grouped, keeping.order, keeping.gap),
+            )
             for body in rule.bodies
         ]
-        self._support = SupportVersion(len(self.names)) if several else None
-        self._staged_support: SupportVersion | None = None
+        self._support = StagedValue(SupportVersion(len(self.names))) if several else None
         self._scans = SharedScans(sharers)
         self._round: object = None
         self._rows: Rows = ({}, np.empty(0, np.int64))
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        support = () if self._support is None else (self._support,)
+        return *self.bodies, *support, self._scans
 
     def accumulator(self, sharer: Sharer) -> Accumulator | None:
         """What makes a head's values; None for a count."""
@@ -91,32 +100,19 @@ class Intermediate:
         rows, signs = parts[0]
         if self._support is not None:
             columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
-            self._staged_support, rows_of_all, signs = self._support.step(columns, signs)
+            self._support.staged, rows_of_all, signs = self._support.kept.step(columns, signs)
             rows = dict(zip(self.names, rows_of_all, strict=True))
         self._scans.stage(rows, signs)
         self._rows = rows, signs
         self._round = change
 
-    def keep(self) -> None:
-        """Publish the round; done by the first head that does."""
-        if self._round is None:
-            return
-        for body in self.bodies:
-            body.keep()
-        if self._staged_support is not None:
-            self._support = self._staged_support
-        self._scans.keep()
+    def _keep_own(self) -> None:
         self._end()
 
-    def drop(self) -> None:
-        """Roll the round back, however far it came."""
-        for body in self.bodies:
-            body.drop()
-        self._scans.drop()
+    def _drop_own(self) -> None:
         self._end()
 
     def _end(self) -> None:
-        self._staged_support = None
         self._round = None
         self._rows = {}, np.empty(0, np.int64)
 
@@ -129,20 +125,8 @@ class Intermediate:
         self._scans.leave(sharer)
         self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
 
-    @property
-    def nbytes(self) -> int:
-        """Memory beside the sensitivity records."""
-        support = self._support.nbytes if self._support is not None else 0
-        return support + self._scans.nbytes
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the structures."""
+    def _check_own(self) -> None:
         assert self._round is None
-        for body in self.bodies:
-            body.check_invariants()
-        if self._support is not None:
-            self._support.check_invariants()
-        self._scans.check_invariants()
 
 
 # -- which rules share -------------------------------------------------------------------
@@ -154,11 +138,10 @@ class Intermediates:
     def __init__(
         self,
         heads: Sequence[tuple[CheckedRule, CheckedHead]],
-        record_gap: int,
-        orders: Mapping[str, Sequence[str]],
+        keepings: Mapping[str, Keeping],
     ) -> None:
-        self._record_gap = record_gap
-        self._orders = orders
+        """``heads``: with their rules, those that are kept body by body; ``keepings``: of each by name."""
+        self._keepings = keepings
         self._rules: dict[object, CheckedRule] = {}
         self._sharers: dict[object, list[Sharer]] = {}
         self._made: dict[object, Intermediate] = {}
@@ -173,18 +156,21 @@ class Intermediates:
 
     def _key(self, rule: CheckedRule, head: CheckedHead) -> tuple[object, dict[str, str]]:
         names = _numbered(rule)
-        order = tuple(self._orders.get(head.relation, ()))
-        return (tuple(_text(body, names) for body in rule.bodies), order), names
+        return (tuple(_text(body, names) for body in rule.bodies), self._keepings[head.relation]), names
 
     def of(
-        self, rule: CheckedRule, head: CheckedHead, relations: Mapping[str, Relation]
+        self,
+        rule: CheckedRule,
+        head: CheckedHead,
+        relations: Catalog,
+        strategy: BodyStrategy,
     ) -> tuple[Intermediate, Sharer]:
         """The intermediate of a head, made over the relations when the first of its heads asks."""
         key, _ = self._key(rule, head)
         sharers = self._sharers[key]
         if key not in self._made:
             self._made[key] = Intermediate(
-                self._rules[key], sharers, relations, self._record_gap, self._orders.get(head.relation)
+                self._rules[key], sharers, relations, strategy, self._keepings[head.relation]
             )
         return self._made[key], next(s for s in sharers if s.head is head and s.rule is rule)
 

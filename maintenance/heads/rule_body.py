@@ -1,7 +1,7 @@
 """One body of a rule: the signed rows that a change of its relations makes.
 
-The searches of :mod:`maintenance.strategies.trace.existence` give rows of the variables that the head
-needs; late comparisons and computed variables are done on them (:mod:`lftj.evaluation.finishing`).
+The searches that the strategy plans give rows of the variables that the head needs; late comparisons
+and computed variables are done on them (:mod:`lftj.evaluation.finishing`).
 Negated atoms over computed variables take a second stage (:mod:`maintenance.heads.computed_negation`).
 The body's tests let all rows pass or none: where they open or close, all rows come or go.
 
@@ -9,60 +9,64 @@ Invariants
 
 1. The rows of ``build`` and of all steps that were kept add up to the rows over the newest versions, each
    with weight 1; of the variables in ``distinct_by`` no two are alike.
-2. A step stages; :meth:`RuleBody.keep` publishes and :meth:`RuleBody.drop` forgets.
+2. A step stages, as all that is :class:`~maintenance.staged.Staged`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
-from lftj.language.body import Body, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.planning.lowering import WILDCARD_NAME, lower
 from lftj.search.problem import JoinAtom
-from lftj.storage.relation import Relation
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns, gathered
 from lftj.storage.support import SupportVersion
+from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
-from maintenance.strategies.trace.body_trace import Advance, Assignments, BodyTrace, Round, Versions
-from maintenance.strategies.trace.existence import plan_existence
+from maintenance.strategies.strategy import (
+    Advance,
+    Assignments,
+    BodyRequest,
+    BodySearch,
+    BodyStrategy,
+    Round,
+    Versions,
+)
 
 Rows = tuple[dict[str, np.ndarray], np.ndarray]
 """Code columns by variable, and the sign of each row."""
 
 
-class RuleBody:
+class RuleBody(Staged):
     """A body and how it is kept."""
 
-    def __init__(
-        self,
-        rule: CheckedRule,
-        body: Body,
-        wanted: Sequence[str],
-        every: bool,
-        relations: Mapping[str, Relation],
-        record_gap: int,
-        order: Sequence[str] | None = None,
-        grouped: Sequence[str] = (),
-    ) -> None:
-        """Plan over the relations as they are.  ``wanted``: variables that rows must hold; ``every``: rows
-        are assignments of all variables; ``grouped``: those of ``wanted`` that are keys of a functional head.
+    def __init__(self, strategy: BodyStrategy, request: BodyRequest) -> None:
+        """Plan over the relations as they are.
 
         Raises OrderError, NanError and FunctionalConflictError.
         """
-        self.rule = rule
-        schemas = {atom.relation: relations[atom.relation].schema for atom in (*body.atoms, *body.negations)}
-        self.lowered = lower(body, schemas, wanted, counted=False, grouped=grouped, lasting=True, every=every)
-        self.lowered.check(relations)
-        if order is not None:  # the caller does not know the names of wildcards
-            missing = [name for name in body.atom_variables() if name not in order]
-            order = [*order, *filter(WILDCARD_NAME.fullmatch, missing)]
-        way = plan_existence(self.lowered, relations, record_gap, order, body.atom_variables())
+        self.rule = request.rule
+        self.lowered = lower(
+            request.body,
+            {name: table.schema for name, table in request.relations.items()},
+            request.wanted,
+            counted=False,
+            grouped=request.grouped,
+            lasting=True,
+            every=request.every,
+        )
+        self.lowered.check(request.relations)
+        if request.order is not None:  # the caller does not know the names of wildcards
+            missing = [name for name in request.body.atom_variables() if name not in request.order]
+            order = [*request.order, *filter(WILDCARD_NAME.fullmatch, missing)]
+            request = replace(request, order=order)
+        way = strategy.plan(request, self.lowered)
         self.notes = way.notes
         self.searches = way.rows
         self.tests = way.tests
@@ -71,8 +75,7 @@ class RuleBody:
         self._always_passes = bool(self.searches) and not (self.tests or self._unbound or self.lowered.empty)
         self._finishing = Finishing(self.lowered)
         self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
-        self._held = SupportVersion(len(self._emitted), least=len(self.searches))
-        self._staged: SupportVersion | None = None
+        self._held = StagedValue(SupportVersion(len(self._emitted), least=len(self.searches)))
         free = self.searches[0].variables if len(self.searches) == 1 else self._emitted
         self.distinct_by = frozenset(free) - self.lowered.problem.pinned
 
@@ -82,14 +85,13 @@ class RuleBody:
         return self.lowered.nan_free
 
     @property
-    def traces(self) -> tuple[BodyTrace, ...]:
-        """All searches, those of tests too."""
-        return (*self.searches, *self.tests, *self.second_stage)
+    def all_searches(self) -> tuple[BodySearch, ...]:
+        """Those of tests too."""
+        return (*self.searches, *self.tests)
 
     @property
-    def second_stage(self) -> tuple[BodyTrace, ...]:
-        """Searches behind those of this body."""
-        return ()
+    def parts(self) -> tuple[Staged, ...]:
+        return (*self.searches, *self.tests, self._held)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All rows; staged, like a step."""
@@ -119,28 +121,20 @@ class RuleBody:
             signs = signs[:0]
         return self._finished(columns, signs)
 
-    def keep(self) -> None:
-        for trace in (*self.searches, *self.tests):
-            trace.keep()
-        if self._staged is not None:
-            self._held = self._staged
-            self._staged = None
-
-    def drop(self) -> None:
-        for trace in (*self.searches, *self.tests):
-            trace.drop()
-        self._staged = None
-
     def tidy(self, versions: Versions) -> int:
         """Build worn records anew, over versions that are published; returns for how many searches."""
-        return sum([trace.tidy(versions) for trace in (*self.searches, *self.tests)])
+        return sum([search.tidy(versions) for search in (*self.searches, *self.tests)])
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the structures."""
-        for trace in (*self.searches, *self.tests):
-            trace.check_invariants()
-        assert self._staged is None
-        self._held.check_invariants()
+    def describe(self) -> list[str]:
+        """For ``explain``: what was decided, and each search."""
+        lines = [f"existence   {note}" for note in self.notes]
+        for title, searches in (("key order ", self.searches), ("test order", self.tests)):
+            for search in searches:
+                lines += described(title, search)
+        return lines
+
+    def _check_own(self) -> None:
+        assert self._held.staged is None
 
     def _combined(self, parts: list[Assignments]) -> Assignments:
         """Signed rows of the emitted variables from those of the searches; a row must be in all of them."""
@@ -153,7 +147,7 @@ class RuleBody:
             ]
         )
         if len(parts) > 1:
-            self._staged, columns, signs = self._held.step(columns, signs)
+            self._held.staged, columns, signs = self._held.kept.step(columns, signs)
         return columns, signs
 
     def _all_rows(self, change: Round, after: bool) -> tuple[list[np.ndarray], int]:
@@ -161,10 +155,10 @@ class RuleBody:
         if not self.searches:
             return [], 1
         if len(self.searches) > 1:
-            columns = ((self._staged or self._held) if after else self._held).visible()
+            columns = (self._held.newest if after else self._held.kept).visible()
             return columns, len(columns[0])
         (search,) = self.searches
-        columns = search.rows_after(change) if after else search.rows_before(change)
+        columns = search.rows(change, after)
         return [columns[place] for place in self._places[0]], len(columns[0])
 
     def _passes(self, versions: Versions, holds: Callable[..., bool]) -> bool:
@@ -185,6 +179,12 @@ class RuleBody:
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from None
         return rows, signs
+
+
+def described(title: str, search: BodySearch) -> list[str]:
+    """A search in lines, the title before its order."""
+    order, *others = search.describe()
+    return [f"{title}  {order}", *others]
 
 
 def _emptiness(atom: JoinAtom):  # type: ignore[no-untyped-def]

@@ -4,13 +4,13 @@ Invariants
 
 1. The tuples of ``build`` and of the steps that were kept add up to the rule's tuples over the newest
    versions.  Where ``is_distinct`` each has weight 1; else its weight is a support count.
-2. A step stages; ``keep`` publishes and ``drop`` forgets.
+2. A step stages, as all that is :class:`~maintenance.staged.Staged`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,21 +18,32 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.evaluation import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
-from lftj.storage.relation import Relation
-from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.catalog import Catalog
+from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.intermediate import Intermediate
-from maintenance.heads.rule_body import RuleBody
+from maintenance.heads.keeping import Keeping
+from maintenance.heads.rule_body import Rows, RuleBody
+from maintenance.staged import Staged
 from maintenance.stats import RuleStats
-from maintenance.strategies.trace.body_trace import Advance, Round, Versions
+from maintenance.strategies.strategy import (
+    Advance,
+    BodyRequest,
+    BodySearch,
+    BodyStrategy,
+    HeadSource,
+    Round,
+    Tuples,
+    Versions,
+)
 
 
-class RuleSource(ABC):
-    """What a head asks of a rule."""
+class RuleSource(HeadSource):
+    """One rule's."""
 
-    is_distinct: bool
+    rule: CheckedRule
 
     @property
     @abstractmethod
@@ -45,127 +56,105 @@ class RuleSource(ABC):
         """How the tuples are made, for ``explain``."""
 
     @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Memory beside the bodies' searches."""
+    def searches(self) -> Sequence[BodySearch]:
+        return [search for body in self.bodies for search in body.all_searches]
 
-    @abstractmethod
-    def build(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[Columns, np.ndarray]:
-        """All tuples; staged."""
+    @property
+    def nan_free(self) -> frozenset[tuple[str, int]]:
+        return frozenset().union(*(body.nan_free for body in self.bodies))
 
-    @abstractmethod
-    def step(self, change: Round, stats: RuleStats) -> tuple[Columns, np.ndarray]:
-        """The tuples that came and went, signed; staged."""
+    def tidy(self, versions: Versions) -> int:
+        return sum([body.tidy(versions) for body in self.bodies])
 
-    @abstractmethod
-    def keep(self) -> None:
-        """Publish what was staged."""
-
-    @abstractmethod
-    def drop(self) -> None:
-        """Forget what was staged."""
-
-    @abstractmethod
-    def tidy(self) -> None:
-        """Give back memory that is no more needed."""
-
-    @abstractmethod
-    def hand_over(self) -> None:
-        """Let others pay for what is shared with them."""
-
-    @abstractmethod
-    def leave(self) -> None:
-        """Give up what is shared with others."""
-
-    @abstractmethod
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the structures."""
+    def describe(self) -> list[str]:
+        lines = [" ".join(self.rule.text.split())]
+        lines += [f"  head        {note}" for note in self.notes or ["every row is a tuple of its own"]]
+        for body in self.bodies:
+            lines += [f"  {line}" for line in body.describe()]
+        return lines
 
 
 class SetSource(RuleSource):
     """A rule without aggregate: the rows of its bodies, projected."""
 
+    is_function = False
+
     def __init__(
         self,
         rule: CheckedRule,
         head: CheckedHead,
-        relations: Mapping[str, Relation],
-        record_gap: int,
-        order: Sequence[str] | None,
+        relations: Catalog,
+        strategy: BodyStrategy,
+        keeping: Keeping,
     ) -> None:
+        self.rule = rule
         self._names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
         grouped = head.variables if head.schema.functional else ()
         wanted = wanted_variables(head)
         self._bodies = [
-            maintained_body(rule, body, wanted, False, relations, record_gap, order, grouped)
+            maintained_body(
+                strategy,
+                BodyRequest(
+                    rule, body, relations, wanted, grouped=grouped, order=keeping.order, gap=keeping.gap
+                ),
+            )
             for body in rule.bodies
         ]
         self.is_distinct = len(self._bodies) == 1 and self._bodies[0].distinct_by <= set(self._names)
+        self.sorted_by = self._order_of(head.variables)
+
+    def _order_of(self, keys: tuple[str, ...]) -> tuple[int, ...] | None:
+        """The order of the only search, where the tuples are the keys and it has all of them."""
+        searches = self._bodies[0].searches
+        if not self.is_distinct or len(searches) != 1:
+            return None
+        walked = [name for name in searches[0].variables if name in keys]
+        return tuple(map(keys.index, walked)) if len(walked) == len(self._names) else None
 
     @property
     def bodies(self) -> Sequence[RuleBody]:
         return self._bodies
 
     @property
+    def parts(self) -> Sequence[Staged]:
+        return self._bodies
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return () if self.is_distinct else ("support counts",)
 
-    @property
-    def nbytes(self) -> int:
-        return 0
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
+        return self._projected([body.build(versions, threads, advance) for body in self._bodies])
 
-    def build(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[Columns, np.ndarray]:
-        return self._projected([body.build(versions, threads, advance) for body in self.bodies])
+    def step(self, change: Round, stats: RuleStats) -> Tuples:
+        return self._projected([body.step(change, stats) for body in self._bodies])
 
-    def step(self, change: Round, stats: RuleStats) -> tuple[Columns, np.ndarray]:
-        return self._projected([body.step(change, stats) for body in self.bodies])
-
-    def _projected(
-        self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]
-    ) -> tuple[Columns, np.ndarray]:
+    def _projected(self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]) -> Tuples:
         return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
-
-    def keep(self) -> None:
-        for body in self.bodies:
-            body.keep()
-
-    def drop(self) -> None:
-        for body in self.bodies:
-            body.drop()
-
-    def tidy(self) -> None:
-        pass  # there is nothing beside the bodies
-
-    def hand_over(self) -> None:
-        pass  # nothing is shared
-
-    def leave(self) -> None:
-        pass
-
-    def check_invariants(self) -> None:
-        for body in self.bodies:
-            body.check_invariants()
 
 
 class AggregateSource(RuleSource):
     """A rule with an aggregate: one tuple per group, from the rule's intermediate."""
 
     is_distinct = True
+    is_function = True
 
     def __init__(self, intermediate: Intermediate, sharer: Sharer) -> None:
+        self.rule = sharer.rule
         self._intermediate = intermediate
         self._sharer = sharer
         self._names = (*sharer.groups, *sharer.arguments)
         types = sharer.rule.bodies[0].types
         self._groups = GroupedAggregate(sharer.head, types, intermediate.accumulator(sharer))
+        self.sorted_by = tuple(range(len(sharer.head.schema.columns)))
 
     @property
     def bodies(self) -> Sequence[RuleBody]:
         return self._intermediate.bodies if self._sharer is self._intermediate.sharers[0] else ()
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return self._intermediate, self._groups
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -174,42 +163,25 @@ class AggregateSource(RuleSource):
         notes = (f"aggregate {sharer.call.function}", *intermediate.notes(sharer))
         return (*notes, f"one intermediate with {', '.join(others)}") if others else notes
 
-    @property
-    def nbytes(self) -> int:
-        return self._groups.nbytes + (self._intermediate.nbytes if self.bodies else 0)
-
-    def build(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[Columns, np.ndarray]:
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
         return self._staged(lambda: self._intermediate.build(versions, threads, advance))
 
-    def step(self, change: Round, stats: RuleStats) -> tuple[Columns, np.ndarray]:
+    def step(self, change: Round, stats: RuleStats) -> Tuples:
         return self._staged(lambda: self._intermediate.step(change, stats))
 
-    def _staged(self, rows_of) -> tuple[Columns, np.ndarray]:  # type: ignore[no-untyped-def]
+    def _staged(self, rows_of: Callable[[], Rows]) -> Tuples:
         try:
             rows, signs = rows_of()
             return self._groups.stage([rows[name] for name in self._names], signs)
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self._sharer.rule.text) from None
+            raise with_rule(error, self.rule.text) from None
 
-    def keep(self) -> None:
-        self._intermediate.keep()
-        self._groups.keep()
-
-    def drop(self) -> None:
-        self._intermediate.drop()
-        self._groups.drop()
-
-    def tidy(self) -> None:
+    def tidy(self, versions: Versions) -> int:
         self._groups.tidy()
+        return super().tidy(versions)
 
     def hand_over(self) -> None:
         self._intermediate.put_last(self._sharer)
 
     def leave(self) -> None:
         self._intermediate.leave(self._sharer)
-
-    def check_invariants(self) -> None:
-        self._intermediate.check_invariants()
-        self._groups.check_invariants()

@@ -42,6 +42,7 @@ from lftj.shell.shell import (
     rules_and_data,
     say,
 )
+from maintenance.strategies.table import DEFAULT, STRATEGIES
 
 if TYPE_CHECKING:
     from maintenance.shell.change_files import ChangeFile, Part, TransactionId
@@ -97,8 +98,8 @@ def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) 
 )
 @click.option(
     "--strategy",
-    type=click.Choice(["trace", "recompute"]),
-    default="trace",
+    type=click.Choice(list(STRATEGIES)),
+    default=DEFAULT,
     show_default=True,
     help="How to keep the heads up to date.",
 )

@@ -1,10 +1,15 @@
-"""The memory budget of sensitivity records (ENGINE.md section 4)."""
+"""The memory budgets of sensitivity records (ENGINE.md section 4).
+
+Cost: of a budget that is kept to, one look at the size of each index.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from indices.sensitivity import SensitivityIndex
+from lftj.language.several_aggregates import shown_name
+from maintenance.heads.head import MaintainedHead
 
 
 class Budget:
@@ -28,3 +33,17 @@ class Budget:
         for index in indices:
             index.shrink(index.nbytes * target // total)
         self._least = sum(index.nbytes for index in indices)
+
+
+Budgets = Mapping[str | None, Budget]
+"""By the name that the user gave a head; None: of all heads together."""
+
+
+def enforce_budgets(budgets: Budgets, heads: Iterable[MaintainedHead]) -> None:
+    """Keep the records of heads within the budgets, that of all together last."""
+    heads = list(heads)
+    for name in sorted(budgets, key=lambda name: name is None):
+        about = [head for head in heads if name is None or shown_name(head.name) == name]
+        budgets[name].enforce(
+            [index for head in about for search in head.searches for index in search.sensitivity]
+        )

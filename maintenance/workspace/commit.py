@@ -13,7 +13,6 @@ Invariants
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -31,9 +30,8 @@ from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
-from maintenance.stats import RuleStats, TransactionStats
-from maintenance.strategies.trace.body_trace import Round
-from maintenance.strategies.trace.surgery import surgeries_between
+from maintenance.stats import TransactionStats
+from maintenance.strategies.strategy import Round
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
@@ -47,10 +45,9 @@ class Commit:
         self.mark = object()
         shown = [name for name in state.heads if not is_auxiliary(name)]
         self.stats = TransactionStats(strategies={name: state.heads[name].strategy for name in shown})
-        self.stepped: list[MaintainedHead] = []
-        """Every head that may have staged something."""
         self.announcement: Announcement | None = None
         self.transaction = transaction
+        self._heads = state.heads
         self._changes: dict[str, Change] = {}
         self._schemas = {name: state.heads[name].schema for name in shown}
         for name, buffer in buffers.items():
@@ -72,6 +69,11 @@ class Commit:
         """Whether the staged changes leave everything as it is."""
         return not self._changes
 
+    @property
+    def stepped(self) -> list[MaintainedHead]:
+        """Every head that may have staged something: those of which there are figures."""
+        return [self._heads[name] for name in self.stats.rules]
+
     @enough_memory(
         "what the transaction changes does not fit into memory, and nothing was committed:"
         " commit it in smaller transactions"
@@ -81,28 +83,18 @@ class Commit:
 
         Raises DataError and EvaluationError; then :meth:`drop`.
         """
-        versions = dict(state.versions)
+        round_ = Round(state.versions, dict(state.versions), {})
+        functions = state.strata.functions
         for name, change in self._changes.items():
-            versions[name] = versions[name].advance(change.columns, change.weights)
-            if name in state.functions:
-                refuse_relation_conflict(versions[name], change.columns, change.weights)
-        round_ = Round(state.versions, versions, surgeries_between(versions, self._changes))
-        for name, head in state.heads.items():
-            if head.reads.isdisjoint(self._changes):
-                continue
-            started = time.perf_counter()
-            rule_stats = self.stats.rules[name] = RuleStats()
-            self.stepped.append(head)
-            columns, weights = head.step(round_, rule_stats)
-            if len(weights):
-                self._changes[name] = Change(columns, weights)
-                versions[name] = versions[name].advance(columns, weights)
-                head.check_values(versions[name], columns, weights)
-                if name in state.functions and not head.schema.functional:
-                    refuse_relation_conflict(versions[name], columns, weights)
-            rule_stats.head_changes = len(weights)
-            rule_stats.seconds = time.perf_counter() - started
-        return replace(state, versions=versions, commit=self.mark)
+            version = round_.enter(name, change)
+            if name in functions:
+                refuse_relation_conflict(version, change.columns, change.weights)
+        for stratum in state.strata:
+            for name, change in stratum.step(round_, self.stats).items():
+                if name in functions and not state.heads[name].schema.functional:
+                    refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+        self._changes = round_.changes
+        return replace(state, versions=round_.new, commit=self.mark)
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""

@@ -10,25 +10,32 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from lftj.errors import ChangeError, UnknownRelationError
+from lftj.errors import ChangeError, StrategyError, UnknownRelationError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary, shown_name
-from maintenance.heads.head import MaintainedHead, plan_orders, plan_strategies, rules_of
+from maintenance.heads.head import MaintainedHead, rules_of
 from maintenance.heads.intermediate import Intermediates
-from maintenance.strategies.trace.body_trace import Advance
-from maintenance.workspace.budget import Budget
+from maintenance.heads.keeping import RECORD_GAP, Keeping
+from maintenance.heads.stratum import Stratum, heads_by_stratum
+from maintenance.strategies.strategy import Advance, BodyStrategy
+from maintenance.strategies.table import DEFAULT, STRATEGIES
+from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.state import State
-from maintenance.workspace.verification import heads_in_order
 
 
 @dataclass(frozen=True)
 class Wishes:
     """How a user wants the heads of a program to be kept; see :meth:`maintenance.Workspace.install`."""
 
-    strategy: str | Mapping[str, str] = "trace"
+    strategy: str | Mapping[str, str] = DEFAULT
     sensitivity_bytes: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    record_gap: int = 0
+    record_gap: int = RECORD_GAP
+
+    def keepings(self, heads: Sequence[str]) -> dict[str, Keeping]:
+        """How each head of a program is to be kept.  Raises StrategyError."""
+        strategies, orders = _strategies(self.strategy, heads), _orders(self.order, heads)
+        return {name: Keeping(strategies[name], self.record_gap, orders.get(name)) for name in heads}
 
 
 def with_rules(
@@ -42,28 +49,28 @@ def with_rules(
 
     ``bar``: shows the progress of a head.  Raises RuleError, StrategyError, DataError and EvaluationError.
     """
-    heads = heads_in_order(program)
-    strategies = plan_strategies(wishes.strategy, heads)
+    heads = [name for names in heads_by_stratum(program) for name in names]
+    keepings = wishes.keepings(heads)
     shown = [name for name in heads if not is_auxiliary(name)]
     for name in {*wishes.sensitivity_bytes, *wishes.order} - set(shown):
         raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
-    orders = plan_orders(wishes.order, heads)
     versions = dict(state.versions)
-    traced = [rule for name in heads if strategies[name] == "trace" for rule in rules_of(program, name)]
-    intermediates = Intermediates(traced, wishes.record_gap, orders)
-    installed = {}
-    for name in heads:
-        head = MaintainedHead(
-            name, program, strategies[name], versions, intermediates, wishes.record_gap, orders.get(name)
-        )
-        with bar(f"installing {name}") as advance:
-            versions[name] = head.build(versions, threads, advance)
-        installed[name] = head
-    for head in installed.values():
-        head.keep()
-    functions = state.functions.union(*(head.reads_as_functions for head in installed.values()))
-    budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
-    return State(versions, {**state.heads, **installed}, functions, {**state.budgets, **budgets})
+    shared = [name for name in heads if isinstance(keepings[name].made(), BodyStrategy)]
+    intermediates = Intermediates([rule for name in shared for rule in rules_of(program, name)], keepings)
+    strata = []
+    for names in heads_by_stratum(program):
+        installed = []
+        for name in names:
+            head = MaintainedHead(name, program, keepings[name], versions, intermediates)
+            with bar(f"installing {name}") as advance:
+                versions[name] = head.build(versions, threads, advance)
+            installed.append(head)
+        strata.append(Stratum(installed))
+    for stratum in strata:
+        for head in stratum.heads:
+            head.keep()
+    budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
+    return State(versions, state.strata.below(strata), {**state.budgets, **budgets})
 
 
 def without_heads(state: State, names: Collection[str]) -> State:
@@ -85,12 +92,10 @@ def without_heads(state: State, names: Collection[str]) -> State:
                 f"the rules of {shown_name(head.name)!r} read {read[0]!r}:"
                 f" uninstall {shown_name(head.name)!r} before it or with it"
             )
-    heads = {name: head for name, head in state.heads.items() if name not in gone}
     return replace(
         state,
         versions={name: version for name, version in state.versions.items() if name not in gone},
-        heads=heads,
-        functions=frozenset().union(*(head.reads_as_functions for head in heads.values())),
+        strata=state.strata.without(gone),
         budgets={name: budget for name, budget in state.budgets.items() if name not in names},
         commit=None,
     )
@@ -98,15 +103,35 @@ def without_heads(state: State, names: Collection[str]) -> State:
 
 def is_installed(state: State, program: CheckedProgram, wishes: Wishes) -> bool:
     """Whether the same rules are there already, kept as is wished."""
-    names = heads_in_order(program)
-    strategies, orders = plan_strategies(wishes.strategy, names), plan_orders(wishes.order, names)
+    names = [name for names in heads_by_stratum(program) for name in names]
+    keepings = wishes.keepings(names)
     shown = {shown_name(name) for name in names}
     if {name for name in state.heads if shown_name(name) in shown} != set(names):
         return False
-    if not all(
-        state.heads[name].is_as(program, strategies[name], wishes.record_gap, orders.get(name))
-        for name in names
-    ):
+    if not all(state.heads[name].is_as(program, keepings[name]) for name in names):
         return False
     limits = {name: budget.limit for name, budget in state.budgets.items() if name in shown}
     return limits == dict(wishes.sensitivity_bytes)
+
+
+def _strategies(strategy: str | Mapping[str, str], heads: Sequence[str]) -> dict[str, str]:
+    """The strategy of each head of a program.  Raises StrategyError."""
+    named = dict.fromkeys(heads, strategy) if isinstance(strategy, str) else strategy
+    shown = [head for head in heads if not is_auxiliary(head)]
+    for head in named if named is strategy else ():
+        if head not in shown:
+            raise StrategyError(f"strategy= names {head!r}, but the program's heads are {', '.join(shown)}")
+    chosen = {head: named.get(shown_name(head), DEFAULT) for head in heads}
+    for head, name in chosen.items():
+        if name not in STRATEGIES:
+            raise StrategyError(
+                f"there is no strategy {name!r} for {head!r}: there are {' and '.join(STRATEGIES)}"
+            )
+    return chosen
+
+
+def _orders(order: Mapping[str, Sequence[str]], heads: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The caller's key order of each head; where a head was taken apart, of its auxiliary heads."""
+    apart = {shown_name(head) for head in heads if is_auxiliary(head)}
+    given = (head for head in heads if shown_name(head) in order and head not in apart)
+    return {head: tuple(order[shown_name(head)]) for head in given}

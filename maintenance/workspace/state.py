@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lftj.errors import ChangeError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.relation_version import RelationVersion
-
-if TYPE_CHECKING:
-    from maintenance.heads.head import MaintainedHead
-    from maintenance.workspace.budget import Budget
-
-Versions = Mapping[str, RelationVersion]
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.stratum import Strata
+from maintenance.strategies.strategy import Versions
+from maintenance.workspace.budget import Budgets
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,16 @@ class State:
     """
 
     versions: Versions = field(default_factory=dict)
-    heads: Mapping[str, MaintainedHead] = field(default_factory=dict)
-    """Each after those that its rules read."""
-    functions: frozenset[str] = frozenset()
-    """Relations that a head reads as functions."""
-    budgets: Mapping[str, Budget] = field(default_factory=dict)
-    """Memory for the sensitivity records of some heads, by the name that the user gave them."""
+    strata: Strata = field(default_factory=Strata)
+    budgets: Budgets = field(default_factory=dict)
+    """Memory for the sensitivity records."""
     commit: object = None
     """A mark of the commit that made this state."""
+
+    @property
+    def heads(self) -> Mapping[str, MaintainedHead]:
+        """Each after those that its rules read."""
+        return self.strata.heads
 
     def version(self, name: str) -> RelationVersion:
         """A relation's or head's version.  Raises UnknownRelationError."""

@@ -9,19 +9,11 @@ import numpy as np
 
 from lftj.errors import VerificationError
 from lftj.evaluation.evaluation import Evaluation
-from lftj.language.body import CheckedProgram
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 
 if TYPE_CHECKING:
     from maintenance.heads.head import MaintainedHead
-
-
-def heads_in_order(program: CheckedProgram) -> list[str]:
-    """The heads of a program, each after those that its rules read."""
-    rules = [rule for stratum in program.strata for rule in stratum]
-    names = [head.relation for rule in rules for head in rule.heads]
-    return list(dict.fromkeys(reversed(names)))[::-1]  # by the last of a head's rules
 
 
 def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:

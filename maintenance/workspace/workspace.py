@@ -1,16 +1,7 @@
 """`Workspace`: a database with installed rules whose heads follow every commit.
 
-Invariants
-
-1. ``_state`` is one immutable object: the versions of all relations and heads, and the rules
-   that are installed.  What is new is built beside it and takes its place by one assignment, so a
-   reader, who takes it once, sees all of a transaction or nothing of it, and so does whoever
-   goes on after an exception or Ctrl-C at any point.
-2. One commit runs at a time; readers never wait.
-3. What is published is told: a commit that was interrupted behind the assignment is *settled* (its heads
-   keep what they staged, the transaction and subscribers hear of it) before anything else is done; one
-   that was interrupted before it is settled by dropping what heads had staged.
-4. Tidying up comes last.  If it fails, a warning says so, and it is tried again.
+What readers see at a moment is one immutable state; :mod:`maintenance.workspace.published` says how one
+follows another, and what an exception or Ctrl-C leaves.
 
 Rules are installed over what is there: base relations and heads installed
 before.  A head's rules stand in one program, so programs form the strata.
@@ -18,17 +9,15 @@ before.  A head's rules stand in one program, so programs form the strata.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
 from lftj.database.database import Database
-from lftj.errors import ChangeError, HousekeepingWarning, SubscriberWarning
+from lftj.errors import ChangeError
 from lftj.files.csv_options import CsvOptions
-from lftj.language.diagnostics import unknown_name, warn_caller
+from lftj.language.diagnostics import unknown_name
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
@@ -42,14 +31,16 @@ from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.explanation import draw_strata, explain_head
-from maintenance.heads.head import RECORD_GAP, MaintainedHead
-from maintenance.strategies.trace.body_trace import Advance
-from maintenance.workspace.budget import Budget
-from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.keeping import RECORD_GAP
+from maintenance.strategies.strategy import Advance
+from maintenance.strategies.table import DEFAULT
+from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, without_heads
+from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.state import State
-from maintenance.workspace.subscribers import Subscriber, Subscribers
+from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
 
@@ -74,12 +65,13 @@ class Workspace(Database):
 
     def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
         super().__init__()
-        self._state = State()
-        self._unsettled: Commit | None = None
-        self._subscribers = Subscribers()
-        self._budget = None if sensitivity_bytes is None else Budget(sensitivity_bytes)
+        budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
+        self._published = Published(State(budgets=budgets))
         self._record_gap = record_gap
-        self._committing = threading.RLock()
+
+    @property
+    def _state(self) -> State:
+        return self._published.state
 
     @property
     def relations(self) -> VersionedRelations:
@@ -125,10 +117,12 @@ class Workspace(Database):
         Raises ChangeError as :meth:`load`.
         """
         version = RelationVersion(relation)
-        with self._committing:
-            state = self._settled()
+        published = self._published
+        with published.lock:
+            state = published.settled()
             self._refuse_load(relation.name)
-            self._state = replace(state, versions={**state.versions, relation.name: version}, commit=None)
+            versions = {**state.versions, relation.name: version}
+            published.state = replace(state, versions=versions, commit=None)
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -148,7 +142,7 @@ class Workspace(Database):
     def install(
         self,
         program: str | Program,
-        strategy: str | Mapping[str, str] = "trace",
+        strategy: str | Mapping[str, str] = DEFAULT,
         *,
         replace: bool = False,
         sensitivity_bytes: Mapping[str, int] | None = None,
@@ -170,8 +164,8 @@ class Workspace(Database):
         """
         tree = parse(program) if isinstance(program, str) else program
         wishes = Wishes(strategy, dict(sensitivity_bytes or {}), dict(order or {}), self._record_gap)
-        with self._committing:
-            state = self._settled()
+        with self._published.lock:
+            state = self._published.settled()
             written = {head.relation for rule in tree.rules for head in rule.heads}
             gone = written & set(state.heads) if replace else set()
             checked = self._check(tree, {n: v.schema for n, v in state.versions.items() if n not in gone})
@@ -180,7 +174,7 @@ class Workspace(Database):
             following = with_rules(
                 without_heads(state, gone), checked, wishes, threads, lambda title: _bar(title, progress)
             )
-            self._change_heads(following, gone)
+            self._published.change_heads(following, gone)
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:
@@ -188,26 +182,10 @@ class Workspace(Database):
 
         Raises UnknownRelationError, and ChangeError where rules of heads that stay read one of them.
         """
-        with self._committing:
-            state = self._settled()
-            self._change_heads(without_heads(state, set(heads)), set(heads))
-            self._subscribers.drop(heads)
-
-    def _change_heads(self, following: State, gone: Collection[str]) -> None:
-        """Publish a state without some heads, as the user calls them, or with others in their place."""
-        leaving = [head for name, head in self._state.heads.items() if shown_name(name) in gone]
-        for head in leaving:
-            head.hand_over()
-        self._state = following
-        problems = []
-        try:
-            for head in leaving:
-                head.leave()
-            self._keep_within_budget()
-        except Exception as error:
-            problems.append(failed_housekeeping("giving back memory", error))
-        for problem in problems:
-            warn_caller(problem, HousekeepingWarning)
+        with self._published.lock:
+            state = self._published.settled()
+            self._published.change_heads(without_heads(state, set(heads)), set(heads))
+            self._published.subscribers.drop(heads)
 
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
@@ -252,7 +230,7 @@ class Workspace(Database):
         Returns a function that ends the subscription.  Raises UnknownRelationError.
         """
         self._head(head)
-        return self._subscribers.add(head, callback)
+        return self._published.subscribers.add(head, callback)
 
     def base_version(self, name: str) -> RelationVersion:
         """The newest version of a base relation.  Raises UnknownRelationError, and ChangeError for a head."""
@@ -265,75 +243,15 @@ class Workspace(Database):
         interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
         has the changes then.
         """
-        problems: list[str] = []
-        unheard: list[str] = []
-        try:
-            try:
-                self._commit(transaction, buffers, problems)
-            finally:
-                self._finish(transaction, unheard)
-        finally:  # again, if an interruption came amid the first time
-            self._finish(transaction, unheard)
-        for problem in problems:
-            warn_caller(problem, HousekeepingWarning)
-        for problem in unheard:
-            warn_caller(problem, SubscriberWarning)
-
-    @interruptible()
-    def _commit(
-        self, transaction: Transaction, buffers: Mapping[str, WriteBuffer], problems: list[str]
-    ) -> None:
-        started = time.perf_counter()
-        with self._committing:
-            state = self._settled()
-            commit = self._unsettled = Commit(transaction, state, buffers)
-            try:
-                self._state = state if commit.is_empty else commit.stepped_from(state)
-            finally:
-                self._settle()
-            problems += commit.tidy(self._state)
-            try:
-                self._keep_within_budget()
-            except Exception as error:
-                problems.append(failed_housekeeping("keeping the memory budget", error))
-            commit.measure()
-            commit.stats.seconds = time.perf_counter() - started
-
-    def _finish(self, transaction: Transaction, unheard: list[str]) -> None:
-        """Settle a transaction's commit and tell what waits; ``unheard`` gets what callbacks raised."""
-        unsettled = self._unsettled
-        if unsettled is not None and unsettled.transaction is transaction:
-            with self._committing:
-                self._settle()
-        unheard += self._subscribers.tell()
+        self._published.commit(transaction, buffers)
 
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
-        with self._committing:
-            self._settle()
-        return self._committing
-
-    def _settled(self) -> State:
-        """The state, no commit left half way; while no other thread commits."""
-        self._settle()
-        return self._state
-
-    def _settle(self) -> None:
-        """End the last commit, which an exception may have left anywhere; may be done any number of times."""
-        commit = self._unsettled
-        if commit is None:
-            return
-        if commit.is_empty or self._state.commit is commit.mark:
-            commit.keep(self._subscribers)
-        else:
-            commit.drop()
-        self._unsettled = None
+        return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        self._settle()
-        own = {"_subscribers": Subscribers(), "_prepared": type(self._prepared)()}
-        return {**self.__dict__, **own}
+        return {**self.__dict__, "_prepared": type(self._prepared)()}
 
     # -- memory and checks ----------------------------------------------------------------
 
@@ -342,29 +260,19 @@ class Workspace(Database):
         """Memory of all sensitivity records."""
         return sum(head.index_bytes for head in self._heads.values())
 
-    def _keep_within_budget(self) -> None:
-        for name, budget in self._state.budgets.items():
-            budget.enforce(self._sensitivity(h for h in self._heads.values() if shown_name(h.name) == name))
-        if self._budget is not None:
-            self._budget.enforce(self._sensitivity(self._heads.values()))
-
-    @staticmethod
-    def _sensitivity(heads):  # type: ignore[no-untyped-def]
-        return [index for head in heads for trace in head.traces for index in trace.sensitivity]
-
     def verify(self) -> None:
         """Compute every head from the base relations alone and compare.
 
         Raises VerificationError at the first difference, naming the head and a tuple.
         """
-        with self._committing:
-            state = self._settled()
+        with self._published.lock:
+            state = self._published.settled()
             verify_heads(state.heads, state.versions)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of any structure."""
-        with self._committing:
-            state = self._settled()
+        with self._published.lock:
+            state = self._published.settled()
             for version in state.versions.values():
                 version.check_invariants()
             for head in state.heads.values():

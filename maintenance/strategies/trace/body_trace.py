@@ -21,7 +21,6 @@ body is worn, and the workspace builds it anew after the commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,26 +31,11 @@ from lftj.planning.planner import OrderChoice
 from lftj.search.regions.evaluation import Records, RegionSearch, evaluate_whole
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.index_version import IndexVersion
-from lftj.storage.relation_version import IndexKey, RelationVersion
-from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.signed_rows import gathered
 from maintenance.stats import RuleStats
+from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import Surgeries
-
-Versions = Mapping[str, RelationVersion]
-SurgeriesOf = Callable[[str, IndexKey], Surgeries | None]
-Advance = Callable[[float], None]
-Assignments = tuple[Columns, np.ndarray]
-"""One column per variable of the key order, and the sign of each assignment."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """One maintenance round: both versions of every relation, and the surgeries of an index between them."""
-
-    old: Versions
-    new: Versions
-    surgeries: SurgeriesOf
+from maintenance.strategies.trace.surgery import surgeries_in
 
 
 @dataclass
@@ -71,8 +55,8 @@ class Built:
         return cls(sensitivity, [index.n_records for index in sensitivity], operations)
 
 
-class BodyTrace:
-    """A body with its sensitivity records."""
+class BodyTrace(BodySearch):
+    """A body with its sensitivity records, which need no publishing: more than needed are sound."""
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
         self.lowered = lowered
@@ -90,16 +74,11 @@ class BodyTrace:
         return self._built.sensitivity
 
     @property
-    def index_bytes(self) -> int:
+    def nbytes(self) -> int:
         return sum(index.nbytes for index in self.sensitivity)
 
     @property
-    def n_records(self) -> int:
-        return sum(index.n_records for index in self.sensitivity)
-
-    @property
     def variables(self) -> tuple[str, ...]:
-        """What the columns of assignments are."""
         return self.plan.order
 
     @property
@@ -125,7 +104,6 @@ class BodyTrace:
         return columns, Built.of(sensitivity, operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
-        """The assignments that came (+1) and went (-1); ``stats`` gets what it took."""
         if self.plan.lists_an_index:
             return self._listed_change(change, stats)
         regions = self._regions(change, stats)
@@ -141,24 +119,17 @@ class BodyTrace:
     def _listed_change(self, change: Round, stats: RuleStats) -> Assignments:
         """The rows of a body that is one atom: a branch that came or went is a row that did."""
         (use,) = self.plan.indexes
-        surgeries = None if self.lowered.empty else change.surgeries(use.relation, use.key)
+        surgeries = None if self.lowered.empty else surgeries_in(change, use.relation, use.key)
         if surgeries is None:
             return self.nothing
         columns, signs = surgeries.at_level(self.plan.depths - 1)
         stats.surgeries += len(signs)
         return columns, signs
 
-    def rows_before(self, change: Round) -> list[np.ndarray]:
-        """All assignments over the old versions."""
-        return self._rows(change.old)
-
-    def rows_after(self, change: Round) -> list[np.ndarray]:
-        """All assignments over the new versions, to be asked for after the step."""
-        return self._rows(change.new)
-
-    def _rows(self, versions: Versions) -> list[np.ndarray]:
+    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
         if self.lowered.empty:
             return list(self.nothing[0])
+        versions = change.new if after else change.old
         return evaluate_whole(self.plan, self._indexes(versions), False)[0]
 
     def _regions(self, change: Round, stats: RuleStats) -> Regions:
@@ -167,7 +138,9 @@ class BodyTrace:
         if self.lowered.empty:
             return Regions(np.empty((0, 2 + self.plan.depths), np.int64), np.empty(0, np.int64), 0, 0)
         regions = find_regions(
-            self.plan, lambda index: change.surgeries(uses[index].relation, uses[index].key), self.sensitivity
+            self.plan,
+            lambda index: surgeries_in(change, uses[index].relation, uses[index].key),
+            self.sensitivity,
         )
         stats.surgeries += regions.surgeries
         stats.matches += regions.matches
@@ -189,12 +162,6 @@ class BodyTrace:
         self._built.wasted_operations += operations.failed_regions * self.plan.depths
         return columns
 
-    def keep(self) -> None:
-        """The round is published.  Records need no publishing: more than needed are sound."""
-
-    def drop(self) -> None:
-        """The round is rolled back."""
-
     def tidy(self, versions: Versions) -> bool:
         """Build the records anew if they are worn, over versions that are published; True if so.
 
@@ -211,8 +178,27 @@ class BodyTrace:
                 built.compact_records[stream] = index.n_records
         return False
 
-    def check_invariants(self) -> None:
-        """Raise AssertionError on the first broken invariant of the structures."""
+    def describe(self) -> list[str]:
+        """The key order, and the records by participant."""
+        plan = self.plan
+        labels = self.lowered.problem.labels
+        names = [labels.get(name, name) for name in plan.order]
+        order = ", ".join(names[: plan.tail])
+        if plan.tail < len(names):
+            order = f"{order} | {', '.join(names[plan.tail :])}   (behind the bar: until the first success)"
+        lines = [order]
+        for participant in plan.participants:
+            sign = "!" if participant.negated else ""
+            what = "no records, a surgery is the region"
+            if participant.stream is not None:
+                index = self.sensitivity[participant.stream]
+                what = f"{index.n_records:,} records, {index.nbytes:,} bytes"
+            elif participant.negated and not participant.tested:
+                what = "no records, its last level has them"
+            lines.append(f"{sign}{participant.label} level {participant.level}: {what}")
+        return lines
+
+    def _check_own(self) -> None:
         for index in self.sensitivity:
             index.check_invariants()
 

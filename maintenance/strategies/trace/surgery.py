@@ -1,7 +1,8 @@
 """Tree surgeries: the branches of an index's trie that a change inserted or erased (ILFTJ 4.2.1).
 
 A change of one tuple is a surgery at the tuple's last level, and at each level
-above whose branch comes with it or goes with it.
+above whose branch comes with it or goes with it.  The surgeries of an index are found when a
+body first asks for them, once for all bodies of a round.
 
 Cost: O(changed tuples * levels * log n), or nothing where only the last level is asked for.
 """
@@ -10,16 +11,16 @@ Cost: O(changed tuples * levels * log n), or nothing where only the last level i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from indices.compiled import kernel
 from lftj.storage.index_version import IndexVersion, surgeries
-from lftj.storage.relation_version import IndexKey, RelationVersion, index_change
+from lftj.storage.relation_version import IndexKey, index_change
 from lftj.storage.signed_rows import Columns, table_of
-from maintenance.changes.change import Change
+from maintenance.strategies.strategy import Round
 
 
 class Surgeries:
@@ -101,23 +102,14 @@ def find_surgeries(index: IndexVersion, columns: Columns, weights: np.ndarray) -
     return Surgeries(index, table_of(columns, len(weights)), weights)
 
 
-def surgeries_between(
-    versions: Mapping[str, RelationVersion], changes: Mapping[str, Change]
-) -> Callable[[str, IndexKey], Surgeries | None]:
-    """The surgeries of one index of one relation in a round, each found once; None where there is none.
-
-    ``versions``: after the changes.
-    """
-    found: dict[tuple[str, IndexKey], Surgeries | None] = {}
-
-    def surgeries_of(relation: str, key: IndexKey) -> Surgeries | None:
-        change = changes.get(relation)
-        if change is None:
-            return None
-        if (relation, key) not in found:
-            columns, weights = index_change(key, change.columns, change.weights)
-            index = versions[relation].index_at(key)
-            found[relation, key] = find_surgeries(index, columns, weights) if len(weights) else None
-        return found[relation, key]
-
-    return surgeries_of
+def surgeries_in(change: Round, relation: str, key: IndexKey) -> Surgeries | None:
+    """The surgeries of one index of one relation in a round; None where there is none."""
+    delta = change.changes.get(relation)
+    if delta is None:
+        return None
+    place = delta, key
+    if place not in change.found:
+        columns, weights = index_change(key, delta.columns, delta.weights)
+        index = change.new[relation].index_at(key)
+        change.found[place] = find_surgeries(index, columns, weights) if len(weights) else None
+    return cast("Surgeries | None", change.found[place])

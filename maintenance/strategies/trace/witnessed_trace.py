@@ -12,7 +12,7 @@ Invariants
 
 1. The witnesses are one row of all depths for each head binding that holds.
 2. Coverage (ENGINE.md section 4), where in tails that hold the witness is covered.
-3. What a step finds is staged: :meth:`keep` publishes it, :meth:`drop` forgets it.
+3. Witnesses that a step finds are staged.
 
 Witnesses lie in an index version in key order, so the prefix of a region tells by two
 look-ups whether the binding holds and whether its witness passes through the region.
@@ -40,14 +40,15 @@ from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.stats import RuleStats
-from maintenance.strategies.trace.body_trace import Advance, Assignments, BodyTrace, Built, Round, Versions
+from maintenance.strategies.strategy import Advance, Assignments, BodyTest, Round, Versions
+from maintenance.strategies.trace.body_trace import BodyTrace, Built
 from maintenance.strategies.trace.oracle import MINUS, PLUS
 
 HOLDS = 1  # the head binding above the region has a witness
 PASSES = 2  # and the witness passes through the region
 
 
-class WitnessedTrace(BodyTrace):
+class WitnessedTrace(BodyTrace, BodyTest):
     """A body whose assignments are the bindings of its head variables that hold."""
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
@@ -69,8 +70,8 @@ class WitnessedTrace(BodyTrace):
         return self.plan.order[: self.tail]
 
     @property
-    def index_bytes(self) -> int:
-        return super().index_bytes + self.witnesses.nbytes
+    def nbytes(self) -> int:
+        return super().nbytes + self.witnesses.nbytes
 
     @property
     def holds(self) -> bool:
@@ -126,22 +127,20 @@ class WitnessedTrace(BodyTrace):
         self._staged = self.witnesses.advance(*net_rows(columns, signs))
         return net_rows(columns[: self.tail], signs)
 
-    def rows_before(self, change: Round) -> list[np.ndarray]:
-        return self.witnesses.columns()[: self.tail]
+    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+        witnesses = (self._staged or self.witnesses) if after else self.witnesses
+        return witnesses.columns()[: self.tail]
 
-    def rows_after(self, change: Round) -> list[np.ndarray]:
-        return (self._staged or self.witnesses).columns()[: self.tail]
-
-    def keep(self) -> None:
+    def _keep_own(self) -> None:
         if self._staged is not None:
             self._built.witnesses = self._staged
             self._staged = None
 
-    def drop(self) -> None:
+    def _drop_own(self) -> None:
         self._staged = None
 
-    def check_invariants(self) -> None:
-        super().check_invariants()
+    def _check_own(self) -> None:
+        super()._check_own()
         assert self._staged is None
         self.witnesses.check_invariants()
         bindings = list(zip(*(c.tolist() for c in self.witnesses.columns()[: self.tail]), strict=True))

@@ -19,8 +19,8 @@ from test_shell import SECONDS, Done, Lftj, fails, on_terminal, start
 from lftj import errors
 from lftj.shell import shell
 from maintenance import Workspace
-from maintenance.heads import head
 from maintenance.shell.shell import cli
+from maintenance.strategies.table import STRATEGIES
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 LOAD = ("--load", "edge=edges.csv")
@@ -203,7 +203,7 @@ def test_help(lftj: Lftj) -> None:
     assert "maintain" in lftj("--help").out
     assert "--out-changes" in lftj("maintain", "-h").out
     (strategy,) = [o for o in cli.commands["maintain"].params if o.name == "strategy"]
-    assert list(strategy.type.choices) == list(head.STRATEGIES)  # type: ignore[attr-defined]
+    assert list(strategy.type.choices) == list(STRATEGIES)  # type: ignore[attr-defined]
 
 
 def test_help_does_not_wait_for_the_engine() -> None:

@@ -21,13 +21,15 @@ from hypothesis import strategies as st
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.regions.plan import Participant, compile_regions
-from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
+from lftj.storage.relation_version import IndexKey, RelationVersion, levels_of
 from maintenance import Workspace
+from maintenance.changes.change import Change
 from maintenance.stats import RuleStats
+from maintenance.strategies.strategy import Round
 from maintenance.strategies.trace import body_trace
-from maintenance.strategies.trace.body_trace import BodyTrace, Round
+from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import Surgeries, find_surgeries
+from maintenance.strategies.trace.surgery import surgeries_in
 from support.bodies import (
     Branches,
     Case,
@@ -62,25 +64,20 @@ def traced(case: Case, gap: int) -> BodyTrace:
 
 def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, after: Contents) -> Round:
     """The round from one state to another one."""
-    new = stepped(old, before, after)
-
-    def surgeries(name: str, key: object) -> Surgeries | None:
+    changes = {}
+    for name, version in old.items():
         change = change_between(before[name], after[name])
-        if not change:
-            return None
-        arity = len(old[name].schema.columns)
-        signs = columns_of([(sign,) for sign in change.values()], 1)[0]
-        columns, weights = index_change(key, columns_of(list(change), arity), signs)  # type: ignore[arg-type]
-        return find_surgeries(new[name].index_at(key), columns, weights) if len(weights) else None  # type: ignore[arg-type]
-
-    return Round(old, new, surgeries)
+        if change:
+            signs = columns_of([(sign,) for sign in change.values()], 1)[0]
+            changes[name] = Change(columns_of(list(change), len(version.schema.columns)), signs)
+    return Round(old, stepped(old, before, after), changes)
 
 
 def regions_of(trace: BodyTrace, change: Round) -> Regions:
     uses = trace.plan.indexes
     return find_regions(
         trace.plan,
-        lambda index: change.surgeries(uses[index].relation, uses[index].key),
+        lambda index: surgeries_in(change, uses[index].relation, uses[index].key),
         trace.sensitivity,
     )
 

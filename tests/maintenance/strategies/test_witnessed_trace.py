@@ -21,8 +21,8 @@ from lftj.planning.planner import OrderChoice
 from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
+from maintenance.strategies.strategy import Round
 from maintenance.strategies.trace import body_trace
-from maintenance.strategies.trace.body_trace import Round
 from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
 from support.bodies import (
     Case,
@@ -204,7 +204,7 @@ def test_records_of_a_tail_that_holds_are_points() -> None:
     edges = [(0, b) for b in range(1, 200)] + [(199, 7)]
     workspace.load("e", edges, columns=["src", "dst"])
     workspace.install("hub(a) <- e(a, b), e(b, c), e(a, c).", order={"hub": ["a", "b", "c"]})
-    (trace,) = workspace._heads["hub"].traces
+    (trace,) = workspace._heads["hub"].searches
     records = Records(trace)
     of_zero = [
         interval

@@ -445,7 +445,7 @@ def test_threads_commit_one_after_the_other() -> None:
 def test_verify_finds_a_wrong_head(ws: Workspace, weight: int, row: tuple[int, ...]) -> None:
     ws.verify()
     wrong = ws._state.versions["tri"].advance([np.array([value]) for value in row], np.array([weight]))
-    ws._state = replace(ws._state, versions={**ws._state.versions, "tri": wrong})
+    ws._published.state = replace(ws._state, versions={**ws._state.versions, "tri": wrong})
     word = "too many" if weight > 0 else "missing"
     with pytest.raises(errors.VerificationError, match=rf"'tri'.*{word}, for example: \({row[0]}, {row[1]}"):
         ws.verify()

@@ -6,58 +6,41 @@ Existential variables connected to each other are a *component* (ENGINE.md secti
   all rows pass or none: it is a *test*, searched on its own.
 * The others are either all enumerated, and support counts tell how many assignments
   stand behind a row; or each is a separate search that stops at its first success
-  and keeps a witness (:mod:`maintenance.strategies.trace.witnessed_trace`).  With several searches a
-  row holds when all of them hold it.
+  and keeps a witness.  With several searches a row holds when all of them hold it.
 
 Which of the two costs less is estimated as for a query: the operations of the best
 order that enumerates everything, against those of the best orders with the
 existential variables behind, left at the first success.  A key order that the
 caller gives decides by itself: witnesses, if the existential variables stand behind.
+
+What the searches are is the strategy's: it makes them, of the parts and key orders that are decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice, choose_order, complete_order
 from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.search.regions.plan import compile_regions
-from lftj.storage.catalog import Catalog
-from maintenance.strategies.trace.body_trace import BodyTrace
-from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
-
-WITNESS_GAP = 0
-"""Most records of searches with witnesses are points, so joining the others would save little: a fifth for
-``hub(a) <- e(a, b), e(b, c), e(a, c)`` on a power-law graph of 234,000 edges.  Exact ones match less."""
+from maintenance.strategies.strategy import BodyRequest, BodySearch, BodySearches, BodyTest
 
 
-@dataclass(frozen=True)
-class Existence:
-    """``rows``: searches that must all hold a row.  ``tests``: searches that must all hold for any row.
+class SearchMaker(Protocol):
+    """Makes a strategy's searches of parts of a body, whose problem ``lowered`` has, in a key order."""
 
-    ``unbound``: atoms that bind no variable, with whether they are negated: they ask if there is a tuple.
-    ``notes``: what was decided, for ``explain``.
-    """
+    def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodySearch:
+        """One whose rows are the assignments of all variables."""
 
-    rows: tuple[BodyTrace, ...]
-    tests: tuple[WitnessedTrace, ...]
-    unbound: tuple[tuple[JoinAtom, bool], ...]
-    notes: tuple[str, ...]
+    def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> BodyTest:
+        """One whose rows are the bindings of the first ``tail`` variables that some assignment has."""
 
 
-def plan_existence(
-    lowered: Lowered,
-    catalog: Catalog,
-    record_gap: int,
-    order: Sequence[str] | None,
-    known: Iterable[str],
-) -> Existence:
-    """Decide how a body is kept.  ``order``: the caller's key order; ``known``: all variables of the body.
-
-    Raises OrderError when ``order`` does not fit.
-    """
+def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) -> BodySearches:
+    """Decide how a body is kept.  Raises OrderError when the request's order does not fit."""
+    order, known, catalog = request.order, request.body.atom_variables(), request.relations
     problem, unbound = _without_unbound(lowered.problem)
     apart = [component for component in problem.components if not _touches_rows(problem, component)]
     joined = [component for component in problem.components if component not in apart]
@@ -68,16 +51,16 @@ def plan_existence(
     tests = []
     for component in apart:
         alone = _test_of(problem, component)
-        tests.append(_witnessed(lowered, alone, choose_order(alone, catalog, head_first=True)))
+        tests.append(_stopping(make, lowered, alone, choose_order(alone, catalog, head_first=True)))
     problem = _without(problem, frozenset().union(*apart))
     counting = _counting(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
-        return Existence((), tuple(tests), unbound, tuple(notes))
+        return BodySearches((), tuple(tests), unbound, tuple(notes))
     if not joined:
-        choice = choose_order(counting, catalog, order, known)
-        return Existence(
-            (_counted(lowered, counting, choice, record_gap),), tuple(tests), unbound, tuple(notes)
+        every = make.enumerating(
+            replace(lowered, problem=counting), choose_order(counting, catalog, order, known)
         )
+        return BodySearches((every,), tuple(tests), unbound, tuple(notes))
     pieces = [_without(problem, frozenset().union(*joined) - component) for component in joined]
     shown = ", ".join(f"{{{', '.join(sorted(component))}}}" for component in joined)
     if order is not None:
@@ -94,9 +77,8 @@ def plan_existence(
         if order is not None:
             choice = choose_order(counting, catalog, order, known)
         notes.append(f"{shown}: enumerated, rows have support counts ({why})")
-        return Existence(
-            (_counted(lowered, counting, choice, record_gap),), tuple(tests), unbound, tuple(notes)
-        )
+        every = make.enumerating(replace(lowered, problem=counting), choice)
+        return BodySearches((every,), tuple(tests), unbound, tuple(notes))
     if order is not None:
         choices = [
             choose_order(
@@ -108,20 +90,14 @@ def plan_existence(
         ]
     searches = "short circuit" if len(pieces) == 1 else f"{len(pieces)} separate short circuits"
     notes.append(f"{shown}: {searches}, a witness per row ({why})")
-    rows = [_witnessed(lowered, piece, choice) for piece, choice in zip(pieces, choices, strict=True)]
-    return Existence(tuple(rows), tuple(tests), unbound, tuple(notes))
+    rows = [_stopping(make, lowered, piece, choice) for piece, choice in zip(pieces, choices, strict=True)]
+    return BodySearches(tuple(rows), tuple(tests), unbound, tuple(notes))
 
 
-def _counted(lowered: Lowered, problem: JoinProblem, choice: OrderChoice, gap: int) -> BodyTrace:
-    return BodyTrace(replace(lowered, problem=problem), choice, compile_regions(problem, choice.order, gap))
-
-
-def _witnessed(lowered: Lowered, problem: JoinProblem, choice: OrderChoice) -> WitnessedTrace:
+def _stopping(make: SearchMaker, lowered: Lowered, problem: JoinProblem, choice: OrderChoice) -> BodyTest:
     (component,) = problem.components
-    tail = len(choice.order) - len(component)
     assert _is_behind(choice.order, component)
-    plan = compile_regions(problem, choice.order, WITNESS_GAP, tail)
-    return WitnessedTrace(replace(lowered, problem=problem), choice, plan)
+    return make.stopping(replace(lowered, problem=problem), choice, len(choice.order) - len(component))
 
 
 def _is_behind(order: Sequence[str], names: frozenset[str]) -> bool:

@@ -1,0 +1,80 @@
+"""Strata: heads in the order in which a commit steps them.
+
+Invariants
+
+1. A head reads base relations and heads of strata below its own.
+2. Strata never change; what heads keep changes in place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from lftj.language.body import CheckedProgram
+from maintenance.changes.change import Change
+from maintenance.heads.head import MaintainedHead
+from maintenance.stats import RuleStats, TransactionStats
+from maintenance.strategies.strategy import Round
+
+
+class Stratum:
+    """Heads that read none of each other: each is stepped once."""
+
+    def __init__(self, heads: Sequence[MaintainedHead]) -> None:
+        self.heads = tuple(heads)
+
+    def step(self, change: Round, stats: TransactionStats) -> dict[str, Change]:
+        """What changed of the heads, by name; staged, and entered into the round.
+
+        ``stats.rules`` gets the figures of every head whose relations changed, before it stages anything.
+        Raises what heads raise; then all of those have to be dropped.
+        """
+        changed: dict[str, Change] = {}
+        for head in self.heads:
+            if head.reads.isdisjoint(change.changes):
+                continue
+            started = time.perf_counter()
+            figures = stats.rules[head.name] = RuleStats(head.strategy)
+            columns, weights = head.step(change, figures)
+            if len(weights):
+                changed[head.name] = Change(columns, weights)
+                version = change.enter(head.name, changed[head.name])
+                head.check_values(version, columns, weights)
+            figures.head_changes = len(weights)
+            figures.seconds = time.perf_counter() - started
+        return changed
+
+
+class Strata:
+    """All heads that are installed, from the lowest stratum to the highest."""
+
+    def __init__(self, strata: Iterable[Stratum] = ()) -> None:
+        self._strata = tuple(strata)
+        self.heads = {head.name: head for stratum in self._strata for head in stratum.heads}
+        """By name, each after those that its rules read."""
+        self.functions = frozenset(name for head in self.heads.values() for name in head.reads_as_functions)
+        """Relations that a head reads as functions."""
+
+    def __iter__(self) -> Iterator[Stratum]:
+        return iter(self._strata)
+
+    def below(self, others: Iterable[Stratum]) -> Strata:
+        """These, and others on top of them."""
+        return Strata((*self._strata, *others))
+
+    def without(self, names: Collection[str]) -> Strata:
+        """These less some heads, which no other reads."""
+        left = ([head for head in stratum.heads if head.name not in names] for stratum in self._strata)
+        return Strata(Stratum(heads) for heads in left if heads)
+
+
+def heads_by_stratum(program: CheckedProgram) -> list[list[str]]:
+    """The heads of a program by stratum; a head stands in the last stratum of its rules."""
+    last: dict[str, int] = {}
+    for number, rules in enumerate(program.strata):
+        for rule in rules:
+            for head in rule.heads:
+                last.pop(head.relation, None)  # in the order of the last rules
+                last[head.relation] = number
+    return [[name for name in last if last[name] == number] for number in sorted({*last.values()})]

@@ -1,0 +1,30 @@
+"""The list of strategies: what users may name, and what stands behind each name.
+
+Reading the list imports no engine: a strategy's module is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from maintenance.strategies.strategy import Strategy
+
+
+def _trace() -> Strategy:
+    from maintenance.strategies.trace.trace import Trace
+
+    return Trace()
+
+
+def _recompute() -> Strategy:
+    from maintenance.strategies.recompute import Recompute
+
+    return Recompute()
+
+
+STRATEGIES: Mapping[str, Callable[[], Strategy]] = {"trace": _trace, "recompute": _recompute}
+"""What makes a strategy, by its name; the first is the default."""
+
+DEFAULT = next(iter(STRATEGIES))

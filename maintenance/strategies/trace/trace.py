@@ -1,0 +1,38 @@
+"""`trace`: bodies are kept by the sensitivity records of their searches (ENGINE.md sections 4 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from lftj.search.regions.plan import compile_regions
+from maintenance.strategies.existence import plan_existence
+from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy
+from maintenance.strategies.trace.body_trace import BodyTrace
+from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
+
+WITNESS_GAP = 0
+"""Most records of searches with witnesses are points, so joining the others would save little: a fifth for
+``hub(a) <- e(a, b), e(b, c), e(a, c)`` on a power-law graph of 234,000 edges.  Exact ones match less."""
+
+
+class Trace(BodyStrategy):
+    """Keeps every rule of the language."""
+
+    def plan(self, request: BodyRequest, lowered: Lowered) -> BodySearches:
+        return plan_existence(request, lowered, _Traces(request.gap))
+
+
+@dataclass(frozen=True)
+class _Traces:
+    """Makes searches with records.  ``gap``: as of the request."""
+
+    gap: int
+
+    def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodyTrace:
+        return BodyTrace(lowered, choice, compile_regions(lowered.problem, choice.order, self.gap))
+
+    def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> WitnessedTrace:
+        plan = compile_regions(lowered.problem, choice.order, WITNESS_GAP, tail)
+        return WitnessedTrace(lowered, choice, plan)
