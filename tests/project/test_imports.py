@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import ROOT
+
 LAYERS = ("indices", "lftj", "maintenance", "spark_bridge")
 OUTSIDE = ("tests", "bench")
 FILES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]

@@ -32,6 +32,7 @@ from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.relation_version import RelationVersion
 from maintenance import Workspace
+from support import rows
 from support.bodies import (
     BOTTOM,
     TOP,
@@ -390,9 +391,5 @@ def test_rules_give_what_queries_give(scenario: Scenario, gap: int) -> None:
         db.load(loaded.name, loaded.table())
         ws.load(loaded.name, loaded.table())
     ws.install(scenario.text)
-    held = rows_of_table(ws[scenario.wanted].table)
-    assert any_row(set(held)) == any_row(set(rows_of_table(db.query(scenario.text))))
-
-
-def rows_of_table(table: object) -> list[tuple[object, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))  # type: ignore[attr-defined]
+    held = rows.rows_of(ws[scenario.wanted].table)
+    assert any_row(set(held)) == any_row(set(rows.rows_of(db.query(scenario.text))))

@@ -11,7 +11,6 @@ and a change that gives no region must change nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
 from unittest import mock
 
 import pytest
@@ -20,16 +19,13 @@ from hypothesis import strategies as st
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions.plan import Participant, compile_regions
-from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
+from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace, Round
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import Surgeries, find_surgeries
 from support.bodies import (
-    Branches,
     Case,
     Contents,
     Row,
@@ -37,13 +33,12 @@ from support.bodies import (
     brute_rows,
     cases,
     change_between,
-    columns_of,
     first_versions,
     nodes,
     participants,
     rows_of,
-    stepped,
 )
+from support.records import Records, needed_streams, round_of
 
 pytestmark = pytest.mark.kernel
 
@@ -60,22 +55,6 @@ def traced(case: Case, gap: int) -> BodyTrace:
     return BodyTrace(Lowered(case.problem, {}), OrderChoice(case.order, (), "given"), plan)
 
 
-def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, after: Contents) -> Round:
-    """The round from one state to another one."""
-    new = stepped(old, before, after)
-
-    def surgeries(name: str, key: object) -> Surgeries | None:
-        change = change_between(before[name], after[name])
-        if not change:
-            return None
-        arity = len(old[name].schema.columns)
-        signs = columns_of([(sign,) for sign in change.values()], 1)[0]
-        columns, weights = index_change(key, columns_of(list(change), arity), signs)  # type: ignore[arg-type]
-        return find_surgeries(new[name].index_at(key), columns, weights) if len(weights) else None  # type: ignore[arg-type]
-
-    return Round(old, new, surgeries)
-
-
 def regions_of(trace: BodyTrace, change: Round) -> Regions:
     uses = trace.plan.indexes
     return find_regions(
@@ -86,59 +65,6 @@ def regions_of(trace: BodyTrace, change: Round) -> Regions:
 
 
 # -- coverage, by brute force ----------------------------------------------------------
-
-
-class Records:
-    """All records of a body, to be looked through one by one."""
-
-    def __init__(self, trace: BodyTrace) -> None:
-        self.of_places: dict[tuple[tuple[int, ...], bool, tuple[object, ...]], Participant] = {}
-        self.intervals: dict[int, dict[Row, list[tuple[int, int]]]] = {}
-        for stream, index in enumerate(trace.sensitivity):
-            prefix, lo, hi, context = index.records()
-            where = trace.plan.streams[stream]
-            places = (*where.places[:-1], *where.context_places)
-            found = self.intervals.setdefault(stream, {})
-            rows = rows_of([*prefix, *context]) or [()] * len(lo)
-            for row, low, high in zip(rows, lo.tolist(), hi.tolist(), strict=True):
-                binding = tuple(key for _, key in sorted(zip(places, row, strict=True)))
-                found.setdefault(binding, []).append((low, high))
-
-    def holds(self, stream: int | None, binding: Row, key: int) -> bool:
-        """Whether a record of the stream has this binding and key; without a stream none is needed."""
-        if stream is None:
-            return True
-        return any(low <= key <= high for low, high in self.intervals[stream].get(binding, ()))
-
-
-def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> list[int | None]:
-    """The stream of each participant by brute force; None where its variables are the first of the order."""
-    own = [p for p in trace.plan.participants if p.tested or not p.negated]
-    names = [atom.relation.name for atom in atoms_of(case.problem)]
-    atoms_levels: list[tuple[str, IndexKey]] = []
-    for atom, name in zip(atoms_of(case.problem), names, strict=True):
-        negated = any(atom is other for other in case.problem.negations)
-        by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
-        columns = tuple(atom.columns[i] for i in by_depth)
-        arity = len(atom.relation.schema.columns)
-        its_index = name, (levels_of(columns, atom.equal, arity), atom.equal)
-        atoms_levels += [its_index] * (1 if negated else len(columns))
-    streams = []
-    for branches, (name, key) in zip(levels, atoms_levels, strict=True):
-        if branches.places == tuple(range(len(branches.places))):
-            streams.append(None)
-            continue
-        (stream,) = {
-            p.stream
-            for p in own
-            if p.places == branches.places
-            and p.negated == branches.negated
-            and trace.plan.indexes[p.index].relation == name
-            and trace.plan.indexes[p.index].key == key
-        }
-        assert stream is not None
-        streams.append(stream)
-    return streams
 
 
 def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
