@@ -63,7 +63,7 @@ def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
 
 
 def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
-    code = "from lftj import warming; warming._sorts(); warming._strings()"
+    code = "from lftj.database import warming; warming._sorts(); warming._strings()"
     told = [run("-c", code, LFTJ_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     assert [process.stderr.count(LINE) for process in told] == [1, 0]
     assert [process.stdout for process in told] == ["", ""]
@@ -114,7 +114,7 @@ def test_processes_compile_into_one_folder_at_once(tmp_path: Path) -> None:
 def test_a_part_is_for_kernels_only() -> None:
     from lftj.storage.seek import lower_bound
 
-    with pytest.raises(TypeError, match=r"lftj\.seek\.lower_bound is a part"):
+    with pytest.raises(TypeError, match=r"lftj\.storage\.seek\.lower_bound is a part"):
         lower_bound([1, 2], 0, 2, 1)
 
 
