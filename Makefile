@@ -4,6 +4,7 @@
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all tests, doctests
 #   make lint    ruff and mypy alone
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
+#   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 15 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make docs    the documentation as a web site in site/
 #
@@ -17,7 +18,7 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench soak docs clean
+.PHONY: demo test lint bench soak mutants docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -41,6 +42,9 @@ bench: $(STAMPS)/bench
 
 soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))
+
+mutants: $(STAMPS)/dev
+	$(BIN)/python tests/mutants
 
 docs: $(STAMPS)/docs
 	$(BIN)/mkdocs build --strict

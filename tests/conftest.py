@@ -25,8 +25,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+pytest.register_assert_rewrite("support")
+
+from support.paths import ROOT  # noqa: E402
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 
@@ -71,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data sets, described by the README in it."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = ROOT.parent / "shared" / "data"
     folder = Path(os.environ.get("LFTJ_DATA", beside))
     if not folder.is_dir():
         pytest.skip(
@@ -96,7 +101,7 @@ def warmed() -> Path | None:
         return None
     told = subprocess.run(
         [sys.executable, "-c", "import lftj; print(lftj.warm_up())"],
-        cwd=Path(__file__).resolve().parents[1],
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
         check=True,

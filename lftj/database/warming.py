@@ -8,7 +8,7 @@ Invariants
 
 A kernel is compiled for the arguments that it gets, so what compiles it is work that
 reaches it, over a few rows.  The packages above this one have work of their own
-(``steps`` of their module ``warming``); they are known here by their name only.
+(``steps`` of a module ``warming``); they are known here by their name only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from lftj.values.semigroup import Semigroup
 
 Step = Callable[[], object]
 
-_ABOVE = ("maintenance",)
+_ABOVE = {"maintenance": "maintenance.workspace.warming"}
+"""Packages above this one, if they are installed, and where each has work of its own."""
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 SUMS = "s(k, {}) <- value(k, i, j, f, d).".format(
@@ -63,9 +64,9 @@ def warm_up(progress: bool = True) -> Path | None:
     """
     todo = list(steps())
     check_siblings(*_ABOVE)
-    for package in _ABOVE:
+    for package, module in _ABOVE.items():
         if find_spec(package) is not None:
-            todo += import_module(f"{package}.warming").steps()
+            todo += import_module(module).steps()
     with announcement.silence(), bar("compiling the kernels", progress) as advance:
         for done, step in enumerate(todo):
             step()

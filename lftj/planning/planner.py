@@ -4,7 +4,7 @@ ENGINE.md section 3 asks for an order by cost from statistics.  Estimates alone
 are off by large factors on skewed and correlated data, so where much is at
 stake this planner goes one step further: it *measures* the few orders that the
 estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with the
-kernel's own counters (``tests/test_planner.py`` compares with the best of all
+kernel's own counters (``tests/planning/test_planner.py`` compares with the best of all
 orders).
 
 1. Dynamic programming over sets of bound variables, once per first variable:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.paths import ROOT
+
 pytest.importorskip("pyspark")
 
 import lftj
@@ -53,8 +55,7 @@ def _tests_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "restarted",
         lambda self, file: restart(str(self._folder / "state"), str(file), self.query, 2),
     )
-    root = str(Path(__file__).resolve().parents[2])
-    assert root in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == Path(root)
+    assert str(ROOT) in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == ROOT
     yield
     assert session.range(1).count() == 1
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from support.paths import ROOT
+
 pytestmark = [
     pytest.mark.compiled,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"),
@@ -61,8 +63,7 @@ CHILD = """
 def test_fifty_million_tuples_stream_in_bounded_memory(threads: int) -> None:
     command = [sys.executable, "-c", textwrap.dedent(CHILD)]
     command += [str(number) for number in (N_HUBS, N_LEFT, N_RIGHT, threads)]
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     n_rows, largest, total, n_batches, growth_mb = json.loads(done.stdout)
     n_expected = N_HUBS * N_LEFT * N_RIGHT

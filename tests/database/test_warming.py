@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from indices import announcement
+from support.paths import ROOT, TESTS, child_environment
 
-ROOT = Path(__file__).resolve().parents[2]
 LINE = "compiling the kernels, once per installation (about "
 
 pytestmark = pytest.mark.compiled
@@ -41,7 +40,7 @@ print(folder)
 
 
 def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **settings}
+    environment = child_environment(**settings)
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -58,13 +57,13 @@ def test_warming_up_reaches_every_kernel(warmed: Path) -> None:
 
 def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
     """A wide mix of work, in one process: each kernel is read from disk, for one signature."""
-    done = run(str(ROOT / "tests" / "support" / "mixed_work.py"))
+    done = run(str(TESTS / "support" / "mixed_work.py"))
     assert done.stdout.split() == []
     assert LINE not in done.stderr
 
 
 def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
-    code = "from lftj import warming; warming._sorts(); warming._strings()"
+    code = "from lftj.database import warming; warming._sorts(); warming._strings()"
     told = [run("-c", code, LFTJ_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     assert [process.stderr.count(LINE) for process in told] == [1, 0]
     assert [process.stdout for process in told] == ["", ""]
@@ -99,7 +98,7 @@ def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
 
 def test_processes_compile_into_one_folder_at_once(tmp_path: Path) -> None:
     code = "import indices.monoid as m, numpy as np; assert m.SUM.operation(np.int64).ctypes(2, 3) == 5"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LFTJ_CACHE_DIR": str(tmp_path)}
+    environment = child_environment(LFTJ_CACHE_DIR=str(tmp_path))
     together = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment) for _ in range(3)]
     assert [process.wait() for process in together] == [0, 0, 0]
     (folder,) = tmp_path.iterdir()
@@ -115,7 +114,7 @@ def test_processes_compile_into_one_folder_at_once(tmp_path: Path) -> None:
 def test_a_part_is_for_kernels_only() -> None:
     from lftj.storage.seek import lower_bound
 
-    with pytest.raises(TypeError, match=r"lftj\.seek\.lower_bound is a part"):
+    with pytest.raises(TypeError, match=r"lftj\.storage\.seek\.lower_bound is a part"):
         lower_bound([1, 2], 0, 2, 1)
 
 

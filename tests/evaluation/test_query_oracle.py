@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import lftj
 from lftj import errors
 from support.reference import FunctionalConflict, Row, evaluate
+from support.rows import rows_of
 from support.rules import Aggregate, Atom, Either, Variable, literals, variables_of
 from support.strategies import Scenario, any_row, scenarios
 
@@ -32,10 +33,6 @@ def database(scenario: Scenario) -> lftj.Database:
     for relation in scenario.loaded:
         db.load(relation.name, relation.table())
     return db
-
-
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def same(got: list[Row], expected: set[Row]) -> None:

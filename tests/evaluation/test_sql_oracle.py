@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import lftj
 from support.kinds import Kind
+from support.rows import rows_of
 from support.rules import Atom, Rule, render, variables_of
 from support.sql import to_sql
 from support.strategies import Signature, draw_body, draw_plain_head
@@ -149,10 +150,6 @@ def databases(data: str) -> tuple[lftj.Database, Any]:
         connection.execute(f"create table {relation} as select * from incoming")
         connection.unregister("incoming")
     return db, connection
-
-
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 @pytest.mark.parametrize("data", DATA)

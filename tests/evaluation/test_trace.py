@@ -16,6 +16,7 @@ import lftj
 from lftj import errors
 from support.kinds import KINDS, Kind
 from support.plain_triejoin import Case, Operation, PlainTriejoin, cases, head_variables
+from support.rows import rows_of
 
 pytestmark = [
     pytest.mark.kernel,
@@ -87,10 +88,6 @@ def matches_of(operations: list[Operation], last: int) -> Iterator[tuple[str, st
                 moved[1] = to
             if len(at) == n_open and to is not None and {key for _, key in at} == {to}:
                 yield binding, to
-
-
-def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 # -- worked examples ---------------------------------------------------------------

@@ -22,14 +22,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import csv
-from test_change_files import CHANGES, EDGE, IN_TRANSACTIONS, write
-from test_shell import COMMAND
 
 from lftj import errors
 from lftj.files.csv_feed import MOST_ROW_BYTES
 from lftj.files.csv_options import CsvOptions
 from lftj.files.feed import Feed
 from maintenance.shell.change_files import ChangeFile, merged_transactions
+from support.change_tables import CHANGES, EDGE, IN_TRANSACTIONS, write
+from support.shell_runs import COMMAND
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 EDGES = "a,b\n1,2\n2,3\n1,3\n3,4\n"

@@ -21,8 +21,7 @@ from indices import cache_folder as chosen
 from indices.cache_folder import KEPT, KERNEL_PACKAGES, cache_folder, folder_name
 from lftj.errors import CacheFolderWarning
 from maintenance import image
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import ROOT
 
 CONSTANT = re.compile(r"^([A-Z]\w* = )(\d+)", re.MULTILINE)
 

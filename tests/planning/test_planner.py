@@ -24,6 +24,8 @@ from lftj.planning.planner import candidates, choose_order, complete_order
 from lftj.search.base.plan import compile_plan
 from lftj.search.base.search import Search
 from lftj.search.problem import JoinProblem
+from lftj.storage.catalog import Catalog
+from lftj.values.schema import Schema
 from support.query_shapes import KINDS, SHAPES, Kind, Shape
 
 ALL_ORDERS_UP_TO = 720
@@ -31,18 +33,27 @@ DRAWN_ORDERS = 200
 UNBOUNDED = 1 << 60
 
 
-def problem_of(shape: Shape, kind: Kind) -> JoinProblem:
+Case = tuple[JoinProblem, Catalog]
+
+
+def schemas_of(catalog: Catalog) -> dict[str, Schema]:
+    return {name: table.schema for name, table in catalog.items()}
+
+
+def case_of(shape: Shape, kind: Kind) -> Case:
     database = shape.database(kind)
     rule = database.check(shape.rule).strata[-1][-1]
     counted = isinstance(rule.heads[0].value, Aggregate)
-    relations = {name: table.relation for name, table in database.relations.items()}
-    return lower(rule.bodies[0], relations, wanted_variables(rule.heads[0]), counted).problem
+    catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
+    lowered = lower(rule.bodies[0], schemas_of(catalog), wanted_variables(rule.heads[0]), counted)
+    return lowered.problem, lowered.tables(catalog)
 
 
-def measured(problem: JoinProblem, order: tuple[str, ...], budget: int = UNBOUNDED) -> float:
+def measured(case: Case, order: tuple[str, ...], budget: int = UNBOUNDED) -> float:
     """Operations of a whole evaluation; infinite when there are more than ``budget``."""
+    problem, catalog = case
     plan = compile_plan(problem, order, write=False)
-    search = Search(plan)
+    search = Search(plan.bind(catalog))
     if not search.done:
         search.count_only(budget)
     if not search.done:
@@ -51,8 +62,9 @@ def measured(problem: JoinProblem, order: tuple[str, ...], budget: int = UNBOUND
     return float(search.counters.sum()) + rows
 
 
-def orders_of(problem: JoinProblem) -> Iterator[tuple[str, ...]]:
+def orders_of(case: Case) -> Iterator[tuple[str, ...]]:
     """All orders, or some drawn at random and all that the planner compared."""
+    problem, catalog = case
     free = [name for name in problem.variables if name not in problem.labels]
     drawn: Iterator[tuple[str, ...]] = itertools.permutations(free)
     if math.factorial(len(free)) > ALL_ORDERS_UP_TO:
@@ -60,18 +72,18 @@ def orders_of(problem: JoinProblem) -> Iterator[tuple[str, ...]]:
         drawn = (tuple(generator.permutation(free).tolist()) for _ in range(DRAWN_ORDERS))
     for order in drawn:
         try:
-            yield complete_order(problem, order)
+            yield complete_order(problem, catalog, order)
         except errors.OrderError:
             continue  # a variable before the one that an equality takes it from
-    yield from candidates(CostModel(problem))
+    yield from candidates(CostModel(problem, catalog))
 
 
 def ratio(shape: Shape, kind: Kind) -> float:
     """Operations of the chosen order over those of the best one."""
-    problem = problem_of(shape, kind)
-    chosen = best = measured(problem, choose_order(problem).order)
-    for order in dict.fromkeys(orders_of(problem)):
-        best = min(best, measured(problem, order, int(best)))
+    case = case_of(shape, kind)
+    chosen = best = measured(case, choose_order(*case).order)
+    for order in dict.fromkeys(orders_of(case)):
+        best = min(best, measured(case, order, int(best)))
     return chosen / max(best, 1.0)
 
 
@@ -88,7 +100,7 @@ def test_the_chosen_order_is_near_the_best_of_all() -> None:
 @pytest.mark.compiled
 def test_one_problem_gives_one_order() -> None:
     shape = next(shape for shape in SHAPES if shape.name == "bowtie")
-    first, second = (choose_order(problem_of(shape, "rmat")) for _ in range(2))
+    first, second = (choose_order(*case_of(shape, "rmat")) for _ in range(2))
     assert (first.order, first.piloted) == (second.order, second.piloted)
 
 
@@ -107,10 +119,10 @@ def test_wide_tables_are_planned_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     database.load("key", {"k": np.arange(9)})
     rule = f"n[c3] = count() <- wide({', '.join(names)}), key(c7), c5 < c6."
     body = database.check(rule).strata[0][0].bodies[0]
-    relations = {name: table.relation for name, table in database.relations.items()}
-    problem = lower(body, relations, ["c3"], counted=False, every=True).problem
+    catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
+    problem = lower(body, schemas_of(catalog), ["c3"], counted=False, every=True).problem
     monkeypatch.setattr(CostModel, "extend", counting)
-    order = choose_order(problem).order
+    order = choose_order(problem, catalog).order
     assert steps[0] < 1_000
     assert set(order[:3]) == {"c5", "c6", "c7"}
     assert order[3:] == tuple(f"c{i}" for i in range(18) if i not in (5, 6, 7))

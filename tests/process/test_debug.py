@@ -91,7 +91,7 @@ def test_it_is_switched_by_the_environment(value: str | None, enabled: bool) -> 
     environment = {name: text for name, text in os.environ.items() if name != "LFTJ_DEBUG"}
     if value is not None:
         environment["LFTJ_DEBUG"] = value
-    command = [sys.executable, "-c", "from lftj import debug; print(debug.enabled)"]
+    command = [sys.executable, "-c", "from lftj.process import debug; print(debug.enabled)"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{enabled}\n"
 

@@ -5,19 +5,17 @@ Each runs in a process of its own whose memory is limited when all is loaded and
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from lftj import errors
 from lftj.process.enough_memory import enough_memory
+from support.paths import ROOT, child_environment
 
 pytestmark = pytest.mark.compiled
 
-ROOT = Path(__file__).resolve().parents[2]
 
 BEGIN = """
 import resource
@@ -104,7 +102,7 @@ ws.verify()
 def test_a_process_with_little_memory_goes_on(case: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BEGIN + CASES[case]],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=child_environment(),
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import child_environment
 
 
 def error_of(folder: Path, shadow: str, code: str) -> str:
@@ -18,7 +17,7 @@ def error_of(folder: Path, shadow: str, code: str) -> str:
     (folder / "script.py").write_text(code, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(folder / "script.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=child_environment(),
         capture_output=True,
         text=True,
         check=False,

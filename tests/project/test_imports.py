@@ -1,55 +1,193 @@
-"""laws: imports go one way, and importing the package stays cheap.
+"""laws: the rooms of the house, imports that go down only, and a package that is cheap to import.
 
-    indices -> lftj -> maintenance -> spark_bridge        (an arrow: is used by)
+    indices -> lftj -> maintenance -> spark_bridge -> bench        (an arrow: is used by)
 
 The order is read from the syntax trees of all files, so that an import inside
-a function counts too.  Only ``spark_bridge`` imports pyspark; ``tests`` and
-``bench`` are imported by none.
+a function or under ``TYPE_CHECKING`` counts too.  Of the four packages only
+``spark_bridge`` imports pyspark, and none imports ``bench`` or ``tests``.
 """
 
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("indices", "lftj", "maintenance", "spark_bridge")
-OUTSIDE = ("tests", "bench")
-FILES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+from support.paths import ROOT, TESTS
+
+HOUSE = {
+    "bench": """
+        spark.__main__
+        __main__
+        harness
+        child  demo
+        workloads
+        spark
+        ablation  trace_distance
+        datasets
+        maintenance
+        joins  distance  soak
+        report
+        peers
+        graphs  workload  .
+        """,
+    "spark_bridge": """
+        .
+        maintained_join
+        explanation
+        stages  join
+        state  cells
+        placing
+        """,
+    "maintenance": """
+        image  shell  .
+        workspace
+        explanation
+        heads
+        strategies.trace
+        groups  strategies
+        changes  stats
+        """,
+    "lftj": """
+        shell
+        .
+        database
+        evaluation
+        search.regions  planning
+        search.base
+        aggregates  search
+        files  language  storage
+        process  values
+        errors  memory
+        """,
+    "indices": ".",
+}
+"""Packages and, in each, its floors from the roof down: a room imports from floors below its own.
+
+A room is a sub-package, without those inside it; ``.`` is the package itself.  A module beside
+the sub-packages is a room of its own, and so is what starts a command, ``__main__``.
+"""
+
+FLOORS = [
+    {package if room == "." else f"{package}.{room}" for room in floor.split()}
+    for package, floors in HOUSE.items()
+    for floor in floors.strip().splitlines()
+]
+"""The rooms of every floor of the house, from the roof down."""
+
+BY_NONE = {"bench", "tests", "support"}
+OF_TESTS = {"support", "project", "mutants"}
+"""Folders of tests that have no room of that name in the packages."""
+
+FLAT = {package for package, floors in HOUSE.items() if floors == "."}
 LAZY = ("numba", "lark", "rich", "pandas", "duckdb", "polars", "matplotlib", "pyspark", "pyarrow.parquet")
 
 
-def imported_modules(path: Path) -> list[str]:
-    """Full names of the modules that the file's import statements name, relative ones resolved."""
-    package = path.relative_to(ROOT).parent.parts
-    names: list[str] = []
+def name_of(path: Path) -> str:
+    """The module's full name; a package's is that of its folder."""
+    below = TESTS if TESTS in path.parents else ROOT
+    parts = path.relative_to(below).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for package in HOUSE for path in sorted((ROOT / package).rglob("*.py"))}
+SUPPORT = {name_of(path): path for path in sorted((TESTS / "support").glob("*.py"))}
+PATHS = MODULES | SUPPORT
+ROOMS = [path.parent for path in MODULES.values() if path.name == "__init__.py"]
+
+
+def imported_names(module: str) -> set[str]:
+    """Full names of what the module's import statements name, modules or what is in them."""
+    path = PATHS[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            above = package[: len(package) - node.level + 1]
-            names.append(".".join((*above, *([node.module] if node.module else []))))
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.append(node.module)
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            start = ".".join([*above, *filter(None, [node.module])])
+            names |= {f"{start}.{alias.name}" for alias in node.names}
     return names
 
 
-def test_there_are_files_to_read() -> None:
-    assert FILES
+def imported_modules(module: str) -> set[str]:
+    """Those of ours that the module imports."""
+    found = set()
+    for name in imported_names(module):
+        of = name if name in PATHS else name.rpartition(".")[0]
+        found |= {of} & PATHS.keys()
+    return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_one_way(path: Path) -> None:
-    layer = path.relative_to(ROOT).parts[0]
-    forbidden = (*LAYERS[LAYERS.index(layer) + 1 :], *OUTSIDE)
-    if layer != "spark_bridge":
-        forbidden += ("pyspark",)
-    backwards = [name for name in imported_modules(path) if name.split(".")[0] in forbidden]
-    assert not backwards, f"{path.relative_to(ROOT)} imports {backwards}"
+def room_of(module: str) -> str:
+    """The room that the module stands in."""
+    above, _, name = module.rpartition(".")
+    if MODULES[module].name == "__init__.py" or name == "__main__":
+        return module
+    return above if "." in above or above in FLAT else module
+
+
+def floor_of(room: str) -> int:
+    """Counted from the roof."""
+    return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
+
+
+def test_the_picture_shows_every_room_once() -> None:
+    drawn = [room for rooms in FLOORS for room in rooms]
+    assert sorted(drawn) == sorted({room_of(module) for module in MODULES})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_down(module: str) -> None:
+    own = room_of(module)
+    floor = floor_of(own)
+    others = {other: room_of(other) for other in imported_modules(module) & MODULES.keys()}
+    not_below = [other for other, room in others.items() if room != own and floor_of(room) <= floor]
+    assert not not_below, f"{module} imports {not_below}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("bench")])
+def test_only_one_package_knows_spark_and_none_the_benchmarks_or_tests(module: str) -> None:
+    forbidden = BY_NONE | (set() if module.startswith("spark_bridge") else {"pyspark"})
+    assert not [name for name in imported_names(module) if name.split(".")[0] in forbidden]
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {module: imported_modules(module) - {module} for module in PATHS}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])), pytrace=False)
+
+
+@pytest.mark.parametrize("folder", ROOMS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_room_says_what_it_is_and_nothing_else(folder: Path) -> None:
+    tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    assert len(tree.body) == 1 or folder.parent == ROOT
+
+
+def test_every_folder_with_modules_is_a_room() -> None:
+    assert {path.parent for path in MODULES.values()} == set(ROOMS)
+
+
+def test_tests_stand_in_the_rooms_of_what_they_test() -> None:
+    rooms = {folder.relative_to(ROOT).as_posix().removeprefix("lftj/") for folder in ROOMS} | OF_TESTS
+    folders = {path.parent for path in TESTS.rglob("*.py")} - {TESTS}
+    assert {folder.relative_to(TESTS).as_posix() for folder in folders} <= rooms
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.name)
+def test_no_test_file_is_imported(path: Path) -> None:
+    """Nor by a script that a test runs: what tests share is in ``support``."""
+    found = re.findall(r"\b(?:from|import) +(?:test_\w+|conftest)", path.read_text(encoding="utf-8"))
+    assert not found
 
 
 def run_fresh(code: str) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lftj
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import ROOT
 
 
 @pytest.fixture(scope="module")

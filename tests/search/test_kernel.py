@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,9 @@ from lftj.search.base import plan as plan_module
 from lftj.search.base.plan import compile_plan
 from lftj.search.base.search import Counters, Search, batches, count_rows, shares
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
+from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
+from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -45,10 +47,40 @@ def relation(rows: set[tuple[int, ...]], arity: int, name: str = "r") -> Relatio
     return Relation.from_codes(name, schema, [np.ascontiguousarray(table[:, i]) for i in range(arity)])
 
 
+@dataclass(frozen=True)
+class Case:
+    """A problem and the tables that it reads: relations, or versions with runs."""
+
+    problem: JoinProblem
+    tables: Catalog
+
+
+def atom_over(
+    table: Table,
+    columns: Sequence[int],
+    variables: Sequence[str],
+    equal: tuple[tuple[int, int], ...] = (),
+    counted: Sequence[int] = (),
+) -> JoinAtom:
+    label = f"{table.name}{tuple(variables)}"
+    return JoinAtom(
+        table.name, table.schema, tuple(columns), tuple(variables), equal, tuple(counted), label=label
+    )
+
+
+def changed(table: Relation, toggled: set[tuple[int, ...]]) -> RelationVersion:
+    """A version after a change: what was there of the rows went, the others came."""
+    version = RelationVersion(table)
+    for rows in (sorted(toggled)[::2], sorted(toggled)[1::2]):  # two runs
+        columns = [np.array([row[i] for row in rows], dtype=np.int64) for i in range(len(table.codes))]
+        version = version.advance(columns, 1 - 2 * version.weights(columns)) if rows else version
+    return version
+
+
 @st.composite
-def atoms(draw: st.DrawFn, pool: Sequence[Relation], names: str) -> JoinAtom:
+def atoms(draw: st.DrawFn, pool: Sequence[Table], names: str) -> JoinAtom:
     source = draw(st.sampled_from(pool))
-    arity = len(source.codes)
+    arity = len(source.schema.columns)
     width = draw(st.integers(1, min(arity, len(names))))
     columns = draw(st.permutations(range(arity)))[:width]
     variables = draw(st.permutations(names))[:width]
@@ -58,19 +90,19 @@ def atoms(draw: st.DrawFn, pool: Sequence[Relation], names: str) -> JoinAtom:
         equal = ((columns[0], left_out),) if columns[0] < left_out else ((left_out, columns[0]),)
     others = [c for c in range(arity) if c not in columns and c not in (second for _, second in equal)]
     counted = tuple(c for c in others if draw(st.booleans()))
-    return JoinAtom(
-        source, tuple(columns), tuple(variables), equal, counted, label=f"{source.name}{variables}"
-    )
+    return atom_over(source, columns, variables, equal, counted)
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> JoinProblem:
-    pool = []
+def cases(draw: st.DrawFn) -> Case:
+    pool: list[Table] = []
     for number in range(draw(st.integers(1, 3))):
         arity = draw(st.integers(1, 3))
         key = st.integers(0, draw(st.sampled_from([2, 4, 40])))
         rows = draw(st.sets(st.tuples(*[key] * arity), max_size=14))
-        pool.append(relation(rows, arity, f"r{number}"))
+        toggled = draw(st.sets(st.tuples(*[key] * arity), max_size=draw(st.sampled_from([0, 2, 8]))))
+        loaded = relation(rows, arity, f"r{number}")
+        pool.append(changed(loaded, toggled) if toggled else loaded)
     positive = tuple(draw(st.lists(atoms(pool, VARIABLES), min_size=1, max_size=4)))
     bound = "".join(sorted({v for atom in positive for v in atom.variables}))
     negations = tuple(replace(atom, counted=()) for atom in draw(st.lists(atoms(pool, bound), max_size=2)))
@@ -84,25 +116,27 @@ def problems(draw: st.DrawFn) -> JoinProblem:
     counted = draw(st.booleans())
     if not counted:
         positive = tuple(replace(atom, counted=()) for atom in positive)
-    return JoinProblem(positive, negations, tuple(conditions), emitted, counted)
+    problem = JoinProblem(positive, negations, tuple(conditions), emitted, counted)
+    return Case(problem, {table.name: table for table in pool})
 
 
-def rows_of(atom: JoinAtom) -> set[tuple[int, ...]]:
+def rows_of(atom: JoinAtom, tables: Catalog) -> set[tuple[int, ...]]:
     """Rows on which the equal columns agree: the variables' columns, then the counted ones."""
-    rows = zip(*(column.tolist() for column in atom.relation.codes), strict=True)
+    rows = zip(*(column.tolist() for column in tables[atom.relation].columns()), strict=True)
     kept = [row for row in rows if all(row[i] == row[j] for i, j in atom.equal)]
     return {tuple(row[c] for c in (*atom.columns, *atom.counted)) for row in kept}
 
 
-def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
+def brute_force(case: Case) -> Counter[tuple[int, ...]]:
     """Emitted rows with the number of agreeing choices of a row per atom, or 1 when not counted."""
+    problem = case.problem
     found: Counter[tuple[int, ...]] = Counter()
-    negated = [(atom, rows_of(atom)) for atom in problem.negations]
+    negated = [(atom, rows_of(atom, case.tables)) for atom in problem.negations]
 
     def extend(binding: dict[str, int], left: list[JoinAtom]) -> None:
         if left:
             atom = left[0]
-            for row in rows_of(atom):
+            for row in rows_of(atom, case.tables):
                 values = dict(zip(atom.variables, row, strict=False))
                 if all(binding.get(name, value) == value for name, value in values.items()):
                     extend(binding | values, left[1:])
@@ -119,10 +153,9 @@ def brute_force(problem: JoinProblem) -> Counter[tuple[int, ...]]:
     return found if problem.counted else Counter(dict.fromkeys(found, 1))
 
 
-def run(
-    problem: JoinProblem, order: Sequence[str], batch_rows: int, threads: int = 1
-) -> Counter[tuple[int, ...]]:
-    compiled = compile_plan(problem, order, write=True)
+def run(case: Case, order: Sequence[str], batch_rows: int, threads: int = 1) -> Counter[tuple[int, ...]]:
+    problem = case.problem
+    compiled = compile_plan(problem, order, write=True).bind(case.tables)
     got: Counter[tuple[int, ...]] = Counter()
     counters = Counters.of(compiled)
     for columns, weights in batches(compiled, counters, batch_rows, threads, weighted=problem.counted):
@@ -138,32 +171,32 @@ def run(
     return got
 
 
-@given(problems(), st.integers(1, 5), st.data())
-def test_every_order_gives_what_brute_force_gives(
-    problem: JoinProblem, batch_rows: int, data: st.DataObject
-) -> None:
-    expected = brute_force(problem)
-    orders = list(itertools.permutations(problem.variables))
+@given(cases(), st.integers(1, 5), st.data())
+def test_every_order_gives_what_brute_force_gives(case: Case, batch_rows: int, data: st.DataObject) -> None:
+    expected = brute_force(case)
+    orders = list(itertools.permutations(case.problem.variables))
     for order in data.draw(st.lists(st.sampled_from(orders), min_size=1, max_size=4, unique=True)):
-        assert run(problem, order, batch_rows) == expected, order
-        assert run(problem, order, 1000, threads=2) == expected, order
+        assert run(case, order, batch_rows) == expected, order
+        assert run(case, order, 1000, threads=2) == expected, order
 
 
-@given(problems(), st.data())
-def test_counting_without_writing(problem: JoinProblem, data: st.DataObject) -> None:
+@given(cases(), st.data())
+def test_counting_without_writing(case: Case, data: st.DataObject) -> None:
+    problem = case.problem
     order = data.draw(st.permutations(problem.variables))
     if problem.counted or needs_distinct(problem, order, segments_of(problem, order)):
         return
-    compiled = compile_plan(problem, order, write=False)
-    assert count_rows(compiled, Counters.of(compiled)) == len(brute_force(problem))
+    compiled = compile_plan(problem, order, write=False).bind(case.tables)
+    assert count_rows(compiled, Counters.of(compiled)) == len(brute_force(case))
 
 
-@given(problems(), st.integers(1, 30), st.data())
+@given(cases(), st.integers(1, 30), st.data())
 def test_a_search_resumes_after_any_number_of_operations(
-    problem: JoinProblem, budget: int, data: st.DataObject
+    case: Case, budget: int, data: st.DataObject
 ) -> None:
+    problem = case.problem
     order = data.draw(st.permutations(problem.variables))
-    compiled = compile_plan(problem, order, write=True)
+    compiled = compile_plan(problem, order, write=True).bind(case.tables)
     if not compiled.depths:
         return
     one = Search(compiled)
@@ -178,17 +211,17 @@ def test_a_search_resumes_after_any_number_of_operations(
         got[row] += int(weights[at]) * compiled.factor if problem.counted else 1
     if not problem.counted:
         got = Counter(dict.fromkeys(got, 1))
-    assert got == brute_force(problem)
+    assert got == brute_force(case)
 
 
-@given(problems())
-def test_stages_blocks_and_marks_change_nothing(problem: JoinProblem) -> None:
+@given(cases())
+def test_stages_blocks_and_marks_change_nothing(case: Case) -> None:
     """Small blocks and no marks take other paths through a node."""
-    expected = brute_force(problem)
+    expected = brute_force(case)
     saved = plan_module.MARKS_MAX_BITS
     plan_module.MARKS_MAX_BITS = 0
     try:
-        assert run(problem, problem.variables, 7) == expected
+        assert run(case, case.problem.variables, 7) == expected
     finally:
         plan_module.MARKS_MAX_BITS = saved
 
@@ -199,12 +232,12 @@ def test_dense_cliques_use_stages() -> None:
     edge = relation(pairs, 2)  # type: ignore[arg-type]
     names = "abcd"
     problem = JoinProblem(
-        tuple(JoinAtom(edge, (0, 1), (x, y)) for x, y in itertools.combinations(names, 2)),
+        tuple(atom_over(edge, (0, 1), (x, y)) for x, y in itertools.combinations(names, 2)),
         emitted=tuple(names),
     )
-    compiled = compile_plan(problem, names, write=True)
-    assert sum(compiled.stages(depth) for depth in range(4)) >= 3
-    one = Search(compiled)
+    plan = compile_plan(problem, names, write=True)
+    assert sum(plan.stages(depth) for depth in range(4)) >= 3
+    one = Search(plan.bind({"r": edge}))
     rows = np.empty((4, 100_000), dtype=np.int64)
     while not one.done:
         one.run(rows, np.empty(0, dtype=np.int64))
@@ -220,8 +253,8 @@ def test_dense_cliques_use_stages() -> None:
 
 def test_shares_cover_every_key_once() -> None:
     edge = relation({(i % 50, i) for i in range(500)}, 2)
-    problem = JoinProblem((JoinAtom(edge, (0, 1), ("a", "b")),), emitted=("a", "b"))
-    pieces = shares(compile_plan(problem, "ab", write=True), 8)
+    problem = JoinProblem((atom_over(edge, (0, 1), "ab"),), emitted=("a", "b"))
+    pieces = shares(compile_plan(problem, "ab", write=True).bind({"r": edge}), 8)
     assert len(pieces) == 8
     assert pieces[0][0] == np.iinfo(np.int64).min and pieces[-1][1] == np.iinfo(np.int64).max
     assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(pieces))
@@ -230,13 +263,10 @@ def test_shares_cover_every_key_once() -> None:
 def test_a_count_beyond_int64_is_an_error() -> None:
     wide = relation({(i,) for i in range(3000)}, 1)
     pair = relation({(0, i) for i in range(3000)}, 2)
-    product = JoinProblem(tuple(JoinAtom(wide, (), (), counted=(0,)) for _ in range(3)), counted=True)
-    compiled = compile_plan(product, (), write=True)
+    product = JoinProblem(tuple(atom_over(wide, (), (), counted=(0,)) for _ in range(3)), counted=True)
+    compiled = compile_plan(product, (), write=True).bind({"r": wide})
     assert compiled.factor == 27_000_000_000
-    many = JoinProblem(tuple(JoinAtom(pair, (0,), ("a",), counted=(1,)) for _ in range(6)), counted=True)
+    many = JoinProblem(tuple(atom_over(pair, (0,), "a", counted=(1,)) for _ in range(6)), counted=True)
+    plan = compile_plan(many, "a", write=True).bind({"r": pair})
     with pytest.raises(RangeError, match="exceeds"):
-        list(
-            batches(
-                compile_plan(many, "a", write=True), Counters(np.zeros((1, 3), np.int64)), 1, weighted=True
-            )
-        )
+        list(batches(plan, Counters(np.zeros((1, 3), np.int64)), 1, weighted=True))

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from lftj.database.database import Database
 from lftj.memory import address
-from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.problem import JoinProblem
 from lftj.search.regions import evaluation as region_evaluation
 from lftj.search.regions import layout as R
 from lftj.search.regions.cursor import land, open_cursor
@@ -32,12 +32,14 @@ from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.relation_version import RelationVersion
 from maintenance import Workspace
+from support import rows
 from support.bodies import (
     BOTTOM,
     TOP,
     Case,
     Row,
     advanced,
+    atom_of,
     atom_rows,
     brute_rows,
     cases,
@@ -150,10 +152,11 @@ def test_a_node_with_many_records_in_small_buffers(atoms: str, capacity: int) ->
     }
     split = [atom.rstrip(")").split("(") for atom in atoms.split()]
     joined = [
-        JoinAtom(
-            relation(name, len(terms.split(","))),
-            tuple(range(len(terms.split(",")))),
-            tuple(terms.split(",")),
+        atom_of(
+            name,
+            len(terms.split(",")),
+            range(len(terms.split(","))),
+            terms.split(","),
             label=name,
         )
         for name, terms in split
@@ -205,14 +208,13 @@ def merging_cases(draw: st.DrawFn) -> Case:
     shape = draw(st.sampled_from(("ab bc ac", "ac bc", "ab ac", "ab bc")))
     sources = {"e": pairs, "f": others}
     atoms = tuple(
-        JoinAtom(relation(draw(st.sampled_from(("e", "f"))), 2), (0, 1), tuple(names), label=names)
-        for names in shape.split()
+        atom_of(draw(st.sampled_from(("e", "f"))), 2, (0, 1), names, label=names) for names in shape.split()
     )
     problem = JoinProblem(atoms)
     last = [name for name in problem.variables if sum(name in atom.variables for atom in atoms) == 2]
     final = draw(st.sampled_from(sorted(last)))
     order = [*draw(st.permutations([name for name in problem.variables if name != final])), final]
-    state = {atom.relation.name: sources[atom.relation.name] for atom in atoms}
+    state = {atom.relation: sources[atom.relation] for atom in atoms}
     return Case(problem, tuple(order), (state,))
 
 
@@ -336,7 +338,7 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
     case = Case(
         problem,
         tuple(data.draw(st.permutations(atom.variables))),
-        tuple({atom.relation.name: its[atom.relation.name]} for its in case.states),
+        tuple({atom.relation: its[atom.relation]} for its in case.states),
     )
     plan, indexes, _ = compiled(case, 0)
     memories = np.array([address(index.memory) for index in indexes], dtype=np.int64)
@@ -373,7 +375,7 @@ def test_a_key_that_runs_erase_everywhere_is_passed() -> None:
             states.append(states[-1] ^ change)
             version = advanced(version, change_between(states[-2], states[-1]))
     assert len(version.primary.runs) == 2
-    plan = compile_regions(JoinProblem((JoinAtom(relation("r", 1), (0,), ("a",)),)), "a", 0)
+    plan = compile_regions(JoinProblem((atom_of("r", 1, (0,), "a"),)), "a", 0)
     rows = evaluate_whole(plan, [version.primary], True)[0]
     assert rows_of(rows) == [(BOTTOM,), (9,), (TOP,)]
 
@@ -390,9 +392,5 @@ def test_rules_give_what_queries_give(scenario: Scenario, gap: int) -> None:
         db.load(loaded.name, loaded.table())
         ws.load(loaded.name, loaded.table())
     ws.install(scenario.text)
-    held = rows_of_table(ws[scenario.wanted].table)
-    assert any_row(set(held)) == any_row(set(rows_of_table(db.query(scenario.text))))
-
-
-def rows_of_table(table: object) -> list[tuple[object, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))  # type: ignore[attr-defined]
+    held = rows.rows_of(ws[scenario.wanted].table)
+    assert any_row(set(held)) == any_row(set(rows.rows_of(db.query(scenario.text))))

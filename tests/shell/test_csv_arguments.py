@@ -7,10 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from test_shell import Done, Lftj, fails
 
-from lftj.shell import shell
 from maintenance.shell.shell import cli
+from support.shell_runs import Done, Lftj, fails, in_this_process
 
 RULE = "h(a, b) <- r(a, b)."
 QUERY = ("query", "-e", RULE, "--load")
@@ -20,13 +19,7 @@ QUERY = ("query", "-e", RULE, "--load")
 def lftj(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lftj:
     """Run one command line in this process."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        status = shell.run(arguments)
-        return Done(status, *capsys.readouterr())
-
-    return run
+    return in_this_process(capsys)
 
 
 def test_each_option(lftj: Lftj) -> None:

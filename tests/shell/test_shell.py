@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 import pyarrow as pa
@@ -19,27 +15,10 @@ import pytest
 from pyarrow import csv, parquet
 
 from lftj.shell import shell
+from support.shell_runs import SECONDS, Lftj, fails, in_this_process, on_terminal, start
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 LONG = "far(a, b, c, d) <- edge(a, b), edge(b, c), edge(c, d)."
-MAIN = """
-import signal
-from maintenance.shell.shell import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where tests run in the background
-main()
-"""
-COMMAND = [sys.executable, "-c", MAIN]
-SECONDS = 900
-"""For a process that hangs: on a loaded machine one that compiles all kernels takes minutes."""
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Lftj = Callable[..., Done]
 
 
 @pytest.fixture
@@ -58,25 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def lftj(folder: Path, capsys: pytest.CaptureFixture[str]) -> Lftj:
     """Run one command line in this process."""
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        status = shell.run(arguments)
-        return Done(status, *capsys.readouterr())
-
-    return run
-
-
-def fails(done: Done, status: int, *parts: str) -> None:
-    """One message that holds ``parts``, nothing on stdout, no traceback."""
-    assert done.status == status
-    assert done.out == ""
-    assert done.err.startswith("error: ")
-    assert done.err.count("error: ") == 1
-    assert "Traceback" not in done.err
-    assert "[Errno" not in done.err
-    for part in parts:
-        assert part in done.err
+    return in_this_process(capsys)
 
 
 # -- what it does -----------------------------------------------------------
@@ -292,10 +253,6 @@ def test_a_failed_run_leaves_no_file(lftj: Lftj, folder: Path) -> None:
 # -- processes, pipes and terminals -----------------------------------------
 
 
-def start(*arguments: str, **streams: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*COMMAND, *arguments], **streams)  # type: ignore[call-overload, no-any-return]
-
-
 @pytest.fixture
 def large(folder: Path) -> str:
     """``--load`` value of a graph on which LONG takes very long and has very many rows."""
@@ -355,25 +312,6 @@ def test_a_reader_that_has_enough_ends_the_run(folder: Path, large: str) -> None
     assert process.stderr is not None
     assert process.stderr.read() == b""
     assert process.wait(timeout=SECONDS) == 1
-
-
-def on_terminal(*arguments: str) -> str:
-    """What one command line shows on a terminal that is its stdout and stderr."""
-    ours, theirs = pty.openpty()
-    process = start(*arguments, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # what Linux says when the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    assert process.wait(timeout=SECONDS) == 0
-    return shown.decode()
 
 
 @pytest.mark.usefixtures("warmed")

@@ -33,9 +33,9 @@ from support.cell_pipeline import (
     planned_grids,
     program_text,
     random_grids,
-    rows_of,
     run,
 )
+from support.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 

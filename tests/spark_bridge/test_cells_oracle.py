@@ -1,4 +1,4 @@
-"""oracle: the join by cells (tests/cell_pipeline.py) against the brute-force reference, on random rules.
+"""oracle: the join by cells (support/cell_pipeline.py) against the brute-force reference, on random rules.
 
 Grids are those that the join chooses itself, or any at all: shares and heavy values decide what is sent,
 never what comes out.
@@ -8,47 +8,20 @@ from __future__ import annotations
 
 from random import Random
 
-import pyarrow as pa
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from lftj import errors
-from support.cell_pipeline import ChooseGrids, planned_grids, random_grids, rows_of, run
+from support.cell_pipeline import ChooseGrids, planned_grids, random_grids, run
 from support.reference import FunctionalConflict, Row, evaluate
-from support.strategies import Loaded, Scenario, any_row, scenarios
+from support.rows import rows_of
+from support.spark_types import in_spark
+from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
 N_EXAMPLES = settings.default.max_examples if settings.default else 100
-
-
-def spark_type(arrow: pa.DataType) -> pa.DataType:
-    """The type that a column would have after Spark."""
-    types = pa.types
-    if types.is_unsigned_integer(arrow):
-        return {8: pa.int16(), 16: pa.int32()}.get(arrow.bit_width, pa.int64())
-    if types.is_dictionary(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
-        return pa.string()
-    if types.is_large_binary(arrow) or types.is_binary_view(arrow) or types.is_fixed_size_binary(arrow):
-        return pa.decimal128(20, 3) if types.is_decimal(arrow) else pa.binary()
-    if types.is_decimal(arrow):
-        return pa.decimal128(arrow.precision, arrow.scale)
-    if types.is_date(arrow):
-        return pa.date32()
-    if types.is_timestamp(arrow):
-        return pa.timestamp("us", None if arrow.tz is None else "UTC")
-    if types.is_duration(arrow):
-        return pa.duration("us")
-    return pa.time64("ns") if types.is_time(arrow) else arrow
-
-
-def in_spark(scenario: Scenario) -> Scenario:
-    loaded = tuple(
-        Loaded(it.name, it.kinds, tuple(map(spark_type, it.types)), it.rows, it.functional)
-        for it in scenario.loaded
-    )
-    return Scenario(loaded, scenario.program)
 
 
 def compare_with_reference(scenario: Scenario, partitions: int, choose: ChooseGrids, random: Random) -> None:

@@ -18,8 +18,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from test_state_store import TABLE, MakeStore, commit, data_files, make_store, state, top_files
-
 from lftj.errors import StateError
 from spark_bridge.cells.signed_tables import with_weight
 from spark_bridge.join import checked_grids
@@ -32,8 +30,7 @@ from spark_bridge.state.manifest import Manifest, PartitionState
 from spark_bridge.state.store import StateStore, token_of
 from spark_bridge.state.task_files import TaskFiles
 from support.cell_pipeline import program_text
-
-__all__ = ["make_store"]  # a fixture
+from support.state_stores import TABLE, MakeStore, commit, data_files, state, top_files
 
 IN_STEP = [point for point in POINTS if point.startswith("worker")]
 EDGES = pa.table({"a": [1, 2], "b": [2, 3]})

@@ -19,6 +19,8 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
+from support.rows import rows_of
+
 pytest.importorskip("pyspark")
 
 from pyspark.errors import PythonException
@@ -42,10 +44,6 @@ ONE_CELL: dict[str, int] = {}
 
 Row = tuple[Any, ...]
 Changes = Mapping[str, Sequence[tuple[Row, int]]]
-
-
-def rows_of(table: pa.Table) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def files_of(path: Path) -> set[str]:

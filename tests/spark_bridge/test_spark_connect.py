@@ -5,19 +5,19 @@ The cases are in ``connect_cases.py``.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from support.paths import TESTS, child_environment
 
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install pyspark[connect]")
 
 from support.connect_cases import CASES, START
 
-SCRIPT = Path(__file__).resolve().parents[1] / "support" / "connect_cases.py"
+SCRIPT = TESTS / "support" / "connect_cases.py"
 SECONDS = 1800
 """For a script that hangs: on a loaded machine that compiles all kernels it takes minutes."""
 
@@ -26,14 +26,16 @@ SECONDS = 1800
 def output() -> dict[str, str]:
     """By case what the script said of it; by "" what Spark and Python said if it broke off."""
     # Variables of the classic session, which another test may have made here, would reach the other one.
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    inherited = {
+        name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")
+    }
     done = subprocess.run(
         [sys.executable, str(SCRIPT)],
         env=inherited,
         capture_output=True,
         text=True,
         timeout=SECONDS,
-        cwd=SCRIPT.parent.parent,
+        cwd=TESTS,
     )
     said = {"": done.stderr[-8_000:]}
     for part in done.stdout.split(START)[1:]:

@@ -15,10 +15,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
+
+from support.paths import TESTS, child_environment
 
 pytest.importorskip("pyspark")
 
@@ -33,9 +34,10 @@ from support.failing_application import (
     edge_table,
     first_edges,
 )
+from support.rows import rows_of
 from support.transactions import after
 
-SCRIPT = Path(__file__).resolve().parents[1] / "support" / "failing_application.py"
+SCRIPT = TESTS / "support" / "failing_application.py"
 SECONDS = 1800
 """For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
 
@@ -49,23 +51,17 @@ def run(
     mode: str, folder: Path, fault: str = "", once: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the application, to be killed at a fault point; a worker only once if there is a marker file."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    own = {name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")}
     own |= {VARIABLE: fault} if fault else {}
     own |= {MARKER: str(once)} if once else {}
     command = [sys.executable, str(SCRIPT), mode, str(folder)]
-    return subprocess.run(
-        command, env=own, capture_output=True, text=True, timeout=SECONDS, cwd=SCRIPT.parent.parent
-    )
+    return subprocess.run(command, env=own, capture_output=True, text=True, timeout=SECONDS, cwd=TESTS)
 
 
 def head_of(edges: set[Edge]) -> Rows:
     database = lftj.Database()
     database.load("e", edge_table(edges))
-    return rows_of(database.query(RULE, threads=1))
-
-
-def rows_of(table: pa.Table) -> Rows:
-    return set(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return set(rows_of(database.query(RULE, threads=1)))
 
 
 def heads() -> list[Rows]:
@@ -82,7 +78,7 @@ def check(folder: Path) -> None:
     """Each batch was applied once, what was delivered is what it changed, and no file is left over."""
     expected = heads()
     assert len(set(map(frozenset, expected))) > N_BATCHES // 2, "batches that change the head"
-    assert rows_of(feather.read_table(str(folder / "head.arrow"))) == expected[-1]
+    assert set(rows_of(feather.read_table(str(folder / "head.arrow")))) == expected[-1]
     left = json.loads((folder / "left.json").read_text())
     assert left["version"] == 1 + N_BATCHES
     assert left["left"] == left["named"]

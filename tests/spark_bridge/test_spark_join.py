@@ -25,12 +25,12 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from test_cells_oracle import in_spark
 
 import lftj
 from lftj import errors
 from spark_bridge import join
 from spark_bridge.placing.schemas import spark_schema
+from support.spark_types import in_spark
 from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")

@@ -1,4 +1,4 @@
-"""differential: the maintained stages (tests/stage_pipeline.py) against a ``Workspace``, on random programs.
+"""differential: the maintained stages (support/stage_pipeline.py) against a ``Workspace``, random programs.
 
 After every batch the changes of the head are those of the workspace's transaction, and the table that the
 files hold is the workspace's head: sets of tuples, floats exactly.  A batch that the workspace refuses is
@@ -22,18 +22,19 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("pyspark")
+from support.rows import rows_of
 
-from test_cells_oracle import in_spark
-from test_maintenance_machine import pool_of
+pytest.importorskip("pyspark")
 
 from lftj import errors
 from maintenance import Workspace
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.stages import worker as stage_worker
-from support.cell_pipeline import ChooseGrids, planned_grids, program_text, random_grids, rows_of
+from support.cell_pipeline import ChooseGrids, planned_grids, program_text, random_grids
+from support.maintained_scenarios import pool_of
 from support.reference import Row
+from support.spark_types import in_spark
 from support.stage_pipeline import StagePipeline, signed_table
 from support.strategies import Scenario, any_row, scenarios
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import ipc
-from test_state_store import TABLE, commit
 
 from lftj.errors import StateError
 from spark_bridge.state.manifest import Manifest
 from spark_bridge.state.store import StateStore
+from support.state_stores import TABLE, commit
 
 
 @pytest.mark.parametrize("folder", ["plain", "with space", "ünï-日本", "50%25", "a#b", "deep/er/", "q'\"x"])

@@ -22,85 +22,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import fs
 
 from lftj.errors import StateError
 from spark_bridge.state.fault_points import POINTS, reached
-from spark_bridge.state.manifest import Batch, Logged, Manifest, PartitionState
+from spark_bridge.state.manifest import Manifest
 from spark_bridge.state.store import StateStore, token_of
+from support.paths import child_environment
+from support.state_stores import TABLE, MakeStore, commit, data_files, data_folders, state, top_files
 
-ROOT = Path(__file__).resolve().parents[2]
-TABLE = pa.table({"a": [3, 1, 2], "b": ["x", None, "z"]})
 COMMIT_POINTS = [point for point in POINTS if point.startswith("commit: ")]
 CLEAN_POINT = "clean: manifests deleted, data not"
-
-MakeStore = Callable[[], StateStore]
-
-
-@pytest.fixture(params=["local", "sub tree", "mock"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
-    """Makes stores that share one path."""
-    if request.param == "local":
-        return lambda: StateStore(tmp_path / "state")
-    system: fs.FileSystem
-    if request.param == "mock":
-        system = fs.FileSystem.from_uri("mock:///")[0]
-    else:
-        system = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-
-    def make() -> StateStore:
-        store = StateStore(f"{request.param.replace(' ', '')}:///state")
-        store._path._opened = (system, "state")
-        return store
-
-    return make
-
-
-def state(store: StateStore, version: int, before: Manifest | None = None) -> Manifest:
-    """A manifest with two partitions whose files are there; what ``before`` logged stays."""
-    token = store.begin(version)
-
-    def file(kind: str, partition: str) -> str:
-        name = store.new_name(token, kind, partition)
-        store.write_table(name, TABLE)
-        return name
-
-    partitions = {}
-    for key in ("0", "1"):
-        if before is None:
-            partitions[key] = PartitionState(token, file("snapshot", key), file("head", key), None, 3)
-        else:
-            old = before.partitions[key]
-            logged = Logged(token, file("changes", key), file("head_changes", key), 1)
-            partitions[key] = PartitionState(
-                token, old.snapshot, old.head, old.image, 3, (*old.logged, logged)
-            )
-    batches = (Batch(version, "clicks", version, (file("result", "all"),)),)
-    store.end(token)
-    return Manifest(version, {"partitions": 2}, {}, {"clicks": version}, partitions, batches)
-
-
-def commit(store: StateStore, version: int, before: Manifest | None = None) -> Manifest:
-    manifest = state(store, version, before)
-    store.commit(manifest)
-    return manifest
-
-
-def data_files(store: StateStore) -> set[str]:
-    """What lies below data/, read without the store's own cleaning."""
-    system, root = store._path._at("data")
-    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    return {f"data/{info.path.split('/data/')[1]}" for info in found if info.type == fs.FileType.File}
-
-
-def data_folders(store: StateStore) -> set[str]:
-    system, root = store._path._at("data")
-    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    return {info.base_name for info in found if info.type == fs.FileType.Directory}
-
-
-def top_files(store: StateStore) -> set[str]:
-    return {name for name, kind in store._path.listing() if kind == fs.FileType.File}
 
 
 # -- manifests ----------------------------------------------------------------
@@ -255,7 +186,7 @@ def test_other_files_are_no_manifests(make_store: MakeStore) -> None:
 
 SCRIPT = """
 import sys
-from test_state_store import state
+from support.state_stores import state
 from spark_bridge.state.store import StateStore
 store = StateStore(sys.argv[1])
 old = store.newest()
@@ -267,10 +198,9 @@ print("all done")
 
 
 def run_killed(path: Path, fault: str) -> subprocess.CompletedProcess[str]:
-    where = os.pathsep.join(map(str, (ROOT, ROOT / "tests", Path(__file__).parent)))
     return subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path)],
-        env={**os.environ, "LFTJ_FAULT": fault, "PYTHONPATH": where},
+        env=child_environment(LFTJ_FAULT=fault),
         capture_output=True,
         text=True,
         check=False,

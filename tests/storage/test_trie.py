@@ -55,7 +55,6 @@ def test_a_trie_holds_its_tuples(source: tuple[int, Rows]) -> None:
     trie.check_invariants()
     assert walk(trie) == rows
     assert (trie.n_levels, trie.n_tuples) == (arity, len(rows))
-    assert trie.multiplicity is None
     for array in (*trie.keys, *trie.children):
         assert array.dtype == np.int64 and array.flags.c_contiguous
 
@@ -84,36 +83,17 @@ def test_leaf_offsets_count_the_tuples_below_each_node(source: tuple[int, Rows])
         assert np.diff(offsets).tolist() == [below[prefix] for prefix in sorted(below)]
 
 
-@given(tuples(), st.data())
-def test_truncated_is_the_trie_of_the_prefixes(source: tuple[int, Rows], data: st.DataObject) -> None:
+@given(tuples())
+def test_offsets_count_the_branches_of_deeper_levels(source: tuple[int, Rows]) -> None:
     arity, rows = source
-    n_levels = data.draw(st.integers(1, arity))
     trie = Trie.from_sorted(columns_of(arity, rows))
-    short = trie.truncated(n_levels)
-    short.check_invariants()
-    below = Counter(row[:n_levels] for row in rows)
-    assert walk(short) == sorted(below)
-    if len(below) == len(rows):
-        assert short.multiplicity is None
-    else:
-        assert short.multiplicity is not None
-        assert short.multiplicity[0] == 0
-        assert np.diff(short.multiplicity).tolist() == [below[prefix] for prefix in sorted(below)]
-    assert all(mine is its for mine, its in zip(short.keys, trie.keys, strict=False)), "nothing is copied"
-    assert short.key_ranges == trie.key_ranges[:n_levels] and short.max_fanouts == trie.max_fanouts[:n_levels]
-
-
-@given(tuples(), st.data())
-def test_weights_are_multiplicities(source: tuple[int, Rows], data: st.DataObject) -> None:
-    arity, rows = source
-    weights = data.draw(st.lists(st.integers(1, 5), min_size=len(rows), max_size=len(rows)))
-    trie = Trie.from_sorted(columns_of(arity, rows), np.array(weights, dtype=np.int64))
-    trie.check_invariants()
-    if set(weights) <= {1}:
-        assert trie.multiplicity is None
-    else:
-        assert trie.multiplicity is not None
-        assert np.diff(trie.multiplicity).tolist() == weights and trie.multiplicity[0] == 0
+    for level in range(arity):
+        for deeper in range(level, arity):
+            below = Counter(row[: level + 1] for row in {row[: deeper + 1] for row in rows})
+            offsets = trie.offsets(level, deeper)
+            assert offsets is trie.offsets(level, deeper) and not offsets.flags.writeable
+            assert offsets[0] == 0
+            assert np.diff(offsets).tolist() == [below[prefix] for prefix in sorted(below)]
 
 
 @given(st.sets(ANY, max_size=20), st.integers(1, 3))

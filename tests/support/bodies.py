@@ -68,6 +68,19 @@ def relation(name: str, arity: int, rows: Sequence[Row] | frozenset[Row] = ()) -
     return Relation.from_codes(name, schema, columns_of(sorted(rows), arity))
 
 
+def atom_of(
+    name: str,
+    arity: int,
+    columns: Sequence[int],
+    variables: Sequence[str],
+    equal: tuple[tuple[int, int], ...] = (),
+    label: str = "",
+) -> JoinAtom:
+    """An atom over a relation as :func:`relation` makes it."""
+    schema = relation(name, arity).schema
+    return JoinAtom(name, schema, tuple(columns), tuple(variables), equal, label=label)
+
+
 def rows_of(columns: Sequence[np.ndarray]) -> list[Row]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -83,7 +96,7 @@ def advanced(version: RelationVersion, change: Mapping[Row, int]) -> RelationVer
 
 
 def first_versions(case: Case) -> dict[str, RelationVersion]:
-    arities = {atom.relation.name: len(atom.relation.codes) for atom in atoms_of(case.problem)}
+    arities = {atom.relation: atom.arity for atom in atoms_of(case.problem)}
     return {
         name: RelationVersion(relation(name, arity, case.states[0][name])) for name, arity in arities.items()
     }
@@ -108,7 +121,7 @@ def atoms_of(problem: JoinProblem) -> tuple[JoinAtom, ...]:
 
 def atom_rows(atom: JoinAtom, state: Contents) -> set[Row]:
     """The values of the atom's variables in the rows that fit it."""
-    kept = [row for row in state[atom.relation.name] if all(row[i] == row[j] for i, j in atom.equal)]
+    kept = [row for row in state[atom.relation] if all(row[i] == row[j] for i, j in atom.equal)]
     return {tuple(row[column] for column in atom.columns) for row in kept}
 
 
@@ -168,7 +181,7 @@ def atoms(draw: st.DrawFn, pool: Sequence[tuple[str, int]], names: Sequence[str]
         columns = [first if column == second else column for column in columns]
         equal = ((first, second),)
     label = f"{name}({', '.join(variables)})"
-    return JoinAtom(relation(name, arity), tuple(columns), tuple(variables), equal, label=label)
+    return atom_of(name, arity, columns, variables, equal, label)
 
 
 @st.composite
@@ -217,7 +230,7 @@ def cases(draw: st.DrawFn, most_rows: int = 14, most_steps: int = 4) -> Case:
     constants = sorted({*keys[:3], keys[0] + 1})
     problem = draw(problems(pool, constants))
     order = tuple(draw(st.permutations(problem.variables)))
-    arities = {atom.relation.name: len(atom.relation.codes) for atom in atoms_of(problem)}
+    arities = {atom.relation: atom.arity for atom in atoms_of(problem)}
     sizes = {name: draw(st.integers(0, most_rows)) for name in arities}
     few = draw(st.sampled_from((1, 3, most_rows)))
     n_steps = draw(st.integers(0, most_steps))

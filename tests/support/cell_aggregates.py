@@ -35,7 +35,7 @@ def decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
 
 Case = tuple[str, tuple[tuple[pa.DataType, st.SearchStrategy[Any]], ...], pa.DataType | None]
 
-# Function, types and values of its arguments, declared type; None: that of tests/aggregate_heads.py.
+# Function, types and values of its arguments, declared type; None: that of support/aggregate_heads.py.
 SUMS: dict[str, Case] = {
     "count": ("count", (), pa.int64()),
     "sum int64": ("sum", ((pa.int64(), INTEGERS),), pa.int64()),

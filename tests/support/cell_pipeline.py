@@ -29,6 +29,7 @@ from spark_bridge.placing.packets import SCHEMA, CellAddress
 from spark_bridge.placing.placing import Nulls, Placer
 from spark_bridge.placing.tagged_input import TAG, TagReader
 from spark_bridge.placing.value_hash import hashes_of
+from support.rows import rows_of
 
 Relations = Mapping[str, pa.Table]
 Row = tuple[Any, ...]
@@ -36,10 +37,6 @@ Batches = list[pa.RecordBatch]
 ChooseGrids = Callable[[ProgramText, int, Relations, int, Random], HeadGrids]
 
 MOST_CELLS = 24
-
-
-def rows_of(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def run(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-TESTS = Path(__file__).resolve().parents[1]
+from support.paths import TESTS
 
 SETTINGS = {
     "spark.ui.enabled": "false",

@@ -49,9 +49,9 @@ from support.cell_pipeline import (
     exchanged,
     program_text,
     reader_of,
-    rows_of,
     tagged,
 )
+from support.rows import rows_of
 
 Tables = Mapping[str, pa.Table]
 

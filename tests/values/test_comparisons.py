@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_expressions import COLUMNS, DECIMALS, INT64, NEAR, TYPES, comparison, days
 
 from lftj.errors import TypeClashError
 from lftj.language.expressions import compare, comparison_types
+from support.expression_columns import COLUMNS, DECIMALS, INT64, NEAR, TYPES, comparison, days
 
 PYTHON: dict[str, Callable[[Any, Any], bool]] = {
     "<": python.lt,

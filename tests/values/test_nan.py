@@ -113,7 +113,8 @@ def test_a_derived_value_may_be_no_key_either(db: lftj.Database) -> None:
 def test_the_keys_of_a_functional_head_are_keys(db: lftj.Database) -> None:
     (rule,) = db.check("c[v] = count() <- f[_] = v.").strata[0]
     body: Body = rule.bodies[0]
-    relations = {"f": db["f"].relation}
-    lower(body, relations, ["v"], counted=True)
+    catalog = {"f": db["f"].tuples}
+    schemas = {"f": db["f"].tuples.schema}
+    lower(body, schemas, ["v"], counted=True).check(catalog)
     with pytest.raises(errors.NanError, match="relation 'f', column 'v'"):
-        lower(body, relations, ["v"], counted=True, grouped=["v"])
+        lower(body, schemas, ["v"], counted=True, grouped=["v"]).check(catalog)

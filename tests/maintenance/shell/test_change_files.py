@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import gzip
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -20,40 +19,13 @@ from lftj.files import file_stream, sink
 from lftj.values.schema import Schema
 from maintenance import Workspace
 from maintenance.shell.change_files import ChangeFile, check_together, merged_transactions
-
-Transactions = list[tuple[Any, list[tuple[Any, ...]]]]
+from support.change_tables import CHANGES, EDGE, IN_TRANSACTIONS, Transactions, schema_of, write
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def schema_of(table: pa.Table) -> Schema:
-    workspace = Workspace()
-    workspace.load("edge", table)
-    return workspace.base_version("edge").schema
-
-
-EDGE = schema_of(pa.table({"a": [1], "b": [2]}))
-
-
-def write(table: pa.Table, path: str) -> str:
-    """The table in the format of the path's suffix; ``.arrows`` is an Arrow stream."""
-    if path.endswith(".gz"):
-        with gzip.open(path, "wb") as file:
-            csv.write_csv(table, file)
-    elif path.endswith(".tsv"):
-        csv.write_csv(table, path, csv.WriteOptions(delimiter="\t"))
-    elif path.endswith(".arrows"):
-        with pa.ipc.new_stream(path, table.schema) as writer:
-            writer.write_table(table, max_chunksize=2)
-    elif path.endswith(".parquet"):
-        parquet.write_table(table, path, row_group_size=2)
-    else:
-        sink.write_file(table.to_batches(max_chunksize=2), path)
-    return path
 
 
 def text(content: str, path: str = "changes.csv") -> str:
@@ -81,20 +53,6 @@ def transactions(*paths: str, **options: Any) -> Transactions:
 
 # -- rows to transactions -----------------------------------------------------
 
-CHANGES = pa.table(
-    {
-        "txn": [1, 1, 2, 5, 5, 5, 9],
-        "a": [1, 2, 1, 7, 8, 9, 1],
-        "b": [2, 3, 2, 7, 8, 9, 2],
-        "weight": [1, 1, -1, 1, 1, 2, 1],
-    }
-)
-IN_TRANSACTIONS: Transactions = [
-    (1, [(1, 2, 1), (2, 3, 1)]),
-    (2, [(1, 2, -1)]),
-    (5, [(7, 7, 1), (8, 8, 1), (9, 9, 2)]),
-    (9, [(1, 2, 1)]),
-]
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".feather", ".arrows")
 
 

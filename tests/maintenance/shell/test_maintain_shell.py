@@ -14,13 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
-from test_shell import SECONDS, Done, Lftj, fails, on_terminal, start
 
 from lftj import errors
-from lftj.shell import shell
 from maintenance import Workspace
 from maintenance.shell.shell import cli
 from maintenance.strategies.table import STRATEGIES
+from support.shell_runs import SECONDS, Done, Lftj, fails, in_this_process, on_terminal, start
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 LOAD = ("--load", "edge=edges.csv")
@@ -43,13 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def lftj(folder: Path, capsys: pytest.CaptureFixture[str]) -> Lftj:
     """Run one command line in this process."""
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        status = shell.run(arguments)
-        return Done(status, *capsys.readouterr())
-
-    return run
+    return in_this_process(capsys)
 
 
 def text(content: str, path: str) -> None:

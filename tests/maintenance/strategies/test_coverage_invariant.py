@@ -11,7 +11,6 @@ and a change that gives no region must change nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
 from unittest import mock
 
 import pytest
@@ -20,10 +19,8 @@ from hypothesis import strategies as st
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions.plan import Participant, compile_regions
-from lftj.storage.relation_version import IndexKey, RelationVersion, levels_of
+from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
-from maintenance.changes.change import Change
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
 from maintenance.strategies.trace import body_trace
@@ -31,7 +28,6 @@ from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
 from maintenance.strategies.trace.surgery import surgeries_in
 from support.bodies import (
-    Branches,
     Case,
     Contents,
     Row,
@@ -39,13 +35,12 @@ from support.bodies import (
     brute_rows,
     cases,
     change_between,
-    columns_of,
     first_versions,
     nodes,
     participants,
     rows_of,
-    stepped,
 )
+from support.records import Records, needed_streams, round_of
 
 pytestmark = pytest.mark.kernel
 
@@ -62,17 +57,6 @@ def traced(case: Case, gap: int) -> BodyTrace:
     return BodyTrace(Lowered(case.problem, {}), OrderChoice(case.order, (), "given"), plan)
 
 
-def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, after: Contents) -> Round:
-    """The round from one state to another one."""
-    changes = {}
-    for name, version in old.items():
-        change = change_between(before[name], after[name])
-        if change:
-            signs = columns_of([(sign,) for sign in change.values()], 1)[0]
-            changes[name] = Change(columns_of(list(change), len(version.schema.columns)), signs)
-    return Round(old, stepped(old, before, after), changes)
-
-
 def regions_of(trace: BodyTrace, change: Round) -> Regions:
     uses = trace.plan.indexes
     return find_regions(
@@ -83,59 +67,6 @@ def regions_of(trace: BodyTrace, change: Round) -> Regions:
 
 
 # -- coverage, by brute force ----------------------------------------------------------
-
-
-class Records:
-    """All records of a body, to be looked through one by one."""
-
-    def __init__(self, trace: BodyTrace) -> None:
-        self.of_places: dict[tuple[tuple[int, ...], bool, tuple[object, ...]], Participant] = {}
-        self.intervals: dict[int, dict[Row, list[tuple[int, int]]]] = {}
-        for stream, index in enumerate(trace.sensitivity):
-            prefix, lo, hi, context = index.records()
-            where = trace.plan.streams[stream]
-            places = (*where.places[:-1], *where.context_places)
-            found = self.intervals.setdefault(stream, {})
-            rows = rows_of([*prefix, *context]) or [()] * len(lo)
-            for row, low, high in zip(rows, lo.tolist(), hi.tolist(), strict=True):
-                binding = tuple(key for _, key in sorted(zip(places, row, strict=True)))
-                found.setdefault(binding, []).append((low, high))
-
-    def holds(self, stream: int | None, binding: Row, key: int) -> bool:
-        """Whether a record of the stream has this binding and key; without a stream none is needed."""
-        if stream is None:
-            return True
-        return any(low <= key <= high for low, high in self.intervals[stream].get(binding, ()))
-
-
-def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> list[int | None]:
-    """The stream of each participant by brute force; None where its variables are the first of the order."""
-    own = [p for p in trace.plan.participants if p.tested or not p.negated]
-    names = [atom.relation.name for atom in atoms_of(case.problem)]
-    atoms_levels: list[tuple[str, IndexKey]] = []
-    for atom, name in zip(atoms_of(case.problem), names, strict=True):
-        negated = any(atom is other for other in case.problem.negations)
-        by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
-        columns = tuple(atom.columns[i] for i in by_depth)
-        arity = len(atom.relation.schema.columns)
-        its_index = name, (levels_of(columns, atom.equal, arity), atom.equal)
-        atoms_levels += [its_index] * (1 if negated else len(columns))
-    streams = []
-    for branches, (name, key) in zip(levels, atoms_levels, strict=True):
-        if branches.places == tuple(range(len(branches.places))):
-            streams.append(None)
-            continue
-        (stream,) = {
-            p.stream
-            for p in own
-            if p.places == branches.places
-            and p.negated == branches.negated
-            and trace.plan.indexes[p.index].relation == name
-            and trace.plan.indexes[p.index].key == key
-        }
-        assert stream is not None
-        streams.append(stream)
-    return streams
 
 
 def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
@@ -237,7 +168,7 @@ def test_the_oracle_names_the_regions_that_the_records_give(case: Case, gap: int
 def single_changes(case: Case, state: Contents) -> list[tuple[str, Row, Contents]]:
     """Every tuple over some of the keys, inserted or erased: its relation, itself, the state after."""
     keys = [key for key in case.keys if -2 <= key <= 9][:7]
-    arities = {atom.relation.name: len(atom.relation.codes) for atom in atoms_of(case.problem)}
+    arities = {atom.relation: atom.arity for atom in atoms_of(case.problem)}
     found = []
     for name, rows in state.items():
         tuples = {*rows, *itertools.islice(itertools.product(keys, repeat=arities[name]), 150)}

@@ -14,7 +14,6 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from test_coverage_invariant import Records, needed_streams, round_of
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
@@ -35,6 +34,7 @@ from support.bodies import (
     participants,
     rows_of,
 )
+from support.records import Records, needed_streams, round_of
 
 pytestmark = pytest.mark.kernel
 

@@ -8,31 +8,18 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from lftj import errors
 from maintenance import Workspace
 from maintenance.image import read_image, write_image
-
-ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", Path(__file__).parent))),
-}
-
-
-def workspace_of(n_rows: int) -> Workspace:
-    """The number of rows tells one from another."""
-    workspace = Workspace()
-    workspace.load("edge", [(i, (i * 7) % n_rows) for i in range(n_rows)], columns=["a", "b"])
-    workspace.install("two(a, c) <- edge(a, b), edge(b, c).")
-    return workspace
+from support.file_steps import at_step
+from support.paths import ROOT, child_environment
+from support.two_paths import workspace_of
 
 
 def check(workspace: Workspace, n_rows: int) -> None:
@@ -144,47 +131,6 @@ def test_the_usual_permissions(tmp_path: Path) -> None:
 # -- failures at every step ---------------------------------------------------------------------
 
 
-@contextmanager
-def at_step(number: int, act: Callable[[], None]) -> Iterator[Callable[[], int]]:
-    """``act`` in place of, or halfway through, one of the steps of writing a file; gives how many there were.
-
-    Steps are writes, the flush before the file is on disk, waiting for the disk, and the renaming.
-    """
-    steps = 0
-
-    def step() -> bool:
-        nonlocal steps
-        steps += 1
-        return steps == number + 1
-
-    opened = Path.open
-
-    class Failing(io.FileIO):
-        def write(self, data: Any) -> int:
-            if step():
-                super().write(memoryview(data).cast("B")[: len(data) // 2])
-                act()
-            return super().write(data)
-
-    def open_(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        return Failing(path, "xb") if mode == "xb" else opened(path, mode, *arguments, **options)
-
-    def acting(call: Callable[..., Any]) -> Callable[..., Any]:
-        def instead(*arguments: Any) -> Any:
-            if step():
-                act()
-            return call(*arguments)
-
-        return instead
-
-    with (
-        mock.patch.object(Path, "open", open_),
-        mock.patch.object(os, "fsync", acting(os.fsync)),
-        mock.patch.object(Path, "replace", acting(Path.replace)),
-    ):
-        yield lambda: steps
-
-
 @pytest.mark.parametrize(
     "error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()]
 )
@@ -215,7 +161,8 @@ def test_an_error_at_any_step_leaves_the_image_before(tmp_path: Path, error: Bas
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from test_image_files import at_step, workspace_of
+from support.file_steps import at_step
+from support.two_paths import workspace_of
 from maintenance.image import read_image, write_image
 
 folder = Path(sys.argv[1])
@@ -239,7 +186,9 @@ for number in range(taken() + 1):
 
 def test_a_process_killed_at_any_step_leaves_an_image(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    done = subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=child_environment(), cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     for number, n_steps, killed, rows in lines:
@@ -252,7 +201,7 @@ def test_a_process_killed_at_any_step_leaves_an_image(tmp_path: Path) -> None:
 def test_a_process_killed_at_random_moments_leaves_an_image(tmp_path: Path) -> None:
     child = """
 import sys
-from test_image_files import workspace_of
+from support.two_paths import workspace_of
 from maintenance.image import write_image
 workspace = workspace_of(2_000)
 for number in range(1_000):
@@ -266,7 +215,7 @@ for number in range(1_000):
     for _ in range(2):
         command = [sys.executable, "-c", child, str(path)]
         with subprocess.Popen(
-            command, env=ENVIRONMENT, cwd=ROOT, stdout=subprocess.PIPE, text=True
+            command, env=child_environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "0\n"

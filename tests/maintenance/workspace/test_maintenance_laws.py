@@ -12,13 +12,12 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from test_maintenance_machine import pool_of
-from test_maintenance_oracle import commit, has_functional_reads, heads_of, installed
-from test_query_oracle import rows_of
 
 from lftj.errors import EvaluationError, FunctionalConflictError, RangeError
 from maintenance import Workspace
+from support.maintained_scenarios import commit, has_functional_reads, heads_of, installed, pool_of
 from support.reference import Row
+from support.rows import rows_of
 from support.strategies import Loaded, Scenario, any_row, scenarios
 from support.transactions import Staged, Tuples, after
 

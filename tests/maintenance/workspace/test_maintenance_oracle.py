@@ -15,49 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
-from test_query_oracle import rows_of
 
 from lftj import errors
 from maintenance import Transaction, Workspace
-from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate
+from support.maintained_scenarios import Heads, commit, expected_heads, has_functional_reads, installed
+from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
-from support.transactions import Staged, Tuples, after, transactions, zset_table
+from support.transactions import Staged, Tuples, after, transactions
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
     pytest.mark.kernel,
 ]
-
-Heads = dict[str, set[Row]]
-
-
-def heads_of(scenario: Scenario) -> list[str]:
-    return list(dict.fromkeys(head.relation for rule in scenario.program for head in rule.heads))
-
-
-def expected_heads(scenario: Scenario, relations: Tuples) -> Heads | None:
-    """Every head by the reference; None where the program fails on these relations."""
-    try:
-        return {name: evaluate(scenario.program, relations, name) for name in heads_of(scenario)}
-    except (FunctionalConflict, Overflow, DivisionByZero):
-        return None
-
-
-def installed(scenario: Scenario, strategy: str, gap: int = 8, budget: int | None = None) -> Workspace:
-    workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
-    for relation in scenario.loaded:
-        workspace.load(relation.name, relation.table())
-    workspace.install(scenario.text, strategy)
-    return workspace
-
-
-def commit(workspace: Workspace, scenario: Scenario, staged: list[Staged]) -> Transaction:
-    with workspace.transaction() as transaction:
-        for relation in scenario.loaded:
-            changes = [(row, weight) for name, row, weight in staged if name == relation.name]
-            if changes:
-                transaction.apply(relation.name, zset_table(relation, changes))
-    return transaction
 
 
 def check_heads(workspace: Workspace, expected: Heads) -> None:
@@ -109,11 +78,6 @@ def follow(scenario: Scenario, steps: list[list[Staged]], **options: int) -> Non
         assert heads is not None
     for workspace in workspaces:
         workspace.verify()
-
-
-def has_functional_reads(scenario: Scenario) -> bool:
-    """Changes may break a loaded relation that a rule reads as a function."""
-    return "[" in scenario.text
 
 
 @pytest.mark.parametrize(("gap", "most_atoms"), [(0, 3), (8, 3), (0, 4), (2, 2)])

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from test_workspace import EDGES, TRI, Step, committed, contents, example, rows
 
 import lftj
 from lftj import errors
 from maintenance import Workspace
+from support.example_workspace import EDGES, TRI, Step, committed, contents, example, rows
 
 
 @pytest.fixture

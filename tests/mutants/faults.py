@@ -1,0 +1,325 @@
+"""Deliberate faults, and the test files that have to notice each of them.
+
+A fault is one small change of one file: a bound that is off by one, a sign that is lost, a step that is left
+out.  Those of kernels are chosen so that loops still end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``old`` stands once in the file and becomes ``new``; one of ``tests``, below tests/, has to fail."""
+
+    what: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def applied(self, source: str) -> str:
+        """The file's text with the fault in it.  Raises ValueError where ``old`` does not stand once."""
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.path}: {source.count(self.old)} times {self.old!r}, not once")
+        return source.replace(self.old, self.new)
+
+
+VERSIONS = ("storage/test_index_version.py",)
+REGIONS = ("search/test_region_search.py",)
+COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
+SENSITIVITY = ("indices/test_sensitivity.py",)
+CELLS = ("spark_bridge/test_cells_laws.py",)
+STATE = ("spark_bridge/test_state_store.py",)
+WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
+
+FAULTS = (
+    # -- storage: versions, seeks, sums of signed rows ---------------------------------------
+    Fault(
+        "merging runs keeps tuples whose weights cancel",
+        "lftj/storage/index_version.py",
+        "        if weight != 0:\n            for level in range(levels):\n                out[level, n]",
+        "        if True:\n            for level in range(levels):\n                out[level, n]",
+        VERSIONS,
+    ),
+    Fault(
+        "merging runs takes a weight of the wrong run",
+        "lftj/storage/index_version.py",
+        "weight += b[b_sums + j + 1] - b[b_sums + j]",
+        "weight += a[a_sums + i + 1] - a[a_sums + i]",
+        VERSIONS,
+    ),
+    Fault(
+        "runs are not merged in time",
+        "lftj/storage/index_version.py",
+        "index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:",
+        "index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= n:",
+        VERSIONS,
+    ),
+    Fault(
+        "a branch that a later run empties is no surgery",
+        "lftj/storage/index_version.py",
+        "if (old > 0) != (new[level] > 0):",
+        "if (old > 0) != (new[level] >= 0):",
+        VERSIONS,
+    ),
+    Fault(
+        "galloping forgets the last position",
+        "lftj/storage/seek.py",
+        "above = min(below + step, end)",
+        "above = min(below + step, end - 1)",
+        REGIONS,
+    ),
+    Fault(
+        "an upper bound stops before equal keys",
+        "lftj/storage/seek.py",
+        "if keys[middle] <= key:",
+        "if keys[middle] < key:",
+        VERSIONS,
+    ),
+    Fault(
+        "rows that cancel to a negative weight are dropped",
+        "lftj/storage/zset.py",
+        "present = weights != 0",
+        "present = weights > 0",
+        ("storage/test_zset.py",),
+    ),
+    Fault(
+        "equal rows keep the last weight alone",
+        "lftj/storage/signed_rows.py",
+        "total += weights[order[row]]",
+        "total = weights[order[row]]",
+        ("storage/test_signed_rows.py",),
+    ),
+    Fault(
+        "a tuple becomes visible one assignment late",
+        "lftj/storage/support.py",
+        "if (before[row] >= least) != (after[row] >= least):",
+        "if (before[row] > least) != (after[row] > least):",
+        ("maintenance/workspace/test_maintenance_oracle.py",),
+    ),
+    # -- search: cursors and what they record -------------------------------------------------
+    Fault(
+        "a cursor lands on keys whose tuples are all erased",
+        "lftj/search/regions/cursor.py",
+        "        if weight > 0:\n            state[cursor + C_AT] = at",
+        "        if weight >= 0:\n            state[cursor + C_AT] = at",
+        REGIONS,
+    ),
+    Fault(
+        "a look-up by rank goes back",
+        "lftj/search/regions/cursor.py",
+        "return max(position, np.int64(view32",
+        "return min(position, np.int64(view32",
+        REGIONS,
+    ),
+    Fault(
+        "a hidden branch still shows what runs hold below it",
+        "lftj/search/regions/cursor.py",
+        "            state[slot + 2] = state[slot]\n            slot += CURSOR_RUN_FIELDS\n\n\n# -- records",
+        "            slot += CURSOR_RUN_FIELDS\n\n\n# -- records",
+        REGIONS,
+    ),
+    Fault(
+        "a record begins one key late",
+        "lftj/search/regions/cursor.py",
+        "state[cursor + C_FROM] = low",
+        "state[cursor + C_FROM] = low + 1",
+        COVERAGE,
+    ),
+    Fault(
+        "a record ends where its last part began",
+        "lftj/search/regions/cursor.py",
+        "state[cursor + C_TO] = max(to, high)",
+        "state[cursor + C_TO] = max(to, low)",
+        COVERAGE,
+    ),
+    # -- indices: records, groups in order -----------------------------------------------------
+    Fault(
+        "a full tail loses its last record",
+        "indices/sensitivity.py",
+        "parts.append(list(contents.tail[:, : contents.tail_rows]))",
+        "parts.append(list(contents.tail[:, : contents.tail_rows - 1]))",
+        SENSITIVITY,
+    ),
+    Fault(
+        "a record that is joined with a shorter one inside it is cut",
+        "indices/record_joining.py",
+        "hi = max(hi, rows[lo_at + 1, row])",
+        "hi = rows[lo_at + 1, row]",
+        SENSITIVITY,
+    ),
+    Fault(
+        "a missing number next to the upper end is left out",
+        "indices/complement.py",
+        "if value >= high:",
+        "if value >= high - 1:",
+        ("indices/test_complement.py",),
+    ),
+    Fault(
+        "an inserted record is not counted where its node was split",
+        "indices/scan_climb.py",
+        "put_slot(pool, right, slot - length, key, value, child)",
+        "put_slot(pool, right, slot - length, key, value - value, child)",
+        ("indices/test_scan_tree.py",),
+    ),
+    # -- maintenance: oracle, regions, changes, groups, commits ----------------------------------
+    Fault(
+        "what a negated atom gains counts as gained",
+        "maintenance/strategies/trace/oracle.py",
+        "sign = -1 if participant.negated else 1",
+        "sign = 1",
+        COVERAGE,
+    ),
+    Fault(
+        "regions that are equal are searched twice",
+        "maintenance/strategies/trace/oracle.py",
+        "extends = shorter <= found[0, place]",
+        "extends = shorter < found[0, place]",
+        COVERAGE,
+    ),
+    Fault(
+        "what went is looked for in the new version",
+        "maintenance/strategies/trace/body_trace.py",
+        "(MINUS, change.old, -1)",
+        "(MINUS, change.new, -1)",
+        COVERAGE,
+    ),
+    Fault(
+        "regions where a branch came are searched without records",
+        "maintenance/strategies/trace/body_trace.py",
+        "self._search_below(rows, versions, sign == PLUS, stats)",
+        "self._search_below(rows, versions, sign == MINUS, stats)",
+        COVERAGE,
+    ),
+    Fault(
+        "an insertion of what is there is a change",
+        "maintenance/changes/write_buffer.py",
+        "changes = (signs > 0) != (held > 0)",
+        "changes = (signs > 0) | (held > 0)",
+        WORKSPACE,
+    ),
+    Fault(
+        "of changes of one tuple in a transaction the last one counts",
+        "maintenance/changes/write_buffer.py",
+        "self._singles[row] = self._singles.get(row, 0) + weight",
+        "self._singles[row] = weight",
+        WORKSPACE,
+    ),
+    Fault(
+        "infinities that go are counted on",
+        "maintenance/groups/sums.py",
+        "n_special += _n_any(specials) - _n_any(self._specials_of(rows.slots))",
+        "n_special += _n_any(specials)",
+        ("maintenance/groups/test_group_sums.py",),
+    ),
+    Fault(
+        "slots are taken off a group table in the order they came",
+        "maintenance/groups/table.py",
+        "for slot in range(n_slots[0] - 1, first_slot - 1, -1):",
+        "for slot in range(first_slot, n_slots[0]):",
+        ("maintenance/groups/test_group_table.py",),
+    ),
+    Fault(
+        "heads keep what they staged for a transaction that failed",
+        "maintenance/workspace/commit.py",
+        "        for head in self.stepped:\n            head.drop()",
+        "        for head in self.stepped:\n            head.keep()",
+        WORKSPACE,
+    ),
+    Fault(
+        "a head that reads a head does not hear of its changes",
+        "maintenance/workspace/commit.py",
+        "                self._changes[name] = Change(columns, weights)\n",
+        "",
+        WORKSPACE,
+    ),
+    # -- rules: strata, lowering, values, sums ----------------------------------------------------
+    Fault(
+        "a relation is complete before all of its rules",
+        "lftj/language/strata.py",
+        "complete[name] = max(_level(rule, complete) for rule in rules_of[name])",
+        "complete[name] = min(_level(rule, complete) for rule in rules_of[name])",
+        ("language/test_strata.py",),
+    ),
+    Fault(
+        "what is subtracted in a comparison is added",
+        "lftj/planning/lowering.py",
+        "return left.name, sign * right.value",
+        "return left.name, right.value",
+        ("evaluation/test_rule_cases.py",),
+    ),
+    Fault(
+        "a comparison that is turned round loses its equality",
+        "lftj/planning/lowering.py",
+        '"<=": ">=", ">": "<"',
+        '"<=": ">", ">": "<"',
+        ("evaluation/test_rule_cases.py",),
+    ),
+    Fault(
+        "a sum is rounded down from half",
+        "lftj/aggregates/superaccumulator.py",
+        "if above_half or (significand & 1):",
+        "if above_half:",
+        ("aggregates/test_superaccumulator.py",),
+    ),
+    Fault(
+        "days have a thousandth of their length",
+        "lftj/values/comparisons.py",
+        "_NANOSECONDS_PER_DAY = 86_400 * 10**9",
+        "_NANOSECONDS_PER_DAY = 86_400 * 10**6",
+        ("values/test_comparisons.py",),
+    ),
+    # -- files -------------------------------------------------------------------------------------
+    Fault(
+        "a quoted field that spans blocks is taken for an open one",
+        "lftj/files/csv_text.py",
+        "self._quoted ^= bool(len(places) % 2)",
+        "self._quoted = bool(len(places) % 2)",
+        ("files/test_csv_files.py",),
+    ),
+    Fault(
+        "a quote before the end of a line of Windows is wrong",
+        "lftj/files/csv_text.py",
+        'border[[ord("\\n"), ord("\\r"), ord(self._text.delimiter)',
+        'border[[ord("\\n"), ord(self._text.delimiter)',
+        ("files/test_csv_files.py",),
+    ),
+    # -- Spark: cells, state --------------------------------------------------------------------------
+    Fault(
+        "cells of a grid get numbers of other cells",
+        "spark_bridge/placing/grids.py",
+        "cells = [cell * share + part for cell in cells for part in choices]",
+        "cells = [cell + part for cell in cells for part in choices]",
+        CELLS,
+    ),
+    Fault(
+        "all axes are cut alike",
+        "spark_bridge/placing/value_hash.py",
+        "np.uint64(zlib.crc32(axis.encode()))",
+        "np.uint64(0)",
+        CELLS,
+    ),
+    Fault(
+        "a row's hash does not depend on the order of its values",
+        "spark_bridge/placing/value_hash.py",
+        "combined = mixed(combined) ^ column",
+        "combined = combined ^ column",
+        CELLS,
+    ),
+    Fault(
+        "cleaning takes what a running batch has written",
+        "spark_bridge/state/store.py",
+        "if _version_of(token) > newest:",
+        "if _version_of(token) > newest + 1:",
+        STATE,
+    ),
+    Fault(
+        "a version that is there may be committed again",
+        "spark_bridge/state/store.py",
+        "if found.newest >= version:",
+        "if found.newest > version:",
+        STATE,
+    ),
+)

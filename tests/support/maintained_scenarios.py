@@ -1,0 +1,57 @@
+"""Scenarios kept by a workspace: its installation and transactions, and its heads by the reference."""
+
+from __future__ import annotations
+
+from random import Random
+
+from maintenance import Transaction, Workspace
+from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate
+from support.strategies import Loaded, Scenario
+from support.transactions import Staged, Tuples, zset_table
+
+Heads = dict[str, set[Row]]
+
+
+def heads_of(scenario: Scenario) -> list[str]:
+    return list(dict.fromkeys(head.relation for rule in scenario.program for head in rule.heads))
+
+
+def expected_heads(scenario: Scenario, relations: Tuples) -> Heads | None:
+    """Every head by the reference; None where the program fails on these relations."""
+    try:
+        return {name: evaluate(scenario.program, relations, name) for name in heads_of(scenario)}
+    except (FunctionalConflict, Overflow, DivisionByZero):
+        return None
+
+
+def installed(scenario: Scenario, strategy: str, gap: int = 8, budget: int | None = None) -> Workspace:
+    workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
+    for relation in scenario.loaded:
+        workspace.load(relation.name, relation.table())
+    workspace.install(scenario.text, strategy)
+    return workspace
+
+
+def commit(workspace: Workspace, scenario: Scenario, staged: list[Staged]) -> Transaction:
+    with workspace.transaction() as transaction:
+        for relation in scenario.loaded:
+            changes = [(row, weight) for name, row, weight in staged if name == relation.name]
+            if changes:
+                transaction.apply(relation.name, zset_table(relation, changes))
+    return transaction
+
+
+def has_functional_reads(scenario: Scenario) -> bool:
+    """Changes may break a loaded relation that a rule reads as a function."""
+    return "[" in scenario.text
+
+
+def pool_of(relation: Loaded, random: Random) -> list[Row]:
+    """A few dozen rows to insert and erase: those there, mixtures of them, others of the kinds' values."""
+    rows = list(dict.fromkeys(relation.rows))
+    values = [kind.values(arrow) for kind, arrow in zip(relation.kinds, relation.types, strict=True)]
+    for _ in range(8):
+        rows.append(tuple(random.choice(column) for column in values))
+        pair = random.choice(rows), random.choice(rows)
+        rows.append(tuple(map(random.choice, zip(*pair, strict=True))))
+    return rows

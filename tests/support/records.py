@@ -1,0 +1,86 @@
+"""The records of a traced body, looked through one by one, and rounds from one state to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lftj.search.regions.plan import Participant
+from lftj.storage.catalog import IndexKey
+from lftj.storage.relation_version import RelationVersion, levels_of
+from maintenance.changes.change import Change
+from maintenance.strategies.strategy import Round
+from maintenance.strategies.trace.body_trace import BodyTrace
+from support.bodies import (
+    Branches,
+    Case,
+    Contents,
+    Row,
+    atoms_of,
+    change_between,
+    columns_of,
+    rows_of,
+    stepped,
+)
+
+
+def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, after: Contents) -> Round:
+    """The round from one state to another one."""
+    changes = {}
+    for name, version in old.items():
+        change = change_between(before[name], after[name])
+        if change:
+            signs = columns_of([(sign,) for sign in change.values()], 1)[0]
+            changes[name] = Change(columns_of(list(change), len(version.schema.columns)), signs)
+    return Round(old, stepped(old, before, after), changes)
+
+
+class Records:
+    """All records of a body, to be looked through one by one."""
+
+    def __init__(self, trace: BodyTrace) -> None:
+        self.of_places: dict[tuple[tuple[int, ...], bool, tuple[object, ...]], Participant] = {}
+        self.intervals: dict[int, dict[Row, list[tuple[int, int]]]] = {}
+        for stream, index in enumerate(trace.sensitivity):
+            prefix, lo, hi, context = index.records()
+            where = trace.plan.streams[stream]
+            places = (*where.places[:-1], *where.context_places)
+            found = self.intervals.setdefault(stream, {})
+            rows = rows_of([*prefix, *context]) or [()] * len(lo)
+            for row, low, high in zip(rows, lo.tolist(), hi.tolist(), strict=True):
+                binding = tuple(key for _, key in sorted(zip(places, row, strict=True)))
+                found.setdefault(binding, []).append((low, high))
+
+    def holds(self, stream: int | None, binding: Row, key: int) -> bool:
+        """Whether a record of the stream has this binding and key; without a stream none is needed."""
+        if stream is None:
+            return True
+        return any(low <= key <= high for low, high in self.intervals[stream].get(binding, ()))
+
+
+def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> list[int | None]:
+    """The stream of each participant by brute force; None where its variables are the first of the order."""
+    own = [p for p in trace.plan.participants if p.tested or not p.negated]
+    names = [atom.relation for atom in atoms_of(case.problem)]
+    atoms_levels: list[tuple[str, IndexKey]] = []
+    for atom, name in zip(atoms_of(case.problem), names, strict=True):
+        negated = any(atom is other for other in case.problem.negations)
+        by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
+        columns = tuple(atom.columns[i] for i in by_depth)
+        its_index = name, (levels_of(columns, atom.equal, atom.arity), atom.equal)
+        atoms_levels += [its_index] * (1 if negated else len(columns))
+    streams = []
+    for branches, (name, key) in zip(levels, atoms_levels, strict=True):
+        if branches.places == tuple(range(len(branches.places))):
+            streams.append(None)
+            continue
+        (stream,) = {
+            p.stream
+            for p in own
+            if p.places == branches.places
+            and p.negated == branches.negated
+            and trace.plan.indexes[p.index].relation == name
+            and trace.plan.indexes[p.index].key == key
+        }
+        assert stream is not None
+        streams.append(stream)
+    return streams
