@@ -19,9 +19,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lftj.aggregates import Aggregation, aggregate, number_columns
+from lftj.aggregates import number_columns
 from lftj.aggregates import partial as partial_aggregates
 from lftj.aggregates.partial import FinalAggregation, PartialAggregation, key_names, partial_schema
+from lftj.aggregates.whole import Aggregation, aggregate
 from lftj.errors import AggregateError, LftjError, RangeError
 from lftj.values.schema import Schema
 from support.aggregate_heads import GROUPS, Made
