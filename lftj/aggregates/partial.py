@@ -51,7 +51,7 @@ from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
-from lftj.storage.sorting import first_of_equal
+from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import BUFFER_ROWS, guarded_total
 from lftj.values.schema import ColumnType
 
@@ -274,7 +274,7 @@ def _added_up(parts: list[_Summed]) -> _Summed:
         return parts[0]
     order = np.lexsort(keys[::-1]) if keys else np.arange(len(counts))
     keys = [column[order] for column in keys]
-    first_rows = np.flatnonzero(first_of_equal(keys)) if keys else np.zeros(1, np.int64)
+    first_rows = first_rows_of_equal(keys, len(counts))
     specials = np.concatenate([part.specials for part in parts])[order]
     numbers = taken(joined_numbers([part.numbers for part in parts]), order)
     return _Summed(

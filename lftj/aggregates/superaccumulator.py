@@ -23,7 +23,15 @@ double it is an infinity, but only when the exact result is (``1e308 + 1e308 -
 
 Cost: O(1) per row, three limb updates; per group O(limbs between its smallest
 and largest summand).  Memory: one accumulator of 5/8 KiB, reused from group to
-group.  Sums that are *maintained* are kept apart in :mod:`lftj.aggregates.limb_pool`.
+group.
+
+Sums that are *maintained* are kept apart in :mod:`lftj.aggregates.limb_pool`, which adds summands by the
+same ``_add_doubles`` and ``_add_words`` and rounds by the same ``_finish``: the results are the same
+bit for bit.  Sums of a whole query are rounded here group by group, and never written down as numbers in
+between.  Of 10 million summands this makes no difference in up to 10,000 groups (76 million
+doubles or 35 million integers per second, both ways); in a million groups a pool takes twice
+as long (30 for 72 million doubles), in five million four times (6 for 24).  The loop over a group's integers
+is written out in each kernel: as a function of its own it makes groups of two rows a third slower.
 
 Source: ILFTJ 2.3.4.  It stores segments of 52 bits of S + C, where C's
 alternating bits stop carries from rippling; signed limbs serve the same end

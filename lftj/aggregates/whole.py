@@ -48,6 +48,7 @@ from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Constant, Variable
+from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
 from lftj.values.schema import ColumnType
 
@@ -77,10 +78,9 @@ class Aggregation:
         if not isinstance(head.value, Aggregate):
             raise ValueError(f"head {head.relation} has no aggregate")
         self._head = head
-        self._call = head.value
         self._types = types
-        self._arguments = argument_names(head.value)
-        self._rows = Weighted(len(head.variables) + len(self._arguments))
+        self._variables = row_variables(head)
+        self._rows = Weighted(len(self._variables))
 
     def add(self, columns: Mapping[str, np.ndarray], weights: np.ndarray) -> None:
         """Add rows: int64 codes of every variable of the head, one row per position.
@@ -89,9 +89,8 @@ class Aggregation:
         again afterwards.  Raises :class:`~lftj.errors.RangeError` when there are more than ``2**63``
         assignments in all.  Amortised O(n log n).
         """
-        names = (*self._head.variables, *self._arguments)
         try:
-            self._rows.add([columns[name] for name in names], weights)
+            self._rows.add([columns[name] for name in self._variables], weights)
         except RangeError as error:
             raise of_head(self._head, error) from None
 
@@ -102,30 +101,12 @@ class Aggregation:
         Raises :class:`~lftj.errors.RangeError`, naming head and group, when a result does not fit it,
         and ValueError when rows add up to a negative weight: there is no such multiset.  O(n log n).
         """
-        groups = self.groups()
-        declared = groups.declared
-        if not len(groups.weights):
-            return groups.keys, declared.domain.decode(np.empty(0, np.int64), declared.arrow)
-        function = self._call.function
-        if function == "count":
-            return groups.keys, pa.array(groups.weights, declared.arrow)
-        type_ = self._types[self._arguments[-1]]
-        if function == "sum":
-            values = _sum(groups, type_)
-        elif function == "avg":
-            values = _average(groups, type_)
-        elif function == "concat":
-            values = _concat(groups, _separator(self._call), type_)
-        elif function in ("min", "max"):
-            values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
-        else:
-            values = _folded(groups, function, type_)
-        return groups.keys, values
+        return aggregated(self.groups())
 
     def net_rows(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """The distinct rows, sorted by codes, and their weights: columns of the keys, then of the arguments.
+        """The distinct rows, sorted by codes, and their weights: columns of :func:`row_variables`.
 
-        The arguments are in the order of :func:`argument_names`.  Raises ValueError as :meth:`finish` does.
+        Raises ValueError as :meth:`finish` does.
         """
         columns, weights = self._rows.finish()
         if len(weights) and int(weights.min()) < 0:
@@ -134,26 +115,61 @@ class Aggregation:
 
     def groups(self) -> Groups:
         """The distinct rows by group.  Raises ValueError as :meth:`finish` does."""
-        columns, weights = self.net_rows()
-        n_keys = len(self._head.variables)
-        if self._call.function not in ("count", "sum", "avg"):
-            types = [self._types[name] for name in self._arguments]
-            if not all(type_.domain.ordered for type_ in types):
-                # Only now: a dictionary that grows between batches changes the places of its values.
-                places = [_places(codes, type_) for codes, type_ in zip(columns[n_keys:], types, strict=True)]
-                by_value = Weighted(len(columns))
-                by_value.add([*columns[:n_keys], *(column for column, _ in places)], weights)
-                columns, weights = by_value.finish()
-                for place, (_, codes) in enumerate(places, n_keys):
-                    columns[place] = columns[place] if codes is None else codes[columns[place]]
-        starts = np.zeros(len(weights), dtype=bool)
-        starts[:1] = True
-        for column in columns[:n_keys]:
-            starts[1:] |= column[1:] != column[:-1]
-        first_rows = np.flatnonzero(starts)
-        keys = [column[first_rows] for column in columns[:n_keys]]
-        offsets = np.append(first_rows, len(weights))
-        return Groups(self._head, self._types, keys, offsets, columns[n_keys:], weights)
+        return grouped(self._head, self._types, *self.net_rows())
+
+
+def row_variables(head: CheckedHead) -> tuple[str, ...]:
+    """What an aggregate head's rows hold: its key variables, then its arguments in the order to sort by."""
+    assert isinstance(head.value, Aggregate)
+    return (*head.variables, *argument_names(head.value))
+
+
+def grouped(
+    head: CheckedHead, types: Mapping[str, ColumnType], columns: list[np.ndarray], weights: np.ndarray
+) -> Groups:
+    """The groups of net rows: ``columns`` of :func:`row_variables`, distinct and sorted by codes.
+
+    The columns are not written to.  O(n), and a sort where codes are not in the order of their values.
+    """
+    assert isinstance(head.value, Aggregate)
+    n_keys = len(head.variables)
+    columns = list(columns)
+    if head.value.function not in ("count", "sum", "avg"):
+        arguments = [types[name] for name in argument_names(head.value)]
+        if not all(type_.domain.ordered for type_ in arguments):
+            # Only now: a dictionary that grows between batches changes the places of its values.
+            places = [_places(codes, type_) for codes, type_ in zip(columns[n_keys:], arguments, strict=True)]
+            by_value = Weighted(len(columns))
+            by_value.add([*columns[:n_keys], *(column for column, _ in places)], weights)
+            columns, weights = by_value.finish()
+            for place, (_, codes) in enumerate(places, n_keys):
+                columns[place] = columns[place] if codes is None else codes[columns[place]]
+    first_rows = first_rows_of_equal(columns[:n_keys], len(weights))
+    keys = [column[first_rows] for column in columns[:n_keys]]
+    return Groups(head, types, keys, np.append(first_rows, len(weights)), columns[n_keys:], weights)
+
+
+def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
+    """The keys of the groups and their values, as :meth:`Aggregation.finish` gives them."""
+    call, declared = groups.head.value, groups.declared
+    assert isinstance(call, Aggregate)
+    if not len(groups.weights):
+        return groups.keys, declared.domain.decode(np.empty(0, np.int64), declared.arrow)
+    function = call.function
+    if function == "count":
+        return groups.keys, pa.array(groups.counts(), declared.arrow)
+    type_ = groups.types[argument_names(call)[-1]]
+    if function == "sum":
+        values = _sum(groups, type_)
+    elif function == "avg":
+        values = _average(groups, type_)
+    elif function == "concat":
+        values = _concat(groups, _separator(call), type_)
+    elif function in ("min", "max"):
+        values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
+    else:
+        values = _folded(groups, function, type_)
+    return groups.keys, values
 
 
 def aggregate(

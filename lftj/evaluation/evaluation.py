@@ -11,21 +11,24 @@ How a head's rows are made distinct, cheapest way that holds:
 * else all rows go through :class:`lftj.storage.zset.Distinct`.
 
 An aggregate's input is a Z-set of assignments projected to group keys and
-arguments; the search itself counts the assignments behind each row.
+arguments; the search itself counts the assignments behind each row.  Heads of one
+rule share it (:mod:`lftj.evaluation.sharing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates.whole import Aggregation
+from lftj.aggregates.shared_rows import SharedRows
 from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
 from lftj.evaluation.finishing import compared_variables, finish
 from lftj.evaluation.plans import Plans, Wanted
+from lftj.evaluation.sharing import searches
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
@@ -34,11 +37,12 @@ from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice
 from lftj.search.base.plan import BoundPlan
 from lftj.search.base.search import Counters, batches, count_assignments, count_rows
-from lftj.search.problem import connected
-from lftj.storage.catalog import Table
+from lftj.search.problem import JoinProblem, connected
+from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
 from lftj.values.functional import refuse_conflicts
+from lftj.values.schema import Schema
 
 Advance = Callable[[float], None]
 Columns = list[np.ndarray]
@@ -66,6 +70,7 @@ class BodyRun:
     plan: BoundPlan
     counters: Counters
     rows: int = 0
+    shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
 
 
 @dataclass
@@ -79,12 +84,16 @@ class Evaluation:
     runs: list[BodyRun] = field(default_factory=list)
     plans: Plans = field(default_factory=Plans)  # kept by the database for the next evaluation of the program
     warned: set[str] = field(default_factory=set)  # what this evaluation has warned about
+    needed: set[str] = field(default_factory=set)  # the heads that are going to be asked for
+    searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
+    aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
 
     # -- heads ------------------------------------------------------------------
 
     def derive_for(self, head: str) -> None:
         """Evaluate every derived relation that ``head`` reads, in stratum order."""
         needed = self._read_by(head)
+        self.needed = {*needed, head}
         # A relation is complete in the last stratum that one of its rules stands in.
         numbered = enumerate(self.program.strata)
         last = {h.relation: number for number, stratum in numbered for rule in stratum for h in rule.heads}
@@ -150,7 +159,7 @@ class Evaluation:
     def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
         """Distinct rows of a head without aggregate, from one rule."""
         names = list(head.variables) + ([head.value] if isinstance(head.value, str) else [])
-        runs = self._plan_bodies(rule, head)
+        runs = self._plan_bodies(rule, [head])
         if len(runs) == 1 and not self._needs_distinct(runs[0], names):
             for rows, _ in self._rows(runs[0]):
                 yield [rows[name] for name in names]
@@ -172,22 +181,46 @@ class Evaluation:
     # -- aggregates -------------------------------------------------------------------
 
     def _aggregate_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
-        names = wanted_variables(head)
-        try:
-            keys, values = self._aggregated(rule, head, names)
-        except (RangeError, EvaluationError) as error:
-            raise with_rule(error, rule.text) from None
+        place = (id(rule), id(head))
+        if place not in self.aggregated:
+            heads = self._fed_together(rule, head)
+            try:
+                for fed, found in zip(heads, self._aggregated(rule, heads), strict=True):
+                    self.aggregated[id(rule), id(fed)] = found
+            except (RangeError, EvaluationError) as error:
+                raise with_rule(error, rule.text) from None
+        keys, values = self.aggregated.pop(place)
         if len(values):
             yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
 
-    def _aggregated(self, rule: CheckedRule, head: CheckedHead, names: list[str]) -> tuple[Columns, pa.Array]:
-        """Key columns and values of an aggregate head."""
-        aggregation = Aggregation(head, rule.bodies[0].types)
-        runs = self._plan_bodies(rule, head)
+    def _fed_together(self, rule: CheckedRule, head: CheckedHead) -> Sequence[CheckedHead]:
+        """The aggregate heads that are fed by one search with ``head``, itself among them."""
+        if head.relation not in self.needed:
+            return [head]
+        if id(rule) not in self.searches:
+            heads = [h for h in rule.heads if isinstance(h.value, Aggregate) and h.relation in self.needed]
+            # A key order is given for the target alone.
+            by_target = [[h for h in heads if self._is_target(h) == is_target] for is_target in (True, False)]
+            self.searches[id(rule)] = [
+                fed for some in by_target for fed in searches(some, rule, partial(self._problem, rule))
+            ]
+        return next(fed for fed in self.searches[id(rule)] if any(head is other for other in fed))
+
+    def _problem(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> tuple[JoinProblem, Catalog]:
+        """What is searched for aggregate heads of a rule with one body, and over what."""
+        wanted, keys = wanted_together(heads), grouped_together(heads)
+        body = rule.bodies[0]
+        lowered = lower(body, schemas_of(body, self.relations), wanted, counted=True, grouped=keys)
+        return lowered.problem, lowered.tables(self.relations)
+
+    def _aggregated(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[tuple[Columns, pa.Array]]:
+        """Key columns and values of aggregate heads that are fed together."""
+        feed = SharedRows(heads, rule.bodies[0].types)
+        runs = self._plan_bodies(rule, heads)
         if len(runs) == 1:
             for rows, weights in self._rows(runs[0]):
-                aggregation.add({name: rows[name] for name in names}, weights)
-            return aggregation.finish()
+                feed.add(rows, weights)
+            return list(feed.finish())
         # The same assignment of several alternatives counts once.
         common = common_variables(rule)
         collected = Distinct(len(common))
@@ -195,18 +228,25 @@ class Evaluation:
             for rows, ones in self._rows(run):
                 collected.add([rows[name] for name in common], ones)
         columns, weights = collected.finish()
-        aggregation.add({name: columns[common.index(name)] for name in names}, weights)
-        return aggregation.finish()
+        feed.add(dict(zip(common, columns, strict=True)), weights)
+        return list(feed.finish())
 
     # -- bodies ----------------------------------------------------------------------------
 
-    def _plan_bodies(self, rule: CheckedRule, head: CheckedHead) -> list[BodyRun]:
-        """Every body of a rule, planned for the head's rows."""
-        aggregated = isinstance(head.value, Aggregate)
+    def _plan_bodies(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[BodyRun]:
+        """Every body of a rule, planned for the rows of a head, or of aggregate heads fed together."""
+        first, *others = heads
+        aggregated = isinstance(first.value, Aggregate)
         several = len(rule.bodies) > 1
-        wanted = common_variables(rule) if aggregated and several else wanted_variables(head)
-        counted = aggregated and not several
-        return [self.plan_body(rule, head, body, wanted, counted) for body in rule.bodies]
+        wanted = common_variables(rule) if aggregated and several else wanted_together(heads)
+        counted, keys = aggregated and not several, grouped_together(heads)
+        runs = [self.plan_body(rule, first, body, wanted, counted, grouped=keys) for body in rule.bodies]
+        for run in runs:
+            run.shared_with = tuple(others)
+        return runs
+
+    def _is_target(self, head: CheckedHead) -> bool:
+        return shown_name(head.relation) == self.target
 
     def plan_body(
         self,
@@ -216,12 +256,16 @@ class Evaluation:
         wanted: Sequence[str],
         counted: bool,
         write: bool = True,
+        grouped: Sequence[str] | None = None,
     ) -> BodyRun:
-        """Lower a body, choose its order, compile its plan."""
+        """Lower a body, choose its order, compile its plan.
+
+        ``grouped``: variables that can't be NaN, by default the keys of a functional ``head``.
+        """
         # Of a head that joins its auxiliary heads, the caller knows the bodies of these.
-        ordered = shown_name(head.relation) == self.target and not joins_auxiliary(body)
+        ordered = self._is_target(head) and not joins_auxiliary(body)
         order = self.settings.order if ordered else None
-        grouped = head.variables if head.schema.functional else ()
+        grouped = grouped_together([head]) if grouped is None else tuple(grouped)
         self._warn(rule, body, wanted, counted)
         planned = self.plans.planned(
             place_of(rule, body), body, self.relations, Wanted(tuple(wanted), counted, grouped, write, order)
@@ -271,7 +315,8 @@ class Evaluation:
     def plan_head(self, name: str) -> None:
         """Plan every body of a head without running it; ``runs`` then holds the plans."""
         for rule, head in self.rules_of(name):
-            self._plan_bodies(rule, head)
+            aggregated = isinstance(head.value, Aggregate)
+            self._plan_bodies(rule, self._fed_together(rule, head) if aggregated else [head])
 
     # -- counting -----------------------------------------------------------------------------
 
@@ -295,9 +340,7 @@ class Evaluation:
         body = rule.bodies[0]
         if body.assignments or not head.variables:
             return None
-        read = {atom.relation for atom in (*body.atoms, *body.negations)}
-        schemas = {name: self.relations[name].schema for name in read}
-        lowered = lower(body, schemas, head.variables, counted=False)
+        lowered = lower(body, schemas_of(body, self.relations), head.variables, counted=False)
         if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
             return None
         if lowered.empty:
@@ -314,6 +357,11 @@ class Evaluation:
         return run.rows
 
 
+def schemas_of(body: Body, catalog: Catalog) -> dict[str, Schema]:
+    """The schemas of the relations that a body reads."""
+    return {atom.relation: catalog[atom.relation].schema for atom in (*body.atoms, *body.negations)}
+
+
 def place_of(rule: CheckedRule, body: Body) -> tuple[object, ...]:
     """Where a body stands in its program; the same whatever the parameters are."""
     number = next(number for number, other in enumerate(rule.bodies) if other is body)
@@ -328,6 +376,17 @@ def wanted_variables(head: CheckedHead) -> list[str]:
     elif head.value is not None:
         names.append(head.value)
     return list(dict.fromkeys(names))
+
+
+def wanted_together(heads: Sequence[CheckedHead]) -> list[str]:
+    """Variables that any of the heads reads, each once."""
+    return list(dict.fromkeys(name for head in heads for name in wanted_variables(head)))
+
+
+def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
+    """Variables that are keys of a functional head among these, each once."""
+    names = (name for head in heads if head.schema.functional for name in head.variables)
+    return tuple(dict.fromkeys(names))
 
 
 def common_variables(rule: CheckedRule) -> list[str]:

@@ -8,13 +8,14 @@ the search cannot do and is done on its rows instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lftj.aggregates.group_names import spelled_call
 from lftj.evaluation.evaluation import BodyRun, Evaluation, wanted_variables
-from lftj.language.body import CheckedRule
+from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
@@ -53,6 +54,7 @@ class BodyReport:
     depths: tuple[DepthReport, ...]
     notes: tuple[str, ...]
     rows: int | None
+    shared: str = ""  # the head whose search gives the rows; then this has neither depths nor indexes
 
     @property
     def operations(self) -> int:
@@ -92,7 +94,7 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
     else:
         evaluation.plan_head(name)
     seconds = time.perf_counter() - started if analyze else None
-    reports = tuple(_report(evaluation, run, analyze) for run in evaluation.runs)
+    reports = tuple(report for run in evaluation.runs for report in _reports(evaluation, run, analyze))
     drawn = ""
     if len(evaluation.program.strata) > 1:
         drawn = strata_text([rule for stratum in evaluation.program.strata for rule in stratum])
@@ -130,6 +132,29 @@ def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lamb
         cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
         lines.append(f"  {cells}  {row[3]}".rstrip())
     return "\n".join(lines)
+
+
+def _reports(evaluation: Evaluation, run: BodyRun, analyze: bool) -> Iterator[BodyReport]:
+    """What was planned and measured, and for each further head that it feeds a report that says so."""
+    report = _report(evaluation, run, analyze)
+    yield report
+    for head in run.shared_with:
+        note = f"{_spelled(head)}: no search of its own, its rows are those of {_spelled(run.head)}"
+        yield replace(
+            report,
+            head=head.relation,
+            piloted=(),
+            indexes=(),
+            depths=(),
+            notes=(note,),
+            shared=run.head.relation,
+        )
+
+
+def _spelled(head: CheckedHead) -> str:
+    """An aggregate head as a rule would write it: ``total[p] = sum(c)``."""
+    assert isinstance(head.value, Aggregate)
+    return f"{head.relation}[{', '.join(head.variables)}] = {spelled_call(head.value)}"
 
 
 def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
@@ -193,9 +218,13 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
         shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
         notes.append(f"cartesian product of parts that share no variable: {shown}")
     if isinstance(run.head.value, Aggregate):
-        one_body = f"{run.head.value.function}: the search counts the assignments behind each row"
-        several = f"{run.head.value.function}: {HELD}, for an assignment of several alternatives counts once"
-        notes.append(one_body if problem.counted else several)
+        heads = (run.head, *run.shared_with)
+        functions = dict.fromkeys(head.value.function for head in heads if isinstance(head.value, Aggregate))
+        one_body = "the search counts the assignments behind each row"
+        several = f"{HELD}, for an assignment of several alternatives counts once"
+        notes.append(f"{', '.join(functions)}: {one_body if problem.counted else several}")
+        if run.shared_with:
+            notes.append(f"this search also feeds {', '.join(map(_spelled, run.shared_with))}")
     else:
         notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
     for comparison in lowered.comparisons:
@@ -240,6 +269,8 @@ def _index_text(atom: JoinAtom, order: tuple[str, ...]) -> str:
 
 
 def _text(body: BodyReport, analyzed: bool) -> str:
+    if body.shared:
+        return "\n".join([body.rule, *(f"  note: {note}" for note in body.notes)])
     lines = [body.rule, f"  key order   {', '.join(body.order) or '(none)'}   ({body.reason})"]
     for order, operations in body.piloted:
         lines.append(f"    pilot     {', '.join(order)}: {operations:,.0f} operations")

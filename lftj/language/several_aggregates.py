@@ -18,7 +18,8 @@ Invariants
    reads nothing else.
 4. Every check and every message of the checker is about the head as written.
 
-Cost: the body is evaluated for each auxiliary head; the join is linear in the groups.
+Cost: an evaluation searches the body once for the auxiliary heads of a rule, or apart where that is less
+work (:mod:`lftj.evaluation.sharing`); the join is linear in the groups.
 """
 
 from __future__ import annotations

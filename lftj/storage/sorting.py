@@ -78,6 +78,17 @@ def first_of_equal(columns: Sequence[np.ndarray]) -> np.ndarray:
     return first
 
 
+def first_rows_of_equal(columns: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
+    """Of ``n_rows`` sorted rows: the numbers of those that differ from the row before, int64.
+
+    Rows without columns are all equal.
+
+    >>> first_rows_of_equal([np.array([1, 1, 2])], 3).tolist(), first_rows_of_equal([], 3).tolist()
+    ([0, 2], [0])
+    """
+    return np.flatnonzero(first_of_equal(columns)) if columns else np.arange(min(n_rows, 1))
+
+
 @dataclass
 class _Rows:
     """Sorted rows with what they carry; ``first`` marks the first of equal ones, None if all are distinct."""

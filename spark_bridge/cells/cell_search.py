@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -125,8 +125,9 @@ class _Weighing(Evaluation):
         wanted: Sequence[str],
         counted: bool,
         write: bool = True,
+        grouped: Sequence[str] | None = None,
     ) -> BodyRun:
-        return super().plan_body(rule, replace(head, variables=self.keys), body, wanted, counted, write)
+        return super().plan_body(rule, head, body, wanted, counted, write, self.keys)
 
 
 def placements(rule: HeadRule, address: CellAddress) -> tuple[Placement, ...]:

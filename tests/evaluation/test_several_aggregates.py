@@ -313,3 +313,81 @@ def test_explain_shows_the_auxiliary_heads(db: lftj.Database) -> None:
     assert [body.head for body in explanation.bodies] == ["h#1", "h#2", "h"]
     assert {body.rule for body in explanation.bodies} == {rule}
     assert "h#1[a] = count" in str(explanation)
+
+
+# -- one search -------------------------------------------------------------
+
+
+@pytest.fixture
+def paths() -> lftj.Database:
+    """Edges whose 2-paths through a node are many more than its edges."""
+    made = lftj.Database()
+    made.load("edge", [(a, b) for a in range(40) for b in range(40) if (a * b) % 5 < 2], columns=["a", "b"])
+    return made
+
+
+def operations(db: lftj.Database, rule: str, **options: Any) -> list[int]:
+    """Of every body that was searched for the rule, but for those that join auxiliary heads."""
+    bodies = db.explain(rule, analyze=True, **options).bodies
+    return [body.operations for body in bodies if not any("#" in index for index in body.indexes)]
+
+
+BODY = "edge(a, b), edge(b, c)"
+
+
+@pytest.mark.parametrize(
+    ("head", "union"),
+    [
+        ("a, count(), sum(c), max(c), avg(c)", "a, c"),
+        ("a, count(), sum(c), max(a), min(c)", "a, c"),
+        ("count(), sum(c), max(c), avg(c)", "c"),
+        ("a, b, count(), sum(c), max(b), min(c)", "a, b, c"),
+    ],
+)
+def test_the_aggregates_of_a_head_are_searched_for_once(paths: lftj.Database, head: str, union: str) -> None:
+    first, *rest = operations(paths, f"h({head}) <- {BODY}.")
+    assert first <= operations(paths, f"h[{union}] = count() <- {BODY}.")[0]
+    assert rest == [0] * 3
+
+
+@pytest.mark.parametrize("body", [f"{BODY}, c < a", f"({BODY} ; edge(c, b), edge(a, c)), d = a + b"])
+def test_a_shared_search_gives_what_each_aggregate_gives_alone(paths: lftj.Database, body: str) -> None:
+    calls = ["count()", "sum(c)", "max(b)", "avg(c)", "min(b)"]
+    found = rows(paths, f"h(a, {', '.join(calls)}) <- {body}.")
+    alone = [dict(rows(paths, f"h[a] = {call} <- {body}.")) for call in calls]
+    assert found == sorted((a, *(values[a] for values in alone)) for a in alone[0])
+
+
+def test_heads_of_one_rule_share_a_search(paths: lftj.Database) -> None:
+    rule = f"n[a] = count(), total[a] = sum(c), other[c] = max(a) <- {BODY}."
+    program = f"{rule} h(a, n, t) <- n[a] = n, total[a] = t."
+    explanation = paths.explain(program, analyze=True)
+    n, total, _ = explanation.bodies
+    assert (n.head, total.head) == ("n", "total")
+    assert n.operations == operations(paths, f"h[a] = sum(c) <- {BODY}.")[0]
+    assert total.operations == 0 and total.rows == n.rows
+    assert "note: this search also feeds total[a] = sum(c)" in str(explanation)
+    assert "total[a] = sum(c): no search of its own, its rows are those of n[a] = count()" in str(explanation)
+    assert "other" not in "".join(note for body in explanation.bodies for note in body.notes)
+
+
+def test_heads_of_different_groups_share_a_search_where_that_is_less_work(paths: lftj.Database) -> None:
+    read = "h(x) <- n[x] = _, m[x] = _."
+    together = f"n[a] = count(), m[c] = sum(a) <- {BODY}. {read}"
+    apart = f"n[a] = count() <- {BODY}. m[c] = sum(a) <- {BODY}. {read}"
+    assert rows(paths, together) == rows(paths, apart)
+
+
+def test_rows_that_only_several_aggregates_together_need_are_not_searched_for(paths: lftj.Database) -> None:
+    """Arms of a star: each aggregate needs one, and all arms together are a product."""
+    body = "edge(a, b), edge(b, c), edge(b, d)"
+    together = operations(paths, f"h(b, sum(a), max(c), min(d)) <- {body}.")
+    alone = [operations(paths, f"h[b] = {call} <- {body}.") for call in ("sum(a)", "max(c)", "min(d)")]
+    assert together == [count for counts in alone for count in counts]
+    assert together[0] * 10 < operations(paths, f"h[b, a, c, d] = count() <- {body}.")[0]
+
+
+def test_an_error_of_a_shared_search_names_the_aggregate_that_it_is_about(db: lftj.Database) -> None:
+    rule = 'stats(count(), max(n), sum(n)) <- sale(s, n), s != "c".'
+    with pytest.raises(errors.RangeError, match=r"^stats\[\] = sum\(n\) is "):
+        db.query(rule)
