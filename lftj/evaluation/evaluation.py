@@ -341,6 +341,7 @@ class Evaluation:
         if body.assignments or not head.variables:
             return None
         lowered = lower(body, schemas_of(body, self.relations), head.variables, counted=False)
+        lowered.check(self.relations)
         if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
             return None
         if lowered.empty:

@@ -154,7 +154,6 @@ def test_broken_invariants_are_found() -> None:
         broken(trie, max_fanouts=(2, 1)),
         broken(trie, key_ranges=((1, 4), (3, 5))),
         broken(trie, ranks=arrays([0, 1, 1, 2, 2], dtype=np.int32)[0]),
-        broken(trie, multiplicity=arrays([0, 1, 1, 2])[0]),
         broken(trie, keys=(np.array([1, 4]), trie.keys[1])),
     ):
         with pytest.raises(AssertionError):
