@@ -71,6 +71,7 @@ class BodyRun:
     counters: Counters
     rows: int = 0
     shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
+    kept: str | None = None  # where the plan comes from, if not from this run
 
 
 @dataclass
@@ -271,7 +272,14 @@ class Evaluation:
             place_of(rule, body), body, self.relations, Wanted(tuple(wanted), counted, grouped, write, order)
         )
         run = BodyRun(
-            rule, head, body, planned.lowered, planned.choice, planned.plan, Counters.of(planned.plan)
+            rule,
+            head,
+            body,
+            planned.lowered,
+            planned.choice,
+            planned.plan,
+            Counters.of(planned.plan),
+            kept=planned.kept,
         )
         self.runs.append(run)
         return run

@@ -211,7 +211,7 @@ def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
 
 def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     problem, lowered = run.plan.problem, run.lowered
-    notes = []
+    notes = [run.kept] if run.kept else []
     parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
     multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
     if len(multiplying) > 1 and not joins_auxiliary(run.body):

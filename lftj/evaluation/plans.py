@@ -42,11 +42,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Planned:
-    """A body over tables, ready to run."""
+    """A body over tables, ready to run.  ``kept``: where its key order comes from, if not from this run."""
 
     lowered: Lowered
     choice: OrderChoice
     plan: BoundPlan
+    kept: str | None = None
 
 
 class _Bound:
@@ -105,15 +106,26 @@ class Plans:
         everything = lowered.tables(catalog)
         problem = lowered.problem
         rows = {name: table.n_rows for name, table in zip(names, tables, strict=True)}
+        note = None
+        if kept is not None and kept.rows != rows:
+            note = f"the key order was chosen when there were {_sizes(kept.rows)}"
+            if _moved(kept.rows, rows):
+                note += ", and is chosen anew"
         if kept is None or kept.shape != problem.shape or _moved(kept.rows, rows):
             choice = choose_order(problem, everything, wanted.order, body.atom_variables())
             plan = compile_plan(problem, choice.order, wanted.write)
             kept = _Kept(problem.shape, rows, choice, plan)
-        planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem))
+        elif note:
+            note += f"; a relation {MOVED} times as large or as small has it chosen anew"
+        planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), note)
         with self._lock:
             kept.bound = _Bound(body, tables, planned)
             self._kept[key] = kept
         return planned
+
+
+def _sizes(rows: dict[str, int]) -> str:
+    return ", ".join(f"{n_rows:,} rows of {name}" for name, n_rows in rows.items())
 
 
 def _moved(before: dict[str, int], now: dict[str, int]) -> bool:

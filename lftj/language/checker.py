@@ -17,14 +17,22 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from lftj.errors import AggregateError, ArityError, RuleError, TypeClashError, UnknownRelationError
+from lftj.errors import (
+    AggregateError,
+    ArityError,
+    ParameterError,
+    RuleError,
+    TypeClashError,
+    UnknownRelationError,
+)
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.normal_form import conjunctions, name_wildcards
+from lftj.language.parameters import constants_of
 from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import atoms_of, stratify
-from lftj.language.syntax import Aggregate, Atom, Head, Program, Variable
+from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind, plain_type
 from lftj.values.names import AGGREGATES
@@ -74,6 +82,14 @@ class _Checker:
         rules = self._program.rules
         if not rules:
             raise RuleError("the program has no rule", (0, 0))
+        for constant in constants_of(self._program):
+            if constant.value is UNSET:
+                raise error_at(
+                    ParameterError,
+                    self._text,
+                    constant.span,
+                    f"the parameter ${constant.parameter} has no value here: queries take values as params=",
+                )
         for rule in rules:
             for head in rule.heads:
                 self._check_head_shape(head)

@@ -41,7 +41,8 @@ def parameters_of(program: Program) -> tuple[str, ...]:
     >>> parameters_of(parse("late(o) <- orders(o, d), d < $day, d >= $since, o != $day."))
     ('day', 'since')
     """
-    return tuple(dict.fromkeys(constant.parameter for constant in _constants(program) if constant.parameter))
+    names = (constant.parameter for constant in constants_of(program))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def plain_values(names: tuple[str, ...], given: Mapping[str, Any] | None) -> dict[str, Value]:
@@ -132,15 +133,16 @@ class Substitution:
         return replace(node, **changed)
 
 
-def _constants(node: Any) -> Iterator[Constant]:
+def constants_of(node: Any) -> Iterator[Constant]:
+    """All constants of a program or a part of one, in the order of writing."""
     if isinstance(node, tuple):
         for item in node:
-            yield from _constants(item)
+            yield from constants_of(item)
     elif isinstance(node, Constant):
         yield node
     else:
         for name in _PARTS.get(type(node), ()):
-            yield from _constants(getattr(node, name))
+            yield from constants_of(getattr(node, name))
 
 
 _PARTS: dict[type, tuple[str, ...]] = {

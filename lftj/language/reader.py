@@ -16,6 +16,7 @@ from lark.visitors import Transformer_NonRecursive, v_args
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at, quoted_list
 from lftj.language.syntax import (
+    UNSET,
     Aggregate,
     Atom,
     BinaryOperation,
@@ -230,7 +231,7 @@ class Reader(Transformer_NonRecursive):
 
     def parameter(self, meta: Any, children: list[Any]) -> Constant:
         name = str(children[0])[1:]
-        return Constant(name, _span(meta), name)
+        return Constant(UNSET, _span(meta), name)
 
     def integer(self, meta: Any, children: list[Any]) -> Constant:
         if len(children[0]) > _MAX_DIGITS:  # int() refuses more than 4,300 digits, with an error of its own

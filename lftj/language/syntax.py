@@ -8,6 +8,8 @@ part in comparisons: two trees are equal when they say the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
 from lftj.values.literals import Value
 
@@ -31,11 +33,19 @@ class Wildcard:
     span: Span = _span()
 
 
+class _Unset(Enum):
+    UNSET = "unset"
+
+
+UNSET: Any = _Unset.UNSET
+"""The value of a parameter that has none yet."""
+
+
 @dataclass(frozen=True)
 class Constant:
     """A literal, or a parameter (``$day``) with the value that a call gave it.
 
-    Until then a parameter's value is its own name (:mod:`lftj.language.parameters`).
+    Until then its value is ``UNSET`` (:mod:`lftj.language.parameters`).
     """
 
     value: Value

@@ -122,11 +122,13 @@ class Patch:
 
     @cached_property
     def root_ranks(self) -> np.ndarray | None:
-        """The rank table of a root that is listed anew, where the base has one for its own."""
-        if self.base.ranks is None:
-            return None
-        low, high = self.key_ranges[0]
-        return rank_table(self.levels[0].keys, low, high)
+        """The rank table of a root that is listed anew, where a base would have one."""
+        return rank_table(self.levels[0].keys, self.n_tuples)
+
+    @property
+    def root_low(self) -> int:
+        """The least key of a root that is listed anew."""
+        return int(self._sizes[0, S_LOW])
 
     @property
     def levels(self) -> list[PatchLevel]:

@@ -100,7 +100,7 @@ class Trie:
             array.setflags(write=False)
         fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
         ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
-        ranks = _rank_table(keys[0], n_rows)
+        ranks = rank_table(keys[0], n_rows)
         return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
 
     @cached_property
@@ -196,24 +196,19 @@ def _rises(keys: np.ndarray) -> np.ndarray:
     return keys[1:] > keys[:-1]
 
 
-def _rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
-    """Invariant 3's table, or None where it would be too large for what it saves."""
+def rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
+    """Invariant 3's table, or None where it would be too large for what it saves.
+
+    >>> rank_table(np.array([3, 5]), 2).tolist()
+    [0, 1, 1, 2]
+    """
     if not len(keys):
         return None
     spread = int(keys[-1]) - int(keys[0]) + 1
     if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31:
         return None
-    return rank_table(keys, int(keys[0]), int(keys[-1]))
-
-
-def rank_table(keys: np.ndarray, low: int, high: int) -> np.ndarray:
-    """The least position of a key that is not less, for all keys from ``low`` to ``high + 1``; int32.
-
-    >>> rank_table(np.array([3, 5]), 3, 5).tolist()
-    [0, 1, 1, 2]
-    """
-    present = np.zeros(high - low + 2, dtype=np.int32)
-    present[keys - low + 1] = 1
+    present = np.zeros(spread + 1, dtype=np.int32)
+    present[keys - keys[0] + 1] = 1
     ranks = np.cumsum(present, dtype=np.int32)
     ranks.setflags(write=False)
     return ranks

@@ -176,7 +176,7 @@ def _bind_iterator(
         memory[row + L.I_CHILDREN] = children
     if level == 0 and ranks is not None:
         memory[row + L.I_RANKS] = address(ranks) if part else base.ranks_place
-        memory[row + L.I_BASE] = view.key_ranges[0][0]
+        memory[row + L.I_BASE] = patch.root_low if part and patch else base.key_ranges[0][0]
         memory[row + L.I_SPREAD] = len(ranks) - 1
 
 

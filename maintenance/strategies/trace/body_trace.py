@@ -153,7 +153,8 @@ class BodyTrace(BodySearch):
         """Rows below regions; records are entered, operations counted."""
         (search, self._search) = (self._search or RegionSearch(self.plan), None)
         columns, records, operations = search.run(self._indexes(versions), regions, record)
-        self._search = search
+        if search.capacity <= KEPT_CAPACITY:
+            self._search = search
         _enter(self.sensitivity, records)
         stats.opens += operations.opens
         stats.nexts += operations.nexts
@@ -208,6 +209,9 @@ class BodyTrace(BodySearch):
 
 REBUILD_LEAST = 1 << 14
 """Operations in vain that are not worth a rebuild, however small the rule."""
+
+KEPT_CAPACITY = 1 << 14
+"""Rows that a search which is kept has room for, at most: a large transaction's buffers go."""
 
 COMPACT_LEAST = 1 << 12
 """New records that are not worth compacting an index."""

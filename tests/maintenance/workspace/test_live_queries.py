@@ -1,0 +1,142 @@
+"""Queries over versions with runs: nothing is merged for them, and nothing of old versions stays."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import tracemalloc
+from random import Random
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lftj
+from lftj.storage.relation_version import RelationVersion
+from maintenance import Workspace
+from support.maintained_scenarios import commit, expected_heads, heads_of
+from support.rows import rows_of
+from support.strategies import any_row, scenarios
+from support.transactions import after, transactions
+
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+
+TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+RULES = (
+    TRIANGLES,
+    "n[a] = count() <- edge(a, b), edge(b, c).",
+    "out(b) <- edge(7, b).",
+    "far(c) <- edge(7, b), edge(b, c), !edge(7, c).",
+    "hub(a) <- edge(a, b), edge(b, _).",
+    "loop(a) <- edge(a, a).",
+    "big[a] = sum(b) <- edge(a, b), a < b.",
+)
+
+
+def graph(n_edges: int, n_nodes: int, seed: int = 1) -> Workspace:
+    random = np.random.default_rng(seed)
+    ws = Workspace()
+    ws.load("edge", {"a": random.integers(0, n_nodes, n_edges), "b": random.integers(0, n_nodes, n_edges)})
+    return ws
+
+
+def fresh(ws: Workspace) -> lftj.Database:
+    """A database with the same relations, loaded."""
+    database = lftj.Database()
+    for name in ws.relations:
+        database.load(name, ws[name].table)
+    return database
+
+
+def test_queries_after_commits_merge_nothing() -> None:
+    ws = graph(4_000, 300)
+    answers = {rule: ws.count(rule) for rule in RULES}  # their indices are there now
+    random = Random(3)
+    for _ in range(6):
+        with ws.transaction() as tx:
+            tx.insert("edge", [(random.randrange(320), random.randrange(320)) for _ in range(4)])
+            tx.erase("edge", random.sample(list(ws["edge"]), 3))
+        with mock.patch.object(RelationVersion, "relation", side_effect=AssertionError("merged")):
+            answers = {rule: ws.query(rule) for rule in RULES}
+        loaded = fresh(ws)
+        for rule, answer in answers.items():
+            assert sorted(rows_of(answer)) == sorted(rows_of(loaded.query(rule))), rule
+
+
+@pytest.mark.compiled
+def test_a_commit_changes_what_a_query_takes_by_little() -> None:
+    """In operations: a triangle count and a point query after single edges, beside loaded data."""
+    ws = graph(200_000, 20_000)
+
+    def operations(database: lftj.Database, rule: str) -> int:
+        return sum(body.operations for body in database.explain(rule, analyze=True).bodies)
+
+    point = "far(c) <- edge(7, b), edge(b, c)."
+    before = {rule: operations(ws, rule) for rule in (TRIANGLES, point)}
+    for step in range(5):
+        with ws.transaction() as tx:
+            tx.insert("edge", [(7, 30_000 + step), (30_000 + step, 7)])
+    for rule, was in before.items():
+        assert operations(ws, rule) <= 1.05 * was + 100
+
+
+def test_the_shape_of_a_database_s_search_is_that_of_a_workspace_s() -> None:
+    """Where no run is left the same operations are counted."""
+    ws = graph(3_000, 200)
+    for rows, tell in (([(900, 901)], "insert"), ([(900, 901)], "erase")):
+        with ws.transaction() as tx:
+            getattr(tx, tell)("edge", rows)
+    assert operations_of(ws) == operations_of(fresh(ws))
+
+
+def operations_of(database: lftj.Database) -> list[int]:
+    return [b.operations for rule in RULES for b in database.explain(rule, analyze=True).bodies]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_random_rules_over_random_versions(data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=2))
+    ws = Workspace()
+    for relation in scenario.loaded:
+        ws.load(relation.name, relation.table())
+    tuples = scenario.relations
+    for _ in range(3):
+        staged = data.draw(transactions(scenario))
+        commit(ws, scenario, staged)
+        tuples = after(tuples, staged)
+        expected = expected_heads(scenario, tuples)
+        for head in heads_of(scenario):
+            if expected is None:
+                with contextlib.suppress(lftj.LftjError):  # another head may be the one that fails
+                    ws.query(scenario.text, head=head)
+            else:
+                assert any_row(set(rows_of(ws.query(scenario.text, head=head)))) == any_row(expected[head])
+
+
+def test_nothing_of_the_first_version_is_left_when_all_rows_were_erased() -> None:
+    n_rows = 200_000
+    keys = np.arange(n_rows)
+    table = {"a": keys % 1_000, "b": keys}
+    tracemalloc.start()
+    try:
+        ws = Workspace()
+        ws.load("edge", table)
+        ws.install("deg[a] = count() <- edge(a, b). hub(a) <- deg[a] = n, n > 10.")
+        prepared = ws.prepare("out(b) <- edge($k, b).")
+        prepared(k=7)
+        ws.count("two(a, c) <- edge(a, b), edge(b, c).")
+        gc.collect()
+        full = tracemalloc.get_traced_memory()[0]
+        with ws.transaction() as tx:
+            tx.erase("edge", table)
+        del tx
+        assert ws["edge"].count == ws["hub"].count == prepared.count({"k": 7}) == 0
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert full > 8 * n_rows
+    assert left < 4 * n_rows  # less than half a column
