@@ -87,6 +87,7 @@ class Relation:
         self._first_nan: dict[int, int | None] = {}
         self._is_function = False
         self._indices: dict[_IndexKey, _Entry] = {}
+        self._lock = threading.Lock()  # of the dictionary; an entry has its own
         for column in self.codes:
             column.flags.writeable = False
 
@@ -199,8 +200,8 @@ class Relation:
         >>> [keys.tolist() for keys in edge.index((1, 0)).keys]
         [[5, 6], [1, 2, 1]]
         """
-        # setdefault is atomic, so all threads that want this index meet at one entry.
-        entry = self._indices.setdefault((columns, equal, counted), _Entry())
+        with self._lock:  # all threads that want this index meet at one entry
+            entry = self._indices.setdefault((columns, equal, counted), _Entry())
         with entry.lock:
             if entry.trie is None:
                 entry.trie = self._build(columns, equal, counted)
