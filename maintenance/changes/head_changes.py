@@ -38,16 +38,19 @@ class Changes(Mapping[str, pa.Table]):
         self._names = names
         self._table_of = table_of
         self._tables: dict[str, pa.Table] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> pa.Table:
         """The change of a head.  Raises UnknownRelationError, which is a KeyError too."""
         if name not in self:
             raise unknown_name("head", name, self._names)
-        with self._lock:  # of two threads that want a table, one builds it
-            if name not in self._tables:
-                self._tables[name] = self._table_of(name)
-            return self._tables[name]
+        with self._lock:
+            table = self._tables.get(name)
+        if table is None:
+            built = self._table_of(name)
+            with self._lock:  # of two threads that built it, both return the first one's
+                table = self._tables.setdefault(name, built)
+        return table
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
