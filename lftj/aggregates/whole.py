@@ -172,18 +172,6 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
     return groups.keys, values
 
 
-def aggregate(
-    head: CheckedHead,
-    columns: Mapping[str, np.ndarray],
-    weights: np.ndarray,
-    types: Mapping[str, ColumnType],
-) -> tuple[list[np.ndarray], pa.Array]:
-    """An :class:`Aggregation` of one batch."""
-    aggregation = Aggregation(head, types)
-    aggregation.add(columns, weights)
-    return aggregation.finish()
-
-
 def argument_names(call: Aggregate) -> list[str]:
     """The variables whose values matter, in the order to sort by: the last is the one aggregated."""
     if call.function == "count":

@@ -1,14 +1,16 @@
-"""Parquet and Arrow IPC files as tables.
+"""Parquet and Arrow IPC files as record batches, and tables of all of them.
 
 A damaged file is an error, never the end of the process: Arrow IPC is taken as
-it lies in the file, so all of it is validated before anything reads it, and the
+it lies in the file, so each batch is validated before anything reads it, and the
 checksums of Parquet pages are compared where there are any.  (Arrow IPC has
 none: a changed byte among numbers is another number.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,37 +18,72 @@ from lftj.files.stored_file import StoredFile
 
 IPC_MAGIC = b"ARROW1"
 
+TABLE_BATCH_ROWS = 1 << 20
+"""Rows of a batch of Parquet where a whole table is wanted: each brings its dictionaries anew."""
 
-def read_parquet(
-    file: StoredFile, columns: Sequence[str] | None, advance: Callable[[float], None]
-) -> pa.Table:
-    """A Parquet file's table; only ``columns`` are read, where it has them all."""
+
+class Opened(NamedTuple):
+    """A file that is being read, for as long as the stack lasts that it was opened with."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    fraction: Callable[[], float]
+    """How much of the file has been read, 0 to 1."""
+
+    def table(self, advance: Callable[[float], None] = lambda fraction: None) -> pa.Table:
+        """All rows that are left.  ``advance`` is told the fraction after every batch."""
+        batches = []
+        for batch in self.batches:
+            batches.append(batch)
+            advance(self.fraction())
+        return pa.Table.from_batches(batches, self.schema)
+
+
+def open_parquet(
+    file: StoredFile, stack: ExitStack, batch_rows: int, columns: Sequence[str] | None = None
+) -> Opened:
+    """A Parquet file in batches of at most ``batch_rows``; of ``columns`` only, where it has them all."""
     import pyarrow.parquet as pq
 
-    with file.open() as source, pq.ParquetFile(source, page_checksum_verification=True) as parquet:
-        # Unknown names are left to the caller, who knows what to say about them.
-        known = columns is not None and set(columns) <= set(parquet.schema_arrow.names)
-        wanted = list(columns) if columns is not None and known else None
-        n_groups = parquet.num_row_groups
-        if n_groups < 2:
-            return validated(parquet.read(wanted))
-        # A few groups at a time: enough to decode on all processors, and progress to show.
-        step = max(1, n_groups // 8)
-        parts = []
-        for group in range(0, n_groups, step):
-            parts.append(parquet.read_row_groups(range(group, min(group + step, n_groups)), wanted))
-            advance(min(group + step, n_groups) / n_groups)
-        return validated(pa.concat_tables(parts))
+    source = stack.enter_context(file.open())
+    parquet = stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
+    schema = parquet.schema_arrow
+    # Unknown names are left to the caller, who knows what to say about them.
+    wanted = list(columns) if columns is not None and set(columns) <= set(schema.names) else None
+    if wanted is not None:
+        # In the order asked for; of columns of one name all, which the caller refuses.
+        fields = [field for name in wanted for field in schema if field.name == name]
+        schema = pa.schema(fields, schema.metadata)
+    n_rows, done = parquet.metadata.num_rows, 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal done
+        for batch in parquet.iter_batches(batch_rows, columns=wanted):
+            done += batch.num_rows
+            yield validated(batch)
+
+    return Opened(schema, batches(), lambda: done / n_rows if n_rows else 1.0)
 
 
-def read_ipc(file: StoredFile) -> pa.Table:
-    """An Arrow IPC file's or stream's table, as it lies in the file."""
+def open_ipc(file: StoredFile, stack: ExitStack) -> Opened:
+    """An Arrow IPC file or stream in the batches that it has, as they lie in the file."""
     from pyarrow import ipc
 
-    is_file = file.head(len(IPC_MAGIC)) == IPC_MAGIC
-    with file.open() as source:
-        opened = ipc.open_file(source) if is_file else ipc.open_stream(source)
-        return validated(opened.read_all())
+    source = stack.enter_context(file.open())
+    size = source.size()
+    if file.head(len(IPC_MAGIC)) != IPC_MAGIC:
+        stream = stack.enter_context(ipc.open_stream(source))
+        return Opened(stream.schema, map(validated, stream), lambda: source.tell() / size)
+    opened = stack.enter_context(ipc.open_file(source))
+    done = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal done
+        for number in range(opened.num_record_batches):
+            done = number + 1
+            yield validated(opened.get_batch(number))
+
+    return Opened(opened.schema, batches(), lambda: done / (opened.num_record_batches or 1))
 
 
 def validated(data: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:

@@ -1,6 +1,9 @@
 """CSV files, and lists of edges as text, as tables.
 
 Types are pyarrow's guesses from all values of a column, unless they are given.
+(So a table is no stream's batches put together: a stream, in :mod:`lftj.files.file_stream`,
+has to know a type before the last value has come.  How the text is written, its names, its
+conversion and the words for what is wrong are those of this module for both.)
 A guess that would make two values one is refused: integers beyond 64 bits,
 which pyarrow takes for floats (leading zeros and plus signs are no part of a
 number, so 007 and 7 are one).

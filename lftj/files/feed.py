@@ -14,20 +14,18 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 
-from lftj.errors import SourceError
 from lftj.files.arrow_files import validated
 from lftj.files.csv_feed import CsvFeed
 from lftj.files.csv_options import CsvOptions
-from lftj.files.file_stream import FileStream
+from lftj.files.file_stream import FileStream, HeldOpen
 from lftj.files.incoming import Incoming, feed_name
 from lftj.files.stored_file import StoredFile
-from lftj.files.whole_files import reason
+from lftj.files.whole_files import read_errors
 
 _WHOLE = (b"PAR1", b"ARROW1", b"{", b"\x1f\x8b", b"(\xb5/\xfd", b"\x04\x22\x4d\x18", b"BZh")
 """First bytes of what is read to its end: Parquet, Arrow IPC files, JSON lines, compressed content."""
@@ -35,7 +33,7 @@ _WHOLE = (b"PAR1", b"ARROW1", b"{", b"\x1f\x8b", b"(\xb5/\xfd", b"\x04\x22\x4d\x
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 
 
-class Feed:
+class Feed(HeldOpen):
     """The rows of a feed, once and in order; a context manager.
 
     Args:
@@ -56,7 +54,7 @@ class Feed:
 
     def __init__(self, path: str, types: Mapping[str, pa.DataType], csv: CsvOptions | None = None) -> None:
         self.name = feed_name(path)
-        with ExitStack() as stack, self._errors():
+        with ExitStack() as stack, read_errors(self.name):
             self.incoming = stack.enter_context(Incoming(path))
             start = self.incoming.peek(8)
             if start.startswith(_WHOLE):
@@ -77,7 +75,7 @@ class Feed:
     def __iter__(self) -> Iterator[pa.RecordBatch | None]:
         """Batches of rows, and None for each mark."""
         while True:
-            with self._errors():
+            with read_errors(self.name):
                 try:
                     batch = next(self._batches)
                 except StopIteration:
@@ -89,18 +87,3 @@ class Feed:
                 if batch is not None:
                     batch = validated(batch) if batch.num_rows else None
             yield batch
-
-    def __enter__(self) -> Feed:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
-            raise SourceError(f"{self.name}: can't be read: {reason(error)}") from None

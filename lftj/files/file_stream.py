@@ -18,18 +18,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Self
 
 import pyarrow as pa
 
 from lftj.errors import SourceError
-from lftj.files.arrow_files import IPC_MAGIC, validated
+from lftj.files.arrow_files import Opened, open_ipc, open_parquet
 from lftj.files.csv_files import column_names, convert_options, parse_options, parse_reason
 from lftj.files.csv_options import CsvOptions
 from lftj.files.csv_text import BLOCK_BYTES, CsvText
 from lftj.files.csv_types import converted
 from lftj.files.stored_file import StoredFile
-from lftj.files.whole_files import CSV, EDGES, IPC, PARQUET, READ_ERRORS, kind_of, reason
+from lftj.files.whole_files import CSV, EDGES, IPC, PARQUET, kind_of, read_errors
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch at most."""
@@ -38,14 +38,21 @@ Types = Mapping[str, pa.DataType]
 Batches = Iterator[pa.RecordBatch]
 
 
-class _Opened(NamedTuple):
-    schema: pa.Schema
-    batches: Batches
-    fraction: Callable[[], float]
-    """How much of the file has been read, 0 to 1."""
+class HeldOpen:
+    """What is open until the block is left that it is the context manager of."""
+
+    _stack: ExitStack
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
 
 
-class FileStream:
+class FileStream(HeldOpen):
     """The rows of a Parquet, CSV or Arrow IPC file, or of a list of edges, once and in order.
 
     A context manager.
@@ -69,7 +76,7 @@ class FileStream:
             raise SourceError(
                 f"{self.path}: {self._kind} can't be read a part at a time; Parquet and CSV can"
             )
-        with ExitStack() as stack, self._errors():
+        with ExitStack() as stack, read_errors(self.path, self._kind):
             self._opened = _OPENERS[self._kind](file, types, csv or CsvOptions(), stack)
             self._stack = stack.pop_all()
 
@@ -84,27 +91,12 @@ class FileStream:
 
     def __iter__(self) -> Batches:
         while True:
-            with self._errors():
+            with read_errors(self.path, self._kind):
                 batch = next(self._opened.batches, None)
             if batch is None:
                 return
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield batch.slice(start, BATCH_ROWS)
-
-    def __enter__(self) -> FileStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except READ_ERRORS as error:
-            raise SourceError(f"{self.path}: can't be read as {self._kind}: {reason(error)}") from None
 
 
 def _stored(path: Path) -> StoredFile:
@@ -118,43 +110,15 @@ def _stored(path: Path) -> StoredFile:
         raise SourceError(f"{path}: can't be opened: {error.strerror}") from None
 
 
-def _open_parquet(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
-    import pyarrow.parquet as pq
-
-    source = stack.enter_context(file.open())
-    parquet = stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
-    n_rows, done = parquet.metadata.num_rows, 0
-
-    def batches() -> Batches:
-        nonlocal done
-        for batch in parquet.iter_batches(BATCH_ROWS):
-            done += batch.num_rows
-            yield validated(batch)
-
-    return _Opened(parquet.schema_arrow, batches(), lambda: done / n_rows if n_rows else 1.0)
+def _open_parquet(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> Opened:
+    return open_parquet(file, stack, BATCH_ROWS)
 
 
-def _open_ipc(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
-    from pyarrow import ipc
-
-    source = stack.enter_context(file.open())
-    size = source.size()
-    if file.head(len(IPC_MAGIC)) != IPC_MAGIC:
-        stream = stack.enter_context(ipc.open_stream(source))
-        return _Opened(stream.schema, map(validated, stream), lambda: source.tell() / size)
-    opened = stack.enter_context(ipc.open_file(source))
-    done = 0
-
-    def batches() -> Batches:
-        nonlocal done
-        for number in range(opened.num_record_batches):
-            done = number + 1
-            yield validated(opened.get_batch(number))
-
-    return _Opened(opened.schema, batches(), lambda: done / (opened.num_record_batches or 1))
+def _open_ipc(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> Opened:
+    return open_ipc(file, stack)
 
 
-def _open_csv(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> _Opened:
+def _open_csv(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack) -> Opened:
     import pyarrow.csv as arrow_csv
 
     text = CsvText(file, csv, edges=kind_of(file, is_csv=True) == EDGES)
@@ -198,10 +162,10 @@ def _open_csv(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack)
         # The reader is far ahead: of what it has read, a batch has had one block.
         return min(source.fraction, n_blocks * BLOCK_BYTES / (file.size or 1))
 
-    return _Opened(schema, batches(), fraction)
+    return Opened(schema, batches(), fraction)
 
 
-_OPENERS: dict[str, Callable[[StoredFile, Types, CsvOptions, ExitStack], _Opened]] = {
+_OPENERS: dict[str, Callable[[StoredFile, Types, CsvOptions, ExitStack], Opened]] = {
     PARQUET: _open_parquet,
     IPC: _open_ipc,
     CSV: _open_csv,

@@ -12,12 +12,13 @@ the path.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
 from lftj.errors import SourceError, UnsupportedTypeError
-from lftj.files.arrow_files import IPC_MAGIC, read_ipc, read_parquet
+from lftj.files.arrow_files import IPC_MAGIC, TABLE_BATCH_ROWS, open_ipc, open_parquet
 from lftj.files.csv_files import read_csv
 from lftj.files.csv_options import CsvOptions
 from lftj.files.json_files import read_json
@@ -71,17 +72,28 @@ def read_file(file: StoredFile, columns: Columns, csv: CsvOptions | None, progre
     kind = kind_of(file, csv is not None)
     if csv is not None and kind not in (CSV, EDGES):
         raise SourceError(f"{file.label}: this is {kind}; csv= says how CSV files are written")
+    with (
+        read_errors(file.label, kind),
+        bar(f"reading {file.name}", progress) as advance,
+        ExitStack() as stack,
+    ):
+        if kind == PARQUET:
+            return open_parquet(file, stack, TABLE_BATCH_ROWS, columns).table(advance)
+        if kind == IPC:
+            return open_ipc(file, stack).table(advance)
+        if kind == JSON:
+            return read_json(file)
+        return read_csv(file, columns, csv, advance, edges=kind == EDGES)
+
+
+@contextmanager
+def read_errors(label: str, kind: str = "") -> Iterator[None]:
+    """Whatever goes wrong in the block with what ``label`` names is a SourceError that begins with it."""
     try:
-        with bar(f"reading {file.name}", progress) as advance:
-            if kind == PARQUET:
-                return read_parquet(file, columns, advance)
-            if kind == IPC:
-                return read_ipc(file)
-            if kind == JSON:
-                return read_json(file)
-            return read_csv(file, columns, csv, advance, edges=kind == EDGES)
+        yield
     except READ_ERRORS as error:
-        raise SourceError(f"{file.label}: can't be read as {kind}: {reason(error)}") from None
+        as_kind = f" as {kind}" if kind else ""
+        raise SourceError(f"{label}: can't be read{as_kind}: {reason(error)}") from None
 
 
 def kind_of(file: StoredFile, is_csv: bool = False) -> str:

@@ -269,23 +269,6 @@ class IndexVersion:
         """The present tuples, sorted."""
         return _merged(self.base, self.runs) if self.runs else base_columns(self.base)
 
-    def changes_since(self, old: IndexVersion) -> tuple[list[np.ndarray], np.ndarray]:
-        """Sorted changed tuples and their weights, +1 or -1: the delta iterator (ILFTJ 3.3).
-
-        Takes time proportional to the runs that differ when both versions share their base, else to the
-        index.
-        """
-        if old.base is self.base:
-            kept = {id(run) for run in old.runs} & {id(run) for run in self.runs}
-            parts = [(run, 1) for run in self.runs if id(run) not in kept]
-            parts += [(run, -1) for run in old.runs if id(run) not in kept]
-            columns = [run.columns(self.levels) for run, _ in parts]
-            weights = [run.weights * sign for run, sign in parts]
-        else:
-            columns = [self.columns(), old.columns()]
-            weights = [np.full(len(part[0]), sign) for part, sign in zip(columns, (1, -1), strict=True)]
-        return _added(columns, weights, self.levels)
-
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         self.base.check_invariants()

@@ -85,7 +85,7 @@ class Relation:
         self._first_nan: dict[int, int | None] = {}
         self._is_function = False
         self._indices: dict[IndexKey, _Entry] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the dictionary; an entry has its own
         for column in self.codes:
             column.flags.writeable = False
 
@@ -196,9 +196,7 @@ class Relation:
         [[5, 6], [1, 2, 1]]
         """
         with self._lock:  # all threads that want this index meet at one entry
-            entry = self._indices.get((columns, equal))
-            if entry is None:
-                entry = self._indices[columns, equal] = _Entry()
+            entry = self._indices.setdefault((columns, equal), _Entry())
         with entry.lock:
             if entry.trie is None:
                 entry.trie = self._build(columns, equal)

@@ -70,12 +70,16 @@ def first_of_equal(columns: Sequence[np.ndarray]) -> np.ndarray:
     >>> first_of_equal([np.array([1, 1, 2]), np.array([3, 3, 3])]).tolist()
     [True, False, True]
     """
-    first = np.ones(len(columns[0]), dtype=bool)
-    if len(first):
-        np.not_equal(columns[0][1:], columns[0][:-1], out=first[1:])
-        for column in columns[1:]:
-            first[1:] |= column[1:] != column[:-1]
+    first = np.zeros(len(columns[0]), dtype=bool)
+    first[:1] = True
+    for column in columns:
+        mark_changes(first, column)
     return first
+
+
+def mark_changes(first: np.ndarray, column: np.ndarray) -> None:
+    """Set ``first``, a bool per row, also where a column differs from the row before."""
+    first[1:] |= column[1:] != column[:-1]
 
 
 def first_rows_of_equal(columns: Sequence[np.ndarray], n_rows: int) -> np.ndarray:

@@ -32,6 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from lftj.process import debug
+from lftj.storage.sorting import mark_changes
 
 RANKS_MAX_SPREAD = 8
 """A rank table is made when the key range is at most this many times the number of tuples."""
@@ -76,16 +77,14 @@ class Trie:
         children: list[np.ndarray] = []
         starts_below: np.ndarray | None = None  # rows at which the nodes of the level above start
         changed = np.zeros(n_rows, dtype=bool)
-        if n_rows:
-            changed[0] = True
+        changed[:1] = True
         for level, column in enumerate(columns):
             column = np.ascontiguousarray(column, dtype=np.int64)
             if level == last:
                 starts = None
                 keys.append(column)
             else:
-                if n_rows:
-                    changed[1:] |= column[1:] != column[:-1]
+                mark_changes(changed, column)
                 starts = np.flatnonzero(changed)
                 keys.append(column[starts])
             if level:

@@ -12,6 +12,7 @@ Cost: none for a head that nobody asks about.  Pickling and the repr look at eve
 from __future__ import annotations
 
 import html
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -37,15 +38,18 @@ class Changes(Mapping[str, pa.Table]):
         self._names = names
         self._table_of = table_of
         self._tables: dict[str, pa.Table] = {}
+        self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> pa.Table:
         """The change of a head.  Raises UnknownRelationError, which is a KeyError too."""
         if name not in self:
             raise unknown_name("head", name, self._names)
-        table = self._tables.get(name)
+        with self._lock:
+            table = self._tables.get(name)
         if table is None:
-            # setdefault is atomic: of two threads that build the table, both return the first one's.
-            table = self._tables.setdefault(name, self._table_of(name))
+            built = self._table_of(name)
+            with self._lock:  # of two threads that built it, both return the first one's
+                table = self._tables.setdefault(name, built)
         return table
 
     def __iter__(self) -> Iterator[str]:

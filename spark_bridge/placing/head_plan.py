@@ -85,7 +85,6 @@ class Placement:
 class HeadRule:
     """A rule, one of its heads, and how both are evaluated in cells."""
 
-    head_name: str
     syntax: Rule  # of the rule with this head alone
     text: str
     checked: CheckedRule
@@ -272,7 +271,7 @@ def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
                 roles = tuple(dict.fromkeys(_role(atom, axes) for atom in atoms_of(rule.body)))
                 heads = tuple(one for one in found.heads if one.span == head.span)
                 one_head = replace(rule, heads=(head,))
-                rules.append(HeadRule(name, one_head, tree.text, found, heads, axes, roles))
+                rules.append(HeadRule(one_head, tree.text, found, heads, axes, roles))
     return HeadPlan(name, checked.derived[name], tuple(rules))
 
 

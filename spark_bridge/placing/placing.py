@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.errors import DataError, NullError
+from lftj.storage.sorting import first_rows_of_equal
 from lftj.values.domains import Domains
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import CUT, HEAVY, LIGHT, HeadPlan, Placement
@@ -146,7 +147,7 @@ def split(rows: pa.Table, key: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
     small = key.astype(np.uint16) if key.max() < 1 << 16 else key  # numpy sorts these by radix
     order = np.argsort(small, kind="stable")
     ordered = key[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    starts = first_rows_of_equal([ordered], len(ordered))
     rows = rows.take(pa.array(order))
     for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
         yield int(ordered[start]), rows.slice(start, end - start)

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from lftj.aggregates import number_columns
 from lftj.aggregates import partial as partial_aggregates
 from lftj.aggregates.partial import FinalAggregation, PartialAggregation, key_names, partial_schema
-from lftj.aggregates.whole import Aggregation, aggregate
+from lftj.aggregates.whole import Aggregation
 from lftj.errors import AggregateError, LftjError, RangeError
 from lftj.values.schema import Schema
-from support.aggregate_heads import GROUPS, Made
+from support.aggregate_heads import GROUPS, Made, aggregate
 from support.cell_aggregates import ALL, MAX, ORDERED, SUMS, TINY, head_of, row_strategy
 
 pytestmark = pytest.mark.kernel

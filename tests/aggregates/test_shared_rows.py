@@ -9,13 +9,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lftj.aggregates.shared_rows import SharedRows
-from lftj.aggregates.whole import aggregate
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Variable
 from lftj.storage import zset
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
+from support.aggregate_heads import aggregate
 
 pytestmark = pytest.mark.kernel
 

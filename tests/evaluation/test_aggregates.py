@@ -16,12 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lftj.aggregates.whole import Aggregation, aggregate
+from lftj.aggregates.whole import Aggregation
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Constant, Variable
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
+from support.aggregate_heads import aggregate
 
 INT64 = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-5, 5))
 

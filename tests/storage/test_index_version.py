@@ -142,27 +142,6 @@ def test_all_indices_follow_and_old_versions_stay(
         event(f"at most {max(len(version.primary.runs) for version in versions)} runs")
 
 
-@given(histories(), SIZES)
-def test_differences_of_any_two_versions(
-    history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int]
-) -> None:
-    """Whether they share their base and runs or not, forwards and backwards."""
-    arity, states = history
-    key = (tuple(reversed(range(arity))), ())
-    with merging(*sizes):
-        versions = [RelationVersion(relation("r", arity, states[0]))]
-        versions[0].index_at(key)
-        for before, after in itertools.pairwise(states):
-            versions.append(advanced(versions[-1], change_between(before, after)))
-    indices = [version.index_at(key) for version in versions]
-    for (old, before), (new, after) in itertools.permutations(zip(indices, states, strict=True), 2):
-        columns, weights = new.changes_since(old)
-        expected = {row[::-1]: sign for row, sign in change_between(before, after).items()}
-        assert dict(zip(rows_of(columns), weights.tolist(), strict=True)) == expected
-        assert rows_of(columns) == sorted(expected)
-        event("one base" if new.base is old.base else "two bases")
-
-
 @given(histories(most_steps=4), SIZES)
 def test_weights_tell_what_is_there(
     history: tuple[int, list[frozenset[Row]]], sizes: tuple[int, int]

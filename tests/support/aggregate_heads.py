@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import lftj.values.semigroup
+from lftj.aggregates.whole import Aggregation
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Constant, Variable
 from lftj.values.domains import Domains
@@ -177,3 +178,15 @@ def value_of(function: str, multiset: list[tuple[tuple[Any, ...], int]]) -> Any:
         return values[0] if function == "min" else values[-1]
     plain: Callable[[Any, Any], Any] = getattr(FUNCTIONS[function], "py_func", FUNCTIONS[function])
     return functools.reduce(plain, values)
+
+
+def aggregate(
+    head: CheckedHead,
+    columns: Mapping[str, np.ndarray],
+    weights: np.ndarray,
+    types: Mapping[str, ColumnType],
+) -> tuple[list[np.ndarray], pa.Array]:
+    """An :class:`Aggregation` of one batch."""
+    aggregation = Aggregation(head, types)
+    aggregation.add(columns, weights)
+    return aggregation.finish()
