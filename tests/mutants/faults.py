@@ -69,7 +69,7 @@ FAULTS = (
         "lftj/storage/seek.py",
         "above = min(below + step, end)",
         "above = min(below + step, end - 1)",
-        REGIONS,
+        ("search/test_kernel.py",),
     ),
     Fault(
         "an upper bound stops before equal keys",
@@ -119,7 +119,7 @@ FAULTS = (
         "lftj/search/regions/cursor.py",
         "            state[slot + 2] = state[slot]\n            slot += CURSOR_RUN_FIELDS\n\n\n# -- records",
         "            slot += CURSOR_RUN_FIELDS\n\n\n# -- records",
-        REGIONS,
+        COVERAGE,
     ),
     Fault(
         "a record begins one key late",
