@@ -1,4 +1,4 @@
-"""oracle: searches in sorted ranges against Python's ``bisect``; what is outside of the range has no order."""
+"""oracle: searches in sorted ranges against Python's ``bisect``; what lies outside has no order."""
 
 from __future__ import annotations
 
