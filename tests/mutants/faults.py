@@ -316,10 +316,10 @@ FAULTS = (
         STATE,
     ),
     Fault(
-        "a version that is there may be committed again",
+        "of commits at once more than one succeeds",
         "spark_bridge/state/store.py",
-        "if found.newest >= version:",
-        "if found.newest > version:",
+        "if not self._path.name_at_last(temporary, name):",
+        "if self._path.name_at_last(temporary, name) is None:",
         STATE,
     ),
 )
