@@ -1,7 +1,7 @@
 # Every target sets itself up: it needs python3 >= 3.11 with pip, and nothing else.
 #
 #   make demo    a cyclic join over a large graph, DuckDB beside it
-#   make test    lint, type check, the kernels without compiler and with bounds checks, all tests, doctests
+#   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests
 #   make lint    ruff and mypy alone
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 15 minutes
@@ -15,6 +15,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
+PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DELETE_ON_ERROR:
@@ -23,14 +24,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
 
-# The whole suite comes last: its summary is what a reader of the output looks for.
-# The two small runs before it take the kernels' tests only, since interpreted kernels are slow.
-# Warmed up, the workers of the suite do not compile the same at the same time.
+# Kernels are compiled first, with bounds checks and without, so that no two workers compile the same.
+# The tests of kernels run as plain Python and with bounds checks; the last run is of all the others, over
+# kernels as users have them.  (Examples are the same in every run: once more without checks shows nothing.)
+# A worker that has nothing left to do takes tests from the other ones.
 test: lint
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -n logical -m kernel tests
-	$(BIN)/lftj warm-up
-	$(BIN)/python -m pytest -n logical
+	NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & $(BIN)/lftj warm-up && wait $$!
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernel tests
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -q -m kernel tests
+	$(PYTEST) -m "not kernel"
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

@@ -2,7 +2,8 @@
 
 Profiles (``pytest --hypothesis-profile=NAME`` or ``HYPOTHESIS_PROFILE=NAME``):
 ``default`` runs the same examples every time, few enough for every push;
-``soak`` runs many new ones and is for a long sitting.
+``soak`` runs many new ones and is for a long sitting; ``unshrunk`` stops at the
+first failure as it is, for who wants to know only that there is one.
 
 Tests marked ``compiled`` are too large for kernels that run as plain Python:
 they are skipped under ``NUMBA_DISABLE_JIT=1``.  The folder of real data is
@@ -57,6 +58,9 @@ settings.register_profile(
     print_blob=True,
     phases=_PHASES,
     suppress_health_check=_SLOW_IS_FINE,
+)
+settings.register_profile(
+    "unshrunk", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import math
 from decimal import Decimal
+from operator import eq, ge, gt, le, lt
 from typing import Any
 
 import pyarrow as pa
@@ -235,6 +236,22 @@ def test_chains_of_assignments_in_any_order() -> None:
 def test_comparison_of_a_variable_with_itself() -> None:
     assert ask("h(a) <- e(a, _), a < a.", e=E) == []
     assert ask("h(a) <- e(a, _), a < a + 1, a = a.", e=E) == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "="])
+@pytest.mark.parametrize(("left", "right"), [(0, -2), (-1, 0), (1, 2), (-2, -1), (3, -1)])
+def test_bounds_at_a_distance(operator: str, left: int, right: int) -> None:
+    """Of one variable by another, by either side of the comparison; and by a literal on the left."""
+
+    def moved(name: str, by: int) -> str:
+        return f"{name} + {by}" if by > 0 else f"{name} - {-by}" if by else name
+
+    values = range(-3, 4)
+    holds = {"<": lt, "<=": le, ">": gt, ">=": ge, "=": eq}[operator]
+    x: Columns = {"a": ints(*values)}
+    found = ask(f"h(a, b) <- x(a), x(b), {moved('a', left)} {operator} {moved('b', right)}.", x=x)
+    assert found == [(a, b) for a in values for b in values if holds(a + left, b + right)]
+    assert ask(f"h(a) <- x(a), x(a), {right} {operator} a.", x=x) == [(a,) for a in values if holds(right, a)]
 
 
 def test_variables_that_are_made_equal() -> None:

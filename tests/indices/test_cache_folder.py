@@ -82,10 +82,11 @@ def test_each_source_file_is_in_the_key(copy: Path) -> None:
 
 def test_sources_in_folders_are_in_the_key(copy: Path) -> None:
     before = folder_name(copy)
-    (copy / "lftj/search/regions").mkdir(parents=True)
-    (copy / "lftj/search/regions/layout.py").write_text("DEPTHS = 1\n", encoding="utf-8")
+    deeper = copy / "lftj/search/regions/deeper"
+    deeper.mkdir()
+    (deeper / "layout.py").write_text("DEPTHS = 1\n", encoding="utf-8")
     below = folder_name(copy)
-    (copy / "lftj/search/regions/layout.py").write_text("DEPTHS = 2\n", encoding="utf-8")
+    (deeper / "layout.py").write_text("DEPTHS = 2\n", encoding="utf-8")
     assert len({before, below, folder_name(copy)}) == 3
 
 

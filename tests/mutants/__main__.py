@@ -56,6 +56,7 @@ def outcome_of(tests: tuple[str, ...], fault: Fault | None = None) -> tuple[int,
         environment = {
             **os.environ,
             "NUMBA_DISABLE_JIT": "1",
+            "HYPOTHESIS_PROFILE": "unshrunk",
             "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}",
         }
         try:

@@ -81,9 +81,13 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
 
 @pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_do_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_do_what_they_show(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     from lftj.language.parser import parse
 
+    if any("pyspark" in block.text for block in blocks(page) if block.language == "python"):
+        request.getfixturevalue("spark")  # what asks for a session then gets that of the tests
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):

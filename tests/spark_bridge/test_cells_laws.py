@@ -25,7 +25,7 @@ from spark_bridge.cells.cell_search import BATCH_ROWS, CellSearch
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.shares import Read, choose_shares, load, undominated
-from spark_bridge.placing.value_hash import hashes_of, parts
+from spark_bridge.placing.value_hash import hashes_of, parts, row_hashes
 from support.cell_pipeline import (
     ChooseGrids,
     exchanged,
@@ -132,6 +132,13 @@ def test_parts_are_even_and_axes_independent() -> None:
     pairs = parts(hashes, "a", 3) * 4 + parts(hashes, "b", 4)
     assert np.bincount(pairs, minlength=12).min() > 2_300
     assert parts(hashes, "a", 1).max() == 0
+
+
+def test_hashes_of_rows_tell_orders_of_values_and_equal_values_apart() -> None:
+    values = hashes_of(pa.array(range(150)), Domains())
+    hashes = row_hashes([np.repeat(values, 150), np.tile(values, 150)])
+    assert len(np.unique(hashes)) == 150 * 150
+    assert np.bincount(parts(hashes, "a", 9)).min() > 2_300
 
 
 # -- grids --------------------------------------------------------------------

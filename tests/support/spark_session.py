@@ -14,13 +14,18 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     "spark.sql.session.timeZone": "Europe/Berlin",
 }
-"""The time zone is none that values are in: results must not depend on it."""
+"""The time zone is none that values are in: results must not depend on it.
+
+A session of a test lives for a minute: what Java's second compiler and its parallel collector would take is
+half of the processor time of the whole.
+"""
 
 
 @cache

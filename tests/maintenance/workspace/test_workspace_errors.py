@@ -35,6 +35,26 @@ def test_an_exception_in_the_block_leaves_everything_as_it_was(ws: Workspace) ->
     assert rows(committed(ws, lambda tx: tx.insert("edge", [(2, 4)])).changes["tri"]) == [(2, 3, 4, 1)]
 
 
+def test_heads_forget_what_a_refused_transaction_made_of_them() -> None:
+    """Those that had stepped when a later one refused it: existence, a count, a sum."""
+    workspace = Workspace()
+    workspace.load("edge", [(1, 2)], columns=["a", "b"])
+    workspace.install(
+        "source(a) <- edge(a, _). n[a] = count() <- edge(a, _). total[a] = sum(b) <- edge(a, b)."
+        " part(a, c) <- edge(a, b), c = 12 / b."
+    )
+    before = contents(workspace)
+    with pytest.raises(errors.EvaluationError, match="zero"):
+        committed(workspace, lambda tx: tx.insert("edge", [(7, 0)]))
+    assert contents(workspace) == before
+    committed(workspace, lambda tx: tx.insert("edge", [(7, 3)]))
+    assert rows(workspace["n"]) == [(1, 1), (7, 1)]
+    assert rows(workspace["total"]) == [(1, 2), (7, 3)]
+    committed(workspace, lambda tx: tx.erase("edge", [(7, 3)]))
+    assert contents(workspace) == before
+    workspace.verify()
+
+
 def test_a_transaction_can_go_on_after_a_refused_change(ws: Workspace) -> None:
     with ws.transaction() as tx:
         tx.insert("edge", [(2, 4)])

@@ -1,0 +1,38 @@
+"""oracle: searches in sorted ranges against Python's ``bisect``; what lies outside has no order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lftj.storage.seek import gallop, lower_bound, upper_bound
+
+pytestmark = pytest.mark.kernel
+
+KEYS = st.integers(0, 60) | st.integers(-(2**63), 2**63 - 1)
+
+
+@numba.njit
+def found(keys, start, end, key):  # type: ignore[no-untyped-def]
+    """Where each of them comes to."""
+    return (
+        gallop(keys, start, end, key),
+        lower_bound(keys, start, end, key),
+        upper_bound(keys, start, end, key),
+    )
+
+
+@given(rows=st.lists(KEYS, max_size=40), data=st.data())
+def test_oracle_seeks(rows: list[int], data: st.DataObject) -> None:
+    end = data.draw(st.integers(0, len(rows)))
+    start = data.draw(st.integers(0, end))
+    rows[start:end] = sorted(rows[start:end])
+    keys = np.array(rows, np.int64)
+    for key in (data.draw(KEYS), *rows):
+        left, right = (bisect(rows, key, start, end) for bisect in (bisect_left, bisect_right))
+        assert found(keys, start, end, key) == (left, left, right)
