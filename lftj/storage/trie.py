@@ -102,6 +102,10 @@ class Trie:
         ranks = rank_table(keys[0], n_rows)
         return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
 
+    def __getstate__(self) -> dict[str, object]:
+        """For an image (:mod:`maintenance.image`): less addresses, and what is made again."""
+        return {**{name: self.__dict__[name] for name in self.__dataclass_fields__}, "_offsets": {}}
+
     @cached_property
     def memory(self) -> np.ndarray:
         """Where its arrays stand, as the T_* fields of this module."""
