@@ -9,7 +9,7 @@ wait in a small plain *tail*.  Runs and tail are stabbed by one kernel call.
 Invariants (:meth:`SensitivityIndex.check_invariants` asserts them)
 
 1. A key that was ever recorded below a prefix with a context stays recorded so: compacting, joining and
-   merging never lose coverage.  Without a budget they never add to it either.
+   merging never lose coverage.  Only :meth:`SensitivityIndex.shrink` adds to it.
 2. Runs lie apart in the pool, below ``end``, the oldest first in the table, and each has at least
    twice the records of the next: there are at most log2(n) + 1.
 3. The tail has at most TAIL_RECORDS records.
@@ -83,9 +83,6 @@ class SensitivityIndex:
     """The sensitivity records of one (atom, level).
 
     ``prefix_width`` and ``context_width``: how many columns prefix and context have, 0 or more.
-    ``budget_bytes``: above it :meth:`record` joins records over the smallest gaps, until they fit.  Where
-    already one record of each prefix and context does not fit, it is exceeded by these, and by at most an
-    eighth of them or a full tail more.  It may be set anew; the next :meth:`record` goes by it.
 
     >>> index = SensitivityIndex(1, 1)
     >>> index.record([np.array([7, 7])], np.array([10, -(2**63)]), np.array([20, 12]), [np.array([1, 2])])
@@ -94,15 +91,13 @@ class SensitivityIndex:
     ([0, 0, 1], [1, 2, 1])
     """
 
-    def __init__(self, prefix_width: int, context_width: int, budget_bytes: int | None = None) -> None:
+    def __init__(self, prefix_width: int, context_width: int) -> None:
         self.prefix_width = prefix_width
         self.context_width = context_width
-        self.budget_bytes = budget_bytes
         self.joined_records = 0
-        """How many records the budget cost so far: joined with others although a gap lay between them."""
+        """How many records shrinking cost so far: joined with others although a gap lay between them."""
         self.touched = 0
         """What stabs looked at so far, in records and scan nodes: a cost that no machine's speed enters."""
-        self._tolerated_bytes = 0  # up to here there is no use in shrinking again
         no_runs = np.empty((0, table_width(prefix_width, context_width)), np.int64)
         self._contents = _Contents(np.empty(0, np.uint64), 0, no_runs, self._empty_tail(), 0)
 
@@ -121,6 +116,11 @@ class SensitivityIndex:
     def nbytes(self) -> int:
         """The bytes of all arrays, reserves included."""
         return self._contents.nbytes
+
+    @property
+    def tail_bytes(self) -> int:
+        """The bytes of a full tail: what comes beside the runs before they are written anew."""
+        return TAIL_RECORDS * 8 * len(self._contents.tail)
 
     def record(
         self, prefix: Sequence[np.ndarray], lo: np.ndarray, hi: np.ndarray, context: Sequence[np.ndarray]
@@ -146,8 +146,6 @@ class SensitivityIndex:
             self._append(columns, n_rows)
         else:
             self._add_run([plain_column(column) for column in columns], n_rows)
-        if self.budget_bytes is not None and self.nbytes > max(self.budget_bytes, self._tolerated_bytes):
-            self._keep_budget(self.budget_bytes)
 
     def stab(self, prefix: Sequence[np.ndarray], keys: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """The contexts of all records that hold a key below a prefix, for queries (prefix_i, key_i).
@@ -231,14 +229,6 @@ class SensitivityIndex:
         assert tail_rows <= tail.shape[1] <= TAIL_RECORDS
         ends = tail[self.prefix_width : self.prefix_width + 2, :tail_rows]
         assert (ends[0] <= ends[1]).all()
-
-    def _keep_budget(self, budget_bytes: int) -> None:
-        """Shrink a bit below the budget, so that the next few records do not make it shrink again."""
-        self.shrink(budget_bytes - budget_bytes // 8)
-        self._tolerated_bytes = 0
-        if self.nbytes > budget_bytes - budget_bytes // 8:  # one record of each prefix and context
-            least_tail = TAIL_RECORDS * 8 * len(self._contents.tail)
-            self._tolerated_bytes = self.nbytes + max(self.nbytes // 8, least_tail)
 
     def _empty_tail(self) -> np.ndarray:
         return np.empty((self.prefix_width + 2 + self.context_width, 0), np.int64)

@@ -17,22 +17,24 @@ class Budget:
 
     When they take more, each is shrunk in proportion to its size.  Where one record per node takes more
     than that, they stay there, for every record is needed; shrinking is tried again when they have grown
-    by an eighth.
+    by an eighth, or by a full tail of each where that is more.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._least = 0  # bytes that the last shrinking left
+        self._tolerated = 0  # bytes up to which there is no use in shrinking again
 
     def enforce(self, indices: Sequence[SensitivityIndex]) -> None:
         """Shrink the indices if they take too much."""
         total = sum(index.nbytes for index in indices)
-        if total <= max(self.limit, self._least + self._least // 8):
+        if total <= max(self.limit, self._tolerated):
             return
         target = self.limit - self.limit // 8  # so that not every commit has to shrink
         for index in indices:
             index.shrink(index.nbytes * target // total)
-        self._least = sum(index.nbytes for index in indices)
+        left = sum(index.nbytes for index in indices)
+        most_tails = sum(index.tail_bytes for index in indices)
+        self._tolerated = 0 if left <= target else left + max(left // 8, most_tails)
 
 
 Budgets = Mapping[str | None, Budget]

@@ -1,4 +1,4 @@
-"""stateful: a sensitivity index against a plain list of records; its memory, budget and bad input."""
+"""stateful: a sensitivity index against a plain list of records; its memory and bad input."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def stabbed(index: SensitivityIndex, queries: list[Row]) -> list[list[Row]]:
 
 
 class SensitivityMachine(RuleBasedStateMachine):
-    """Records, stabs, compacts and shrinks; ``exact`` until the budget joined something."""
+    """Records, stabs, compacts and shrinks; ``exact`` until shrinking joined something."""
 
     @initialize(prefix_width=st.integers(0, 3), context_width=st.integers(0, 3), wide=st.booleans())
     def start(self, prefix_width: int, context_width: int, wide: bool) -> None:
@@ -230,7 +230,7 @@ def test_oracle_prefix_codes(rows: list[Row]) -> None:
 
 
 def test_empty_index() -> None:
-    index = SensitivityIndex(2, 1, budget_bytes=0)
+    index = SensitivityIndex(2, 1)
     index.compact()
     index.shrink(0)
     index.record([np.empty(0, np.int64)] * 2, np.empty(0, np.int64), np.empty(0, np.int64), [np.empty(0)])
@@ -283,45 +283,6 @@ def test_of_equal_gaps_no_more_are_joined_than_needed() -> None:
         joined = join_smallest_gaps(rows, 0, n_kept)
         assert joined.shape[1] == n_kept
         assert (joined[0, 0], joined[1, -1]) == (0, 193)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("prefix_width", "budget"), [(1, 60_000), (2, 100_000), (0, 40_000)], ids=["one", "two", "none"]
-)
-def test_budget_is_kept_while_recording(prefix_width: int, budget: int) -> None:
-    rng = np.random.default_rng(5)
-    index = SensitivityIndex(prefix_width, 1, budget_bytes=budget)
-    plain = SensitivityIndex(prefix_width, 1)
-    for _ in range(60):
-        n = int(rng.integers(1, 3000))
-        prefix = [rng.integers(0, 20, n) for _ in range(prefix_width)]
-        lo = rng.integers(0, 1 << 17, n)
-        for one in (index, plain):
-            one.record(prefix, lo, lo + 5, [prefix[0] if prefix else lo % 50])
-        assert index.nbytes <= budget
-    index.check_invariants()
-    assert plain.nbytes > 2 * budget
-    assert index.joined_records > 0
-    keys = rng.integers(0, 1 << 17, 200)
-    queries = [rng.integers(0, 20, 200) for _ in range(prefix_width)]
-    exact, sharp = (
-        set(zip(numbers.tolist(), context[0].tolist(), strict=True))
-        for numbers, context in (plain.stab(queries, keys), index.stab(queries, keys))
-    )
-    assert exact <= sharp
-
-
-@pytest.mark.compiled
-def test_a_budget_that_cannot_be_kept_does_not_shrink_each_time() -> None:
-    index = SensitivityIndex(0, 1, budget_bytes=100)
-    with mock.patch.object(
-        SensitivityIndex, "shrink", autospec=True, side_effect=SensitivityIndex.shrink
-    ) as shrink:
-        for context in range(4000):
-            index.record([], np.array([0]), np.array([1]), [np.array([context])])
-    assert index.n_records == 4000
-    assert shrink.call_count < 150
 
 
 @pytest.mark.compiled
