@@ -55,6 +55,7 @@ class Domain(ABC):
         The array may share the column's memory: copy it before writing.
         Raises :class:`~lftj.errors.RangeError` when a value has no code (``uint64`` above ``2**63 - 1``).
 
+        >>> from lftj.values.domains import Domains
         >>> Domains().of(pa.int8()).encode(pa.array([3, -1], pa.int8())).tolist()
         [3, -1]
         """
@@ -71,6 +72,7 @@ class Domain(ABC):
         Raises :class:`~lftj.errors.RangeError` when a value does not fit the type,
         or all of them together don't: an array of ``string`` or ``binary`` holds 2 GiB at most.
 
+        >>> from lftj.values.domains import Domains
         >>> Domains().of(pa.date32()).decode(np.array([0, 20484]), pa.date32()).to_pylist()
         [datetime.date(1970, 1, 1), datetime.date(2026, 1, 31)]
         """
@@ -86,6 +88,7 @@ class Domain(ABC):
     def decode_chunked(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.ChunkedArray:
         """Like :meth:`decode`, for any number of codes: in several chunks where one array can't hold them.
 
+        >>> from lftj.values.domains import Domains
         >>> Domains().of(pa.int8()).decode_chunked(np.array([1, 2]), pa.int8()).num_chunks
         1
         """
@@ -108,6 +111,8 @@ class Domain(ABC):
         Never adds to a dictionary.  Raises :class:`~lftj.errors.TypeClashError`
         when the literal's kind can't be of this domain.
 
+        >>> from decimal import Decimal
+        >>> from lftj.values.domains import Domains
         >>> integer = Domains().of(pa.int32())
         >>> integer.encode_constant(5), integer.encode_constant(Decimal("2.5"))
         (5, None)
@@ -123,6 +128,8 @@ class Domain(ABC):
         ``operator`` is one of ``< <= > >= =``.  ``lo > hi`` when there are none.
         NaN, as in IEEE 754, is in no interval.  Raises :class:`~lftj.errors.TypeClashError`.
 
+        >>> from decimal import Decimal
+        >>> from lftj.values.domains import Domains
         >>> integer = Domains().of(pa.int64())
         >>> integer.interval("=", 7), integer.interval("<", Decimal("2.5"))[1]
         ((7, 7), 2)
@@ -134,6 +141,7 @@ class Domain(ABC):
 
         ``operator`` is one of ``< <= > >= = !=``.  Raises :class:`~lftj.errors.TypeClashError`.
 
+        >>> from lftj.values.domains import Domains
         >>> string = Domains().of(pa.string())
         >>> string.encode(pa.array(["pear", "apple", "plum"])).tolist(), string.select("<", "pg").tolist()
         ([0, 1, 2], [0, 1])
@@ -143,6 +151,7 @@ class Domain(ABC):
     def ranks(self) -> np.ndarray:
         """For unordered domains: at index c the place of code c in the order of values.
 
+        >>> from lftj.values.domains import Domains
         >>> string = Domains().of(pa.string())
         >>> string.encode(pa.array(["pear", "apple", "plum"])).tolist(), string.ranks().tolist()
         ([0, 1, 2], [1, 0, 2])
@@ -154,6 +163,7 @@ class Domain(ABC):
 
         Few codes are sorted by themselves, O(m log m), whatever the size of the dictionary.
 
+        >>> from lftj.values.domains import Domains
         >>> string = Domains().of(pa.string())
         >>> places, codes = string.places(string.encode(pa.array(["pear", "apple", "plum", "pear"])))
         >>> places.tolist(), codes.tolist()
@@ -166,6 +176,7 @@ class Domain(ABC):
 
         Ordered domains have the same codes in every process, so a code serves as it is.
 
+        >>> from lftj.values.domains import Domains
         >>> integer = Domains().of(pa.int8())
         >>> integer.hashes(np.array([3, 3])).tolist()
         [3, 3]

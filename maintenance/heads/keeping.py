@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.strategies.strategy import Strategy
-from maintenance.strategies.table import DEFAULT, STRATEGIES
 
 RECORD_GAP = 8
 """An iterator that skips at most this many keys stays one record (:mod:`lftj.search.regions.cursor`)."""

@@ -42,7 +42,7 @@ from lftj.shell.shell import (
     rules_and_data,
     say,
 )
-from maintenance.strategies.table import DEFAULT, STRATEGIES
+from maintenance.heads.strategies import DEFAULT, STRATEGIES
 
 if TYPE_CHECKING:
     from maintenance.shell.change_files import ChangeFile, Part, TransactionId

@@ -2,7 +2,7 @@
 
 There are two kinds, by what they keep.  A `BodyStrategy` plans the searches of one body; heads add
 up what their bodies give (:mod:`maintenance.heads`).  A `HeadStrategy` plans a whole head.  The
-list of all is :mod:`maintenance.strategies.table`.
+list of all is :mod:`maintenance.heads.strategies`.
 
 Invariants
 

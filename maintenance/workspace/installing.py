@@ -16,9 +16,9 @@ from lftj.language.several_aggregates import is_auxiliary, shown_name
 from maintenance.heads.head import MaintainedHead, rules_of
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import RECORD_GAP, Keeping
+from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.heads.stratum import Stratum, heads_by_stratum
 from maintenance.strategies.strategy import Advance, BodyStrategy
-from maintenance.strategies.table import DEFAULT, STRATEGIES
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.state import State
 

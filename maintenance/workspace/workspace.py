@@ -33,8 +33,8 @@ from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.explanation import draw_strata, explain_head
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
+from maintenance.heads.strategies import DEFAULT
 from maintenance.strategies.strategy import Advance
-from maintenance.strategies.table import DEFAULT
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, without_heads
 from maintenance.workspace.published import Published

@@ -15,6 +15,7 @@ from pyarrow import parquet
 import lftj
 from lftj import errors
 from lftj.database import database as database_module
+from lftj.database import prepared
 from lftj.database.database import Database
 
 TRIANGLE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -224,9 +225,9 @@ def test_a_head_may_not_be_loaded_data(db: Database) -> None:
 
 
 def test_programs_remembered_are_bounded(db: Database) -> None:
-    for number in range(database_module.PREPARED + 10):
+    for number in range(prepared.PREPARED + 10):
         assert db.count(f"h(a) <- node(a), a >= {number}.") == max(0, 25 - number)
-    assert len(db._prepared) == database_module.PREPARED
+    assert len(db._prepared._programs) == prepared.PREPARED
 
 
 def test_duplicates_collapse(db: Database) -> None:

@@ -230,9 +230,9 @@ FAULTS = (
     ),
     Fault(
         "a head that reads a head does not hear of its changes",
-        "maintenance/workspace/commit.py",
-        "                self._changes[name] = Change(columns, weights)\n",
-        "",
+        "maintenance/heads/stratum.py",
+        "                version = change.enter(head.name, changed[head.name])\n",
+        "                version = change.new[head.name].advance(columns, weights)\n",
         WORKSPACE,
     ),
     # -- rules: strata, lowering, values, sums ----------------------------------------------------

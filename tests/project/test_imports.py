@@ -51,7 +51,7 @@ HOUSE = {
         heads
         strategies.trace
         groups  strategies
-        changes  stats
+        changes  stats  staged
         """,
     "lftj": """
         shell

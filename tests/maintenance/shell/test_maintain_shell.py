@@ -17,8 +17,8 @@ from pyarrow import csv, parquet
 
 from lftj import errors
 from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
 from maintenance.shell.shell import cli
-from maintenance.strategies.table import STRATEGIES
 from support.shell_runs import SECONDS, Done, Lftj, fails, in_this_process, on_terminal, start
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
