@@ -4,7 +4,7 @@
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests
 #   make lint    ruff and mypy alone
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
-#   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 15 minutes
+#   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make docs    the documentation as a web site in site/
 #
