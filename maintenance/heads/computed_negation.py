@@ -56,7 +56,9 @@ class ComputedNegation(RuleBody):
         body = request.body
         early = tuple(atom for atom in body.negations if atom not in late)
         needed = [*request.wanted, *(variable.name for atom in late for variable in _variables(atom))]
-        super().__init__(strategy, replace(request, body=replace(body, negations=early), wanted=needed))
+        super().__init__(
+            strategy, replace(request, body=replace(body, negations=early), wanted=needed, added_up=False)
+        )
         assigned = (assignment.variable for assignment in body.assignments)
         self._names = tuple(dict.fromkeys((*self.lowered.problem.emitted, *assigned)))
         self._schema = Schema(tuple(Column(name, body.types[name]) for name in self._names))

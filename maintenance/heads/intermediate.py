@@ -6,7 +6,8 @@ searches, and some of them one ordered tree of values (:mod:`maintenance.groups.
 Invariants
 
 1. The rows of ``build`` and of the steps that were kept add up to the assignments over the newest versions:
-   of one body, all variables; of several alternatives, the variables that all of them bind, each row once.
+   of one body as often as there are assignments with their values; of several alternatives, the variables
+   that all of them bind, each row once.
 2. A round is stepped once, whoever asks first; ``keep`` and ``drop``, once or once per head, end it.
 """
 
@@ -62,7 +63,17 @@ class Intermediate(Staged):
         self.bodies = [
             maintained_body(
                 strategy,
-                BodyRequest(rule, body, relations, wanted, not several, grouped, keeping.order, keeping.gap),
+                BodyRequest(
+                    rule,
+                    body,
+                    relations,
+                    wanted,
+                    every=not several,
+                    added_up=not several,
+                    grouped=grouped,
+                    order=keeping.order,
+                    gap=keeping.gap,
+                ),
             )
             for body in rule.bodies
         ]

@@ -8,7 +8,8 @@ The body's tests let all rows pass or none: where they open or close, all rows c
 Invariants
 
 1. The rows of ``build`` and of all steps that were kept add up to the rows over the newest versions, each
-   with weight 1; of the variables in ``distinct_by`` no two are alike.
+   with weight 1, or where they are added up, with the number of assignments that it stands for; of the
+   variables in ``distinct_by`` no two are alike.
 2. A step stages, as all that is :class:`~maintenance.staged.Staged`.
 """
 
@@ -22,7 +23,7 @@ import numpy as np
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
-from lftj.planning.lowering import WILDCARD_NAME, lower
+from lftj.planning.lowering import WILDCARD_NAME, Lowered, lower
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns, gathered
@@ -52,15 +53,7 @@ class RuleBody(Staged):
         Raises OrderError, NanError and FunctionalConflictError.
         """
         self.rule = request.rule
-        self.lowered = lower(
-            request.body,
-            {name: table.schema for name, table in request.relations.items()},
-            request.wanted,
-            counted=False,
-            grouped=request.grouped,
-            lasting=True,
-            every=request.every,
-        )
+        self.lowered = _lowered(request)
         self.lowered.check(request.relations)
         if request.order is not None:  # the caller does not know the names of wildcards
             missing = [name for name in request.body.atom_variables() if name not in request.order]
@@ -179,6 +172,30 @@ class RuleBody(Staged):
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from None
         return rows, signs
+
+
+def _lowered(request: BodyRequest) -> Lowered:
+    """The body, with columns that are only counted where the rows are added up and something is joined."""
+    schemas = {name: table.schema for name, table in request.relations.items()}
+
+    def lowered(counted: bool) -> Lowered:
+        return lower(
+            request.body,
+            schemas,
+            request.wanted,
+            counted=counted,
+            grouped=request.grouped,
+            lasting=True,
+            every=request.every and not counted,
+        )
+
+    if request.added_up:
+        found = lowered(counted=True)
+        atoms = found.problem.atoms
+        walked = all(atom.variables for atom in (*atoms, *found.problem.negations))
+        if walked and len(atoms) > 1 and any(atom.counted for atom in atoms):
+            return found
+    return lowered(counted=False)
 
 
 def described(title: str, search: BodySearch) -> list[str]:

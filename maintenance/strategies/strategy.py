@@ -33,7 +33,7 @@ from maintenance.stats import RuleStats
 Versions = Mapping[str, RelationVersion]
 Advance = Callable[[float], None]
 Assignments = tuple[Columns, np.ndarray]
-"""One column per variable, and the sign of each assignment."""
+"""One column per variable, and the signed weight of each assignment."""
 Tuples = tuple[Columns, np.ndarray]
 """One column per column of a head, and the sign of each tuple."""
 
@@ -69,6 +69,7 @@ class BodyRequest:
     """A body that is to be kept.
 
     ``wanted``: variables that rows must hold.  ``every``: rows are assignments of all variables.
+    ``added_up``: rows only have to add up to that many: one may stand for several.
     ``grouped``: those of ``wanted`` that are keys of a functional head.  ``order``: the caller's key order.
     ``gap``: an iterator that skips at most this many keys stays one record.  ``relations``: the relations
     that the body is planned over, as they are.
@@ -79,13 +80,17 @@ class BodyRequest:
     relations: Catalog
     wanted: Sequence[str]
     every: bool = False
+    added_up: bool = False
     grouped: Sequence[str] = ()
     order: Sequence[str] | None = None
     gap: int = 0
 
 
 class BodySearch(Staged, ABC):
-    """A search whose rows are kept up to date; each row has weight 1, and no two are alike."""
+    """A search whose rows are kept up to date; no two are alike.
+
+    Each row has weight 1, or where the problem counts, the number of assignments that it stands for.
+    """
 
     @property
     @abstractmethod

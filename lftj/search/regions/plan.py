@@ -76,6 +76,7 @@ class RegionPlan:
     node_rows: tuple[int, ...]  # offsets in the state, by depth
     tail: int  # first depth of the tail; the number of depths where there is none
     is_one_atom: bool  # and nothing else: no negation, no condition
+    counted: tuple[Participant, ...]  # below whose branches tuples are counted, one per atom that counts
 
     @property
     def depths(self) -> int:
@@ -84,7 +85,7 @@ class RegionPlan:
     @property
     def lists_an_index(self) -> bool:
         """Whether the rows are the branches of one index down to the last depth: nothing joins or drops."""
-        return self.is_one_atom and self.tail == self.depths
+        return self.is_one_atom and self.tail == self.depths and not self.counted
 
     def new_state(self) -> np.ndarray:
         state = np.zeros(self.state_length, dtype=np.int64)
@@ -122,6 +123,7 @@ class _Compiler:
         self.stream_rows: list[int] = []
         self.node_logs: list[tuple[int, int, tuple[int, ...]]] = []
         self.node_rows: list[int] = []
+        self.counted: list[int] = []
 
     def row(self, fields: Sequence[int]) -> int:
         offset = len(self.memory)
@@ -168,6 +170,7 @@ class _Compiler:
             node_logs=tuple(self.node_logs),
             node_rows=tuple(self.node_rows),
             tail=self.tail,
+            counted=tuple(self.rows[row] for row in self.counted),
             is_one_atom=len(self.problem.atoms) == 1
             and not self.problem.negations
             and not self.problem.conditions,
@@ -195,6 +198,8 @@ class _Compiler:
                 row = self.shared[key] = self.add_participant(participant, parent, last)
                 (self.negations if negated else self.by_depth)[depth].append(row)
             parent = row
+        if atom.counted:
+            self.counted.append(parent)
 
     def add_participant(self, participant: Participant, parent: int, last: bool) -> int:
         fields = [0] * R.P_FIELDS

@@ -26,12 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from indices.sensitivity import SensitivityIndex
+from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.regions.evaluation import Records, RegionSearch, evaluate_whole
 from lftj.search.regions.plan import RegionPlan
-from lftj.storage.index_version import IndexVersion
-from lftj.storage.signed_rows import gathered
+from lftj.storage.index_version import IndexVersion, multiply_weights
+from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
@@ -90,7 +91,7 @@ class BodyTrace(BodySearch):
         if self.lowered.empty:
             return self.nothing
         columns, self._built = self._evaluated(versions, threads, advance)
-        return columns, np.broadcast_to(np.int64(1), len(columns[0]))
+        return columns, self._weights(columns, versions, 1)
 
     def _evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
@@ -113,8 +114,22 @@ class BodyTrace(BodySearch):
             if not len(rows):
                 continue
             columns = self._search_below(rows, versions, sign == PLUS, stats)
-            parts.append((columns, np.full(len(columns[0]), weight, dtype=np.int64)))
+            parts.append((columns, self._weights(columns, versions, weight)))
         return gathered(parts) if parts else self.nothing
+
+    def _weights(self, columns: Columns, versions: Versions, sign: int) -> np.ndarray:
+        """The signed number of assignments that each row stands for.
+
+        Raises RangeError for one beyond int64.
+        """
+        weights = np.full(len(columns[0]), sign, np.int64)
+        for participant in self.plan.counted:
+            use = self.plan.indexes[participant.index]
+            index = versions[use.relation].index_at(use.key)
+            path = table_of([columns[place] for place in participant.places], len(weights))
+            if not multiply_weights(index.memory, path, weights):
+                raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+        return weights
 
     def _listed_change(self, change: Round, stats: RuleStats) -> Assignments:
         """The rows of a body that is one atom: a branch that came or went is a row that did."""
@@ -188,6 +203,10 @@ class BodyTrace(BodySearch):
         if plan.tail < len(names):
             order = f"{order} | {', '.join(names[plan.tail :])}   (behind the bar: until the first success)"
         lines = [order]
+        for part in plan.counted:
+            lines.append(
+                f"tuples of {part.label} are counted below {', '.join(names[p] for p in part.places)}"
+            )
         for participant in plan.participants:
             sign = "!" if participant.negated else ""
             what = "no records, a surgery is the region"

@@ -9,7 +9,10 @@ Invariants
 1. There are at most as many regions as surgeries and matches.
 2. Regions are sorted, a shorter one before those that extend it, and none
    extends another: the shorter prefix covers it.
-3. ``signs`` of a region: PLUS and MINUS bits of the surgeries that gave rise to it.
+3. ``signs`` of a region: PLUS and MINUS bits of the surgeries that gave rise to it, and BOTH where tuples
+   that are only counted came or went below a branch that stays.
+
+A branch below which counted tuples came or went is looked for as a surgery is, and counts as one.
 
 Cost: O(surgeries * log n + matches * log matches).
 """
@@ -32,6 +35,7 @@ from maintenance.strategies.trace.surgery import Surgeries
 
 PLUS = 1  # a branch came: nothing was there before
 MINUS = 2  # a branch went: nothing is there now
+BOTH = 4  # a branch stays, with another number of tuples below it
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Regions:
         return len(self.signs)
 
     def of_sign(self, sign: int) -> np.ndarray:
-        """The regions with this sign alone: with both, neither side has anything."""
+        """The regions to be searched on a sign's side.
+
+        With PLUS and MINUS neither side has anything; with BOTH alone each side has.
+        """
         return _chosen(self.rows, self.signs, sign)
 
 
@@ -70,6 +77,10 @@ def find_regions(
         if found is None:
             continue
         path, signs = found.at_level(participant.level)
+        if participant in plan.counted:
+            reweighed = found.reweighed_at(participant.level)
+            path = np.concatenate([path, reweighed], axis=1)
+            signs = np.concatenate([signs, np.zeros(reweighed.shape[1], np.int64)])
         if not len(signs):
             continue
         n_surgeries += len(signs)
@@ -123,11 +134,11 @@ def _chosen(rows, signs, sign):
     """Copies of the rows with a sign.  Loops: numpy's ways to choose take the compiler a second."""
     n = 0
     for row in range(len(signs)):
-        n += signs[row] == sign
+        n += signs[row] == BOTH or signs[row] & ~BOTH == sign
     chosen = np.empty((n, rows.shape[1]), np.int64)
     n = 0
     for row in range(len(signs)):
-        if signs[row] == sign:
+        if signs[row] == BOTH or signs[row] & ~BOTH == sign:
             for column in range(rows.shape[1]):
                 chosen[n, column] = rows[row, column]
             n += 1
@@ -138,15 +149,15 @@ def _chosen(rows, signs, sign):
 def keep_shortest(found, order):
     """The regions that extend no other, equal ones made one, and their bits: int64 (n, 2 + depths) and (n,).
 
-    found: int64 (3 + depths, n), a region per column, with its sign, +1 or -1, last; order: int64 (n,), how
-    invariant 2 sorts them.
+    found: int64 (3 + depths, n), a region per column, with its sign, +1, -1 or 0 for BOTH, last; order:
+    int64 (n,), how invariant 2 sorts them.
     """
     last = found.shape[0] - 1
     rows = np.empty((len(order), last), dtype=np.int64)
     signs = np.empty(len(order), dtype=np.int64)
     kept = 0
     for place in order:
-        bit = PLUS if found[last, place] > 0 else MINUS
+        bit = BOTH if found[last, place] == 0 else PLUS if found[last, place] > 0 else MINUS
         if kept > 0:
             shorter = rows[kept - 1, 0]
             extends = shorter <= found[0, place]

@@ -64,6 +64,48 @@ class Surgeries:
             found = self._by_level[level] = _branches_of(self.rows, self._found, level)
         return found
 
+    def reweighed_at(self, level: int) -> np.ndarray:
+        """The branches of a level that neither came nor went, and have another number of tuples below them.
+
+        int64 (levels of their path, branches), sorted.
+        """
+        return _reweighed(self.rows, self._weights, self._found, level)
+
+
+@kernel
+def _reweighed(rows, weights, found, level):
+    """The paths of a level below which changes don't add up to 0, less those of branches that came or went.
+
+    rows: int64 (levels, tuples), sorted; weights: int64 (tuples,); found: as in _branches_of.
+    """
+    n = rows.shape[1]
+    is_surgery = np.zeros(n, np.bool_)
+    for branch in range(found.shape[1]):
+        if found[0, branch] == level:
+            is_surgery[found[1, branch]] = True
+    paths = np.empty((level + 1, n), np.int64)
+    kept = 0
+    first = 0
+    while first < n:
+        last = first
+        change = np.int64(0)
+        came_or_went = False
+        alike = True
+        while alike:
+            change += weights[last]
+            came_or_went = came_or_went or is_surgery[last]
+            last += 1
+            alike = last < n
+            if alike:
+                for above in range(level + 1):
+                    alike = alike and rows[above, last] == rows[above, first]
+        if change != 0 and not came_or_went:
+            for above in range(level + 1):
+                paths[above, kept] = rows[above, first]
+            kept += 1
+        first = last
+    return paths[:, :kept].copy()
+
 
 @kernel
 def _branches_of(rows, found, level):

@@ -17,7 +17,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lftj.aggregates.whole import aggregate, argument_names
+from lftj.aggregates.whole import argument_names
 from lftj.errors import FunctionalConflictError, LftjError, RangeError
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate
@@ -26,7 +26,7 @@ from lftj.values.schema import Column, ColumnType, Schema
 from lftj.values.semigroup import register
 from maintenance import Workspace
 from maintenance.heads.combined_head import CombinedHead, Part
-from support.aggregate_heads import Made, last
+from support.aggregate_heads import Made, aggregate, last
 from support.cell_aggregates import ALL, head_of, row_strategy
 
 pytestmark = pytest.mark.kernel
