@@ -76,7 +76,7 @@ class RegionPlan:
     node_rows: tuple[int, ...]  # offsets in the state, by depth
     tail: int  # first depth of the tail; the number of depths where there is none
     is_one_atom: bool  # and nothing else: no negation, no condition
-    counted: tuple[Participant, ...]  # below whose branches tuples are counted, one per atom that counts
+    counted: tuple[tuple[Participant, str], ...]  # per atom that counts: below whose branches, and its label
 
     @property
     def depths(self) -> int:
@@ -123,7 +123,7 @@ class _Compiler:
         self.stream_rows: list[int] = []
         self.node_logs: list[tuple[int, int, tuple[int, ...]]] = []
         self.node_rows: list[int] = []
-        self.counted: list[int] = []
+        self.counted: list[tuple[int, str]] = []
 
     def row(self, fields: Sequence[int]) -> int:
         offset = len(self.memory)
@@ -170,7 +170,7 @@ class _Compiler:
             node_logs=tuple(self.node_logs),
             node_rows=tuple(self.node_rows),
             tail=self.tail,
-            counted=tuple(self.rows[row] for row in self.counted),
+            counted=tuple((self.rows[row], label) for row, label in self.counted),
             is_one_atom=len(self.problem.atoms) == 1
             and not self.problem.negations
             and not self.problem.conditions,
@@ -199,7 +199,7 @@ class _Compiler:
                 (self.negations if negated else self.by_depth)[depth].append(row)
             parent = row
         if atom.counted:
-            self.counted.append(parent)
+            self.counted.append((parent, atom.label))
 
     def add_participant(self, participant: Participant, parent: int, last: bool) -> int:
         fields = [0] * R.P_FIELDS

@@ -123,7 +123,7 @@ class BodyTrace(BodySearch):
         Raises RangeError for one beyond int64.
         """
         weights = np.full(len(columns[0]), sign, np.int64)
-        for participant in self.plan.counted:
+        for participant, _ in self.plan.counted:
             use = self.plan.indexes[participant.index]
             index = versions[use.relation].index_at(use.key)
             path = table_of([columns[place] for place in participant.places], len(weights))
@@ -203,10 +203,8 @@ class BodyTrace(BodySearch):
         if plan.tail < len(names):
             order = f"{order} | {', '.join(names[plan.tail :])}   (behind the bar: until the first success)"
         lines = [order]
-        for part in plan.counted:
-            lines.append(
-                f"tuples of {part.label} are counted below {', '.join(names[p] for p in part.places)}"
-            )
+        for part, label in plan.counted:
+            lines.append(f"tuples of {label} are counted below {', '.join(names[p] for p in part.places)}")
         for participant in plan.participants:
             sign = "!" if participant.negated else ""
             what = "no records, a surgery is the region"

@@ -77,7 +77,7 @@ def find_regions(
         if found is None:
             continue
         path, signs = found.at_level(participant.level)
-        if participant in plan.counted:
+        if any(participant is counted for counted, _ in plan.counted):
             reweighed = found.reweighed_at(participant.level)
             path = np.concatenate([path, reweighed], axis=1)
             signs = np.concatenate([signs, np.zeros(reweighed.shape[1], np.int64)])

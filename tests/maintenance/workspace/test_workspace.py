@@ -236,7 +236,8 @@ def test_several_aggregates_in_one_head() -> None:
     rules = "stats(a, count(), sum(b), max(b)) <- e(a, b), e(_, b).  all(count(), min(a)) <- e(a, _)."
     ws.install(rules, {"all": "recompute"}, order={"stats": ["b", "a"]}, sensitivity_bytes={"stats": 500})
     assert ws.heads == ("stats", "all")
-    assert "key order   b, a, _1" in ws.explain_maintenance("stats#1")
+    told = ws.explain_maintenance("stats#1")
+    assert "key order   b, a\n" in told and "tuples of e(_, b) are counted below b" in told
     assert ws.strategy_of("all#1") == "recompute" and ws.strategy_of("stats#2") == "trace"
     with ws.transaction() as tx:
         tx.insert("e", [(1, 9)])
