@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lftj.language.body import CheckedProgram
 from lftj.values.schema import Schema
@@ -21,7 +21,6 @@ from lftj.values.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lftj.database.database import Database
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.plans import Plans
     from lftj.language.parameters import Substitution
@@ -122,6 +121,22 @@ class PreparedPrograms:
         return known
 
 
+class Queries(Protocol):
+    """What a prepared rule is run by: :class:`~lftj.database.database.Database` is one."""
+
+    @property
+    def query(self) -> Callable[..., pa.Table]: ...
+
+    @property
+    def stream(self) -> Callable[..., Iterator[pa.RecordBatch]]: ...
+
+    @property
+    def count(self) -> Callable[..., int]: ...
+
+    @property
+    def explain(self) -> Callable[..., Explanation]: ...
+
+
 class PreparedRule:
     """A program to be run many times: made by :meth:`~lftj.database.database.Database.prepare`.
 
@@ -139,7 +154,7 @@ class PreparedRule:
     (('k',), [{'b': 2}, {'b': 3}], 1)
     """
 
-    def __init__(self, database: Database, program: PreparedProgram, options: Mapping[str, Any]) -> None:
+    def __init__(self, database: Queries, program: PreparedProgram, options: Mapping[str, Any]) -> None:
         self._database = database
         self._program = program
         self._options = options

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -102,35 +101,40 @@ class Substitution:
 
     def __init__(self, node: Any) -> None:
         self._node = node
-        self._holders: set[int] = set()  # identities of all parts that hold parameters
-        self._find(node)
+        self._make = _maker(node)
 
     def of(self, values: Mapping[str, Value]) -> Any:
         """The node with the values; itself where it has no parameters."""
-        return self._with(self._node, values) if self._holders else self._node
+        return self._node if self._make is None else self._make(values)
 
-    def _find(self, node: Any) -> bool:
-        if isinstance(node, Constant):
-            held = node.parameter is not None
-        else:
-            parts = (
-                node if isinstance(node, tuple) else [getattr(node, n) for n in _PARTS.get(type(node), ())]
-            )
-            held = sum(self._find(part) for part in parts) > 0  # all of them are looked at
-        if held:
-            self._holders.add(id(node))
-        return held
 
-    def _with(self, node: Any, values: Mapping[str, Value]) -> Any:
-        if id(node) not in self._holders:
-            return node
-        if isinstance(node, tuple):
-            return tuple([self._with(item, values) for item in node])
-        if isinstance(node, Constant):
-            assert node.parameter is not None
-            return Constant(values[node.parameter], node.span, node.parameter)
-        changed = {name: self._with(getattr(node, name), values) for name in _PARTS[type(node)]}
-        return replace(node, **changed)
+Make = Callable[[Mapping[str, Value]], Any]
+
+
+def _maker(node: Any) -> Make | None:
+    """What makes a node with values for its parameters; None where it has none."""
+    if isinstance(node, Constant):
+        name, span = node.parameter, node.span
+        return None if name is None else lambda values: Constant(values[name], span, name)
+    if isinstance(node, tuple):
+        changing = [(place, make) for place, item in enumerate(node) if (make := _maker(item))]
+
+        def make_tuple(values: Mapping[str, Value]) -> tuple[Any, ...]:
+            items = list(node)
+            for place, make in changing:
+                items[place] = make(values)
+            return tuple(items)
+
+        return make_tuple if changing else None
+    parts = [(name, make) for name in _PARTS.get(type(node), ()) if (make := _maker(getattr(node, name)))]
+
+    def make_node(values: Mapping[str, Value]) -> Any:
+        made = object.__new__(type(node))  # a frozen dataclass, without the checks of making one
+        made.__dict__.update(node.__dict__)
+        made.__dict__.update([(name, make(values)) for name, make in parts])
+        return made
+
+    return make_node if parts else None
 
 
 def constants_of(node: Any) -> Iterator[Constant]:
