@@ -28,7 +28,7 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  trace_distance
+        ablation  trace_distance  live_queries
         datasets
         maintenance
         joins  distance  soak
