@@ -75,6 +75,8 @@ class _Kept:
     rows: dict[str, int]
     choice: OrderChoice
     plan: Plan
+    body: Body
+    lowered: Lowered
     bound: _Bound | None = None
 
 
@@ -101,7 +103,10 @@ class Plans:
             if planned is not None:
                 return planned
         schemas = {name: table.schema for name, table in zip(names, tables, strict=True)}
-        lowered = lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
+        if kept is not None and kept.body is body and kept.lowered.is_fixed:
+            lowered = kept.lowered
+        else:
+            lowered = lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
         lowered.check(catalog)
         everything = lowered.tables(catalog)
         problem = lowered.problem
@@ -114,11 +119,12 @@ class Plans:
         if kept is None or kept.shape != problem.shape or _moved(kept.rows, rows):
             choice = choose_order(problem, everything, wanted.order, body.atom_variables())
             plan = compile_plan(problem, choice.order, wanted.write)
-            kept = _Kept(problem.shape, rows, choice, plan)
+            kept = _Kept(problem.shape, rows, choice, plan, body, lowered)
         elif note:
             note += f"; a relation {MOVED} times as large or as small has it chosen anew"
         planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), note)
         with self._lock:
+            kept.body, kept.lowered = body, lowered
             kept.bound = _Bound(body, tables, planned)
             self._kept[key] = kept
         return planned

@@ -76,7 +76,8 @@ class Lowered:
 
     ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
     that must hold no NaN, by name and number.  ``functions``: relations that are read as functions and may
-    be none.  ``selections``: what the problem reads beside relations.
+    be none.  ``selections``: what the problem reads beside relations.  ``is_fixed``: no dictionary was asked,
+    so the body is lowered to this whatever values come.
     """
 
     problem: JoinProblem
@@ -88,6 +89,7 @@ class Lowered:
     nan_free: frozenset[tuple[str, int]] = frozenset()
     functions: frozenset[str] = frozenset()
     selections: tuple[Selection, ...] = ()
+    is_fixed: bool = True
 
     @property
     def finishes_in_search(self) -> bool:
@@ -151,6 +153,7 @@ class _Lowering:
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
         self.selections: list[Selection] = []
+        self.is_fixed = True
         self.functions: set[str] = set()
         self.labels: dict[str, str] = {}
         self.pinned: dict[tuple[str, int], str] = {}
@@ -207,6 +210,7 @@ class _Lowering:
             nan_free=frozenset(self.nan_free),
             functions=frozenset(self.functions),
             selections=tuple(self.selections),
+            is_fixed=self.is_fixed,
         )
 
     def _keys(self) -> set[str]:
@@ -279,6 +283,7 @@ class _Lowering:
 
     def _code(self, domain: Domain, literal: Constant) -> int | None:
         """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""
+        self.is_fixed = self.is_fixed and domain.ordered
         encode = domain.code_of_constant if self.lasting else domain.encode_constant
         return encode(literal.value)
 
@@ -368,6 +373,7 @@ class _Lowering:
         if self.lasting:
             return False
         schema = Schema((Column(x, self.body.types[x]),))
+        self.is_fixed = False
         selection = Selection(f"{label}#{len(self.selections)}", schema, operator, literal.value)
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
