@@ -23,7 +23,6 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view, view32
-from lftj.search.base.layout import H_KEYS
 from lftj.search.regions.layout import (
     C_ACTIVE,
     C_AT,
@@ -41,6 +40,7 @@ from lftj.search.regions.layout import (
     E_NODE,
     E_STREAM,
     E_STREAMS,
+    G_KEYS,
     L_CAPACITY,
     L_COUNT,
     L_DEPTH,
@@ -305,7 +305,7 @@ def log_node(plan, state, log, row):
     streams = plan[row + E_STREAMS]
     table = view(log[nodes + L_NODES], (depth + streams) * capacity)
     for bound in range(depth):
-        table[bound * capacity + place] = state[plan[H_KEYS] + bound]
+        table[bound * capacity + place] = state[plan[G_KEYS] + bound]
     for number in range(streams):
         stream = plan[plan[plan[row + E_STREAM] + number] + P_STREAM]
         table[(depth + number) * capacity + place] = log[stream + S_COUNT]

@@ -18,7 +18,6 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
-from lftj.search.base.layout import H_DEPTHS, H_KEYS
 from lftj.search.regions.cursor import flush, open_base
 from lftj.search.regions.layout import (
     C_ACTIVE,
@@ -34,7 +33,9 @@ from lftj.search.regions.layout import (
     E_FIXED,
     E_MERGES,
     E_NODE,
+    G_DEPTHS,
     G_GAP,
+    G_KEYS,
     N_HIGH,
     N_LOGGED,
     P_CURSOR,
@@ -137,7 +138,7 @@ def merge_pair(plan, state, log, row, rows):
     i, i_end = state[left + C_POSITION], state[left + C_END]
     j, j_end = state[right + C_POSITION], state[right + C_END]
     a, b = view(state[left + C_KEYS], i_end), view(state[right + C_KEYS], j_end)
-    last = plan[H_DEPTHS] - 1
+    last = plan[G_DEPTHS] - 1
     out = rows[last]
     at = start = state[Q_ROWS]
     capacity = rows.shape[1]
@@ -235,7 +236,7 @@ def merge_pair(plan, state, log, row, rows):
     state[Q_SEEKS] += operations
     state[Q_WORK] += operations
     for depth in range(last):
-        key = state[plan[H_KEYS] + depth]
+        key = state[plan[G_KEYS] + depth]
         column = rows[depth]
         for place in range(start, at):
             column[place] = key
