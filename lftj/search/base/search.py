@@ -1,12 +1,7 @@
-"""Running a plan: search states, shares of the first key's range, threads, batches.
+"""Running a plan: search states, counts and batches of rows, by threads that take shares of the first key.
 
-The kernel holds no Python object and releases the GIL; it is called in slices
-of ``SLICE`` operations (some tens of milliseconds), so that an interrupt, a
-stop or progress never waits longer than that.
-
-A share is a closed range of keys of the first depth that no constant pins.
-Shares are cut so that each has about the same number of tuples of one
-participant; threads take them one after the other.
+A share (:mod:`lftj.search.shares`) is here a range of keys of the first depth that no
+constant pins.
 """
 
 from __future__ import annotations
@@ -24,11 +19,7 @@ from lftj.errors import RangeError
 from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
-
-SLICE = 1 << 24
-"""Operations of one kernel call."""
-
-SHARES_PER_THREAD = 16
+from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
 
 
 @dataclass
@@ -114,26 +105,14 @@ class Search:
         return int(self.state[L.R_TOTAL])
 
 
-def shares(plan: BoundPlan, wanted: int) -> list[tuple[int, int]]:
-    """Cut the split depth's keys into at most ``wanted`` closed ranges of similar weight.
-
-    The ranges are disjoint, in key order, and together hold every int64.
-    """
-    if wanted < 2 or not plan.depths:
-        return [(KEY_MIN, KEY_MAX)]
+def shares(plan: BoundPlan, wanted: int) -> list[Share]:
+    """Cut the split depth's keys into at most ``wanted`` shares."""
+    if not plan.depths:
+        return cut_shares(None, wanted)
     name = plan.order[plan.memory[L.H_SPLIT]]
-    trie = plan.first_trie
-    if trie is None or (name in plan.problem.existentials and not plan.plan.needs_distinct):
-        return [(KEY_MIN, KEY_MAX)]  # two shares of an existential key would prove one row twice
-    keys = trie.keys[0]
-    if len(keys) < 2:
-        return [(KEY_MIN, KEY_MAX)]
-    offsets = trie.leaf_offsets(0)
-    targets = np.linspace(0, offsets[-1], wanted + 1)[1:-1]
-    cuts = np.unique(keys[np.clip(np.searchsorted(offsets, targets), 1, len(keys) - 1)])
-    lows = [KEY_MIN, *(int(key) for key in cuts)]
-    highs = [*(int(key) - 1 for key in cuts), KEY_MAX]
-    return list(zip(lows, highs, strict=True))
+    # two shares of an existential key would prove one row twice
+    is_proof = name in plan.problem.existentials and not plan.plan.needs_distinct
+    return cut_shares(None if is_proof else plan.first_trie, wanted)
 
 
 Batch = tuple[list[np.ndarray], np.ndarray | None]
@@ -149,7 +128,7 @@ def count_rows(
     if plan.depths == 0:
         return 1
     nothing = np.empty((len(plan.problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
-    searches = _each_share(plan, threads, lambda one: one.run(*nothing), counters, advance)
+    searches = _search_shares(plan, threads, lambda one: one.run(*nothing), counters, advance)
     return sum(one.total for one in searches)
 
 
@@ -169,59 +148,29 @@ def count_assignments(
         if one.run(rows, weights):
             totals.append(int(weights[0]) * plan.factor)
 
-    _each_share(plan, threads, work, counters, advance)
+    _search_shares(plan, threads, work, counters, advance)
     return sum(totals)
 
 
-def _each_share(
+def _search_shares(
     plan: BoundPlan,
     threads: int,
     work: Callable[[Search], object],
     counters: Counters,
     advance: Callable[[float], None] | None,
 ) -> list[Search]:
-    """Call ``work`` on searches until every share is done; the searches, one per thread.
+    """Call ``work`` on searches until every share is done; the searches, one per thread."""
 
-    Stops all and re-raises when one fails or on interrupt.
-    """
-    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
-    waiting = iter(pieces)
-    taking = threading.Lock()
-    done = 0
-    stop = threading.Event()
+    def search_share(one: Search, share: Share, stop: threading.Event) -> None:
+        one.restart(*share)
+        while not one.done and not stop.is_set():
+            work(one)
 
-    def next_share() -> tuple[int, int] | None:
-        with taking:
-            return next(waiting, None)
-
-    def finished() -> int:
-        nonlocal done
-        with taking:
-            done += 1
-            return done
-
-    def take_shares() -> Search:
-        one = Search(plan)
-        try:
-            while (share := next_share()) is not None:
-                one.restart(*share)
-                while not one.done and not stop.is_set():
-                    work(one)
-                if stop.is_set():
-                    break
-                if advance:
-                    advance(finished() / len(pieces))
-        except BaseException:
-            stop.set()
-            raise
+    pieces = shares(plan, share_count(threads, advance))
+    searches, _ = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
+    for one in searches:
         counters.add(one.counters)
-        return one
-
-    if threads == 1 or len(pieces) == 1:
-        return [take_shares()]
-    with futures.ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(take_shares) for _ in range(threads - 1)]
-        return [take_shares(), *(other.result() for other in others)]
+    return searches
 
 
 def batches(
@@ -241,7 +190,7 @@ def batches(
     if plan.depths == 0:
         yield [], np.array([plan.factor], dtype=np.int64) if weighted else None
         return
-    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    pieces = shares(plan, share_count(threads, advance))
     stop = threading.Event()
 
     def fill(one: Search) -> Batch | None:
