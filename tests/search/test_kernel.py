@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import RangeError
-from lftj.search.base import plan as plan_module
+from lftj.search import marks
 from lftj.search.base.plan import compile_plan
 from lftj.search.base.search import Counters, Search, batches, count_rows, shares
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
@@ -218,12 +219,8 @@ def test_a_search_resumes_after_any_number_of_operations(
 def test_stages_blocks_and_marks_change_nothing(case: Case) -> None:
     """Small blocks and no marks take other paths through a node."""
     expected = brute_force(case)
-    saved = plan_module.MARKS_MAX_BITS
-    plan_module.MARKS_MAX_BITS = 0
-    try:
+    with mock.patch.object(marks, "MARKS_MAX_BITS", 0):
         assert run(case, case.problem.variables, 7) == expected
-    finally:
-        plan_module.MARKS_MAX_BITS = saved
 
 
 def test_dense_cliques_use_stages() -> None:

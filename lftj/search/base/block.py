@@ -62,7 +62,6 @@ from lftj.search.base.layout import (
     T_LIST,
     T_TO,
 )
-from lftj.search.base.stage import intersect_marked, marked
 from lftj.search.conditions import (
     C_OPERATOR,
     CONDITION_FIELDS,
@@ -71,6 +70,7 @@ from lftj.search.conditions import (
     compared_with,
     filter_holds,
 )
+from lftj.search.marks import intersect_marked, marked
 from lftj.storage.seek import gallop
 
 MERGE_RATIO = 12
@@ -107,7 +107,8 @@ def fill_block(plan, state, row):
                 state[positions + match] = start + match
         reached = stop
     elif others == 0 and positions < 0 and plan[stage + S_MARKS] >= 0:
-        found = intersect_marked(keys, start, stop, state, plan[stage + S_MARKS], plan[stage + S_BASE], slot)
+        marks, base = plan[stage + S_MARKS], plan[stage + S_BASE]
+        found = intersect_marked(keys, start, stop, state, marks, base, state, slot)
         seeks = stop - start
         reached = stop
     else:

@@ -26,16 +26,11 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
 from lftj.search.base import layout as L
 from lftj.search.conditions import CONDITION_FIELDS, ConditionRow, condition_rows
+from lftj.search.marks import mark_words
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
 from lftj.storage.patch import PATCH_FIELDS
 from lftj.storage.trie import Trie
-
-MARKS_MAX_BITS = 1 << 27
-"""Longest bit map of a stage, in keys: 16 MiB."""
-
-MARKS_MAX_SPREAD = 64
-"""A bit map has at most this many bits per key of the largest participant."""
 
 
 @dataclass(frozen=True)
@@ -180,19 +175,14 @@ def _bind_iterator(
 def _bind_stage(memory: np.ndarray, stage: _Stage, views: Sequence[SearchView], length: int) -> int:
     """Give a stage its room in the state, behind ``length`` items; returns the new length."""
     ranges = [views[use].key_ranges[level] for use, level in stage.participants]
-    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    spread = high - low + 1
     largest = max(len(views[use].base.keys[level]) for use, level in stage.participants)
     if stage.lists:
         memory[stage.row + L.S_LIST] = length
         # a rejected last key is written too
         length += 1 + min(views[use].max_fanouts[level] for use, level in stage.covered)
-    memory[stage.row + L.S_MARKS] = -1
-    memory[stage.row + L.S_BASE] = low
-    if spread <= min(MARKS_MAX_BITS, max(1 << 16, MARKS_MAX_SPREAD * largest)):
-        memory[stage.row + L.S_MARKS] = length
-        length += (spread + 63) // 64
-    return length
+    memory[stage.row + L.S_BASE], words = mark_words(ranges, largest)
+    memory[stage.row + L.S_MARKS] = length if words else -1
+    return length + words
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import numpy as np
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
+from lftj.search.marks import mark_words
 from lftj.search.regions import layout as R
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import search_regions
@@ -30,8 +31,6 @@ MOST_CAPACITY = 1 << 19
 
 WHOLE_CAPACITY = 1 << 24
 """The same for a whole evaluation: memory that is not written to is not taken."""
-
-MARKS_MAX_BITS = 1 << 26
 
 
 @dataclass
@@ -94,12 +93,9 @@ class Marks:
         ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
         if len(ranges) != 2:
             return None
-        base, end = min(low for low, _ in ranges), max(high for _, high in ranges)
         largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
-        spread = end - base + 1
-        if spread > min(MARKS_MAX_BITS, max(1 << 16, 64 * largest)):
-            return None
-        return cls(np.zeros((spread + 63) // 64, dtype=np.int64), base)
+        base, words = mark_words(ranges, largest)
+        return cls(np.zeros(words, dtype=np.int64), base) if words else None
 
 
 class RegionSearch:
