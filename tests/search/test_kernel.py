@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lftj.errors import RangeError
 from lftj.search import marks
 from lftj.search.base.plan import compile_plan
-from lftj.search.base.search import Counters, Search, batches, count_rows, shares
+from lftj.search.base.search import Search, batches, count_rows, shares
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
@@ -158,7 +158,7 @@ def run(case: Case, order: Sequence[str], batch_rows: int, threads: int = 1) -> 
     problem = case.problem
     compiled = compile_plan(problem, order, write=True).bind(case.tables)
     got: Counter[tuple[int, ...]] = Counter()
-    counters = Counters.of(compiled)
+    counters = compiled.new_counters()
     for columns, weights in batches(compiled, counters, batch_rows, threads, weighted=problem.counted):
         n_rows = len(columns[0]) if columns else 1
         assert n_rows <= batch_rows
@@ -188,7 +188,7 @@ def test_counting_without_writing(case: Case, data: st.DataObject) -> None:
     if problem.counted or needs_distinct(problem, order, segments_of(problem, order)):
         return
     compiled = compile_plan(problem, order, write=False).bind(case.tables)
-    assert count_rows(compiled, Counters.of(compiled)) == len(brute_force(case))
+    assert count_rows(compiled, compiled.new_counters()) == len(brute_force(case))
 
 
 @given(cases(), st.integers(1, 30), st.data())
@@ -266,4 +266,4 @@ def test_a_count_beyond_int64_is_an_error() -> None:
     many = JoinProblem(tuple(atom_over(pair, (0,), "a", counted=(1,)) for _ in range(6)), counted=True)
     plan = compile_plan(many, "a", write=True).bind({"r": pair})
     with pytest.raises(RangeError, match="exceeds"):
-        list(batches(plan, Counters(np.zeros((1, 3), np.int64)), 1, weighted=True))
+        list(batches(plan, plan.new_counters(), 1, weighted=True))

@@ -212,6 +212,10 @@ class BoundPlan:
         roots = [self.views[use].base for use in self.plan.split_roots]
         return min(roots, key=lambda trie: len(trie.keys[0]), default=None)
 
+    def new_counters(self) -> np.ndarray:
+        """No operations, int64 (depths, 3): opens, nexts, seeks."""
+        return np.zeros((self.depths, L.COUNTERS), dtype=np.int64)
+
     def new_state(self) -> np.ndarray:
         """The state of a search that has not begun."""
         state = np.zeros(self.memory[L.H_STATE], dtype=np.int64)

@@ -2,6 +2,10 @@
 
 A share (:mod:`lftj.search.shares`) is here a range of keys of the first depth that no
 constant pins.
+
+``counters``, of every function here that runs a search: int64 (depths, 3), the plan's
+``new_counters``, to which the operations are added: the machine-independent cost of an
+evaluation.
 """
 
 from __future__ import annotations
@@ -10,7 +14,6 @@ import concurrent.futures as futures
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,38 +23,6 @@ from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
-
-
-@dataclass
-class Counters:
-    """Measured operations per depth: the machine-independent cost of an evaluation."""
-
-    table: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    @classmethod
-    def of(cls, plan: BoundPlan) -> Counters:
-        return cls(np.zeros((plan.depths, L.COUNTERS), dtype=np.int64))
-
-    def add(self, table: np.ndarray) -> None:
-        with self.lock:
-            self.table += table
-
-    @property
-    def opens(self) -> int:
-        return int(self.table[:, L.OPENS].sum())
-
-    @property
-    def nexts(self) -> int:
-        return int(self.table[:, L.NEXTS].sum())
-
-    @property
-    def seeks(self) -> int:
-        return int(self.table[:, L.SEEKS].sum())
-
-    @property
-    def operations(self) -> int:
-        return int(self.table.sum())
 
 
 class Search:
@@ -82,7 +53,7 @@ class Search:
     def restart(self, low: int, high: int) -> None:
         """Begin anew over another share.
 
-        Counters, the number of rows and stamps go on: differences count, and no stage is up to date.
+        The counters, the number of rows and stamps go on: differences count, and no stage is up to date.
         """
         self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
         self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
@@ -120,7 +91,7 @@ Batch = tuple[list[np.ndarray], np.ndarray | None]
 
 
 def count_rows(
-    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
     if plan.empty:
@@ -133,7 +104,7 @@ def count_rows(
 
 
 def count_assignments(
-    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of assignments; for a plan whose problem is counted and emits no variable."""
     if plan.empty:
@@ -156,7 +127,7 @@ def _search_shares(
     plan: BoundPlan,
     threads: int,
     work: Callable[[Search], object],
-    counters: Counters,
+    counters: np.ndarray,
     advance: Callable[[float], None] | None,
 ) -> list[Search]:
     """Call ``work`` on searches until every share is done; the searches, one per thread."""
@@ -169,13 +140,13 @@ def _search_shares(
     pieces = shares(plan, share_count(threads, advance))
     searches, _ = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
     for one in searches:
-        counters.add(one.counters)
+        counters += one.counters
     return searches
 
 
 def batches(
     plan: BoundPlan,
-    counters: Counters,
+    counters: np.ndarray,
     batch_rows: int,
     threads: int = 1,
     weighted: bool = False,
@@ -200,8 +171,6 @@ def batches(
         filled = 0
         while not one.done and filled < batch_rows and not stop.is_set():
             filled = one.run(rows, weights)
-        if one.done:
-            counters.add(one.counters)
         if filled == 0:
             return None
         return [column[:filled] for column in rows], _scaled(
@@ -215,6 +184,7 @@ def batches(
                 batch = fill(one)
                 if batch is not None:
                     yield batch
+            counters += one.counters
             if advance:
                 advance(done / len(pieces))
         return
@@ -232,6 +202,7 @@ def batches(
                     one = running.pop(future)
                     batch = future.result()
                     if one.done:
+                        counters += one.counters
                         finished += 1
                         if advance:
                             advance(finished / len(pieces))
