@@ -57,6 +57,7 @@ QUICK = [_Question("triangles, RMAT 10/8", "rmat-10", f"t(a, b, c) <- {_SYMMETRI
 def without(idea: str) -> Iterator[None]:
     """The engine with one idea switched off; "" for none."""
     from lftj.evaluation import evaluation
+    from lftj.search import marks
     from lftj.search.base import plan
     from lftj.storage import trie
 
@@ -70,7 +71,7 @@ def without(idea: str) -> Iterator[None]:
 
     with ExitStack() as stack:
         if idea == "marks":
-            stack.enter_context(mock.patch.object(plan, "MARKS_MAX_BITS", 0))
+            stack.enter_context(mock.patch.object(marks, "MARKS_MAX_BITS", 0))
         elif idea == "stages and marks":
             stack.enter_context(mock.patch.object(plan._Compilation, "stages", no_stages))
         elif idea == "rank tables":

@@ -36,7 +36,7 @@ from lftj.language.syntax import Aggregate, Atom, Variable
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice
 from lftj.search.base.plan import BoundPlan
-from lftj.search.base.search import Counters, batches, count_assignments, count_rows
+from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem, connected
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
@@ -68,7 +68,7 @@ class BodyRun:
     lowered: Lowered
     choice: OrderChoice
     plan: BoundPlan
-    counters: Counters
+    counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
     rows: int = 0
     shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
     kept: str | None = None  # where the plan comes from, if not from this run
@@ -278,7 +278,7 @@ class Evaluation:
             planned.lowered,
             planned.choice,
             planned.plan,
-            Counters.of(planned.plan),
+            planned.plan.new_counters(),
             kept=planned.kept,
         )
         self.runs.append(run)

@@ -162,7 +162,7 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
     notes = _notes(evaluation, run)
     depths = []
     for depth, (name, estimate) in enumerate(zip(plan.order, run.choice.estimates, strict=True)):
-        counts = run.counters.table[depth] if analyze else np.zeros(3, dtype=np.int64)
+        counts = run.counters[depth] if analyze else np.zeros(3, dtype=np.int64)
         depths.append(
             DepthReport(
                 variable=problem.labels.get(name, name),

@@ -19,7 +19,7 @@ from lftj.language.syntax import Atom, Comparison, Variable
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import choose_order
 from lftj.search.base.plan import compile_plan
-from lftj.search.base.search import Counters, batches
+from lftj.search.base.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import without_views
@@ -168,7 +168,7 @@ def _holds(table: _Table, negation: Atom, catalog: Catalog) -> np.ndarray:
         tables = lowered.tables(tables)
         choice = choose_order(lowered.problem, tables)
         plan = compile_plan(lowered.problem, choice.order, write=True).bind(tables)
-        for columns, _ in batches(plan, Counters.of(plan), max(1, n_rows)):
+        for columns, _ in batches(plan, plan.new_counters(), max(1, n_rows)):
             held[columns[0]] = True
     return held
 

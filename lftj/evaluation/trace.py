@@ -39,11 +39,8 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import LimitError, RuleError
 from lftj.language.syntax import Aggregate
 from lftj.memory import view
-from lftj.search.base.block import condition_holds
 from lftj.search.base.iterators import child_range
 from lftj.search.base.layout import (
-    C_OPERATOR,
-    CONDITION_FIELDS,
     D_BACK,
     D_CONDITION,
     D_CONDITIONS,
@@ -59,7 +56,6 @@ from lftj.search.base.layout import (
     H_TAIL,
     I_CHILDREN,
     I_CURSOR,
-    OP_AT_MOST,
     P_BOUND,
     P_CURSOR,
     P_END,
@@ -68,6 +64,7 @@ from lftj.search.base.layout import (
 )
 from lftj.search.base.node import bounds
 from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.conditions import filters_hold
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 
@@ -180,11 +177,8 @@ def _negations_allow(plan, state, depth, first, count, key, log, row):
 @part(_nrt=False)
 def _accept(plan, state, depth, at, key, log, row):
     """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
-    condition = plan[at + D_CONDITION]
-    for _ in range(plan[at + D_CONDITIONS]):
-        if plan[condition + C_OPERATOR] > OP_AT_MOST and not condition_holds(plan, state, condition, key):
-            return False, row
-        condition += CONDITION_FIELDS
+    if not filters_hold(plan, state, plan[H_KEYS], plan[at + D_CONDITION], plan[at + D_CONDITIONS], key):
+        return False, row
     allowed, row = _negations_allow(
         plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row
     )

@@ -30,6 +30,7 @@ from lftj.planning.statistics import Histogram, histogram
 from lftj.search.base import layout as L
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import Search
+from lftj.search.conditions import C_OFFSET, CONDITION_FIELDS
 from lftj.search.problem import JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 
@@ -155,9 +156,9 @@ class OrderPilot:
         if self.ranges is not None:
             memory = self.limits
             row = memory[L.H_DEPTH_ROWS] + self.second * L.DEPTH_FIELDS
-            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * L.CONDITION_FIELDS
-            memory[end - 2 * L.CONDITION_FIELDS + L.C_OFFSET] = low
-            memory[end - L.CONDITION_FIELDS + L.C_OFFSET] = high
+            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * CONDITION_FIELDS
+            memory[end - 2 * CONDITION_FIELDS + C_OFFSET] = low
+            memory[end - CONDITION_FIELDS + C_OFFSET] = high
 
     def _search(self, low: int, high: int) -> tuple[float, float]:
         """Search first keys ``low`` to ``high``: opens of the second variable's node, other operations below.

@@ -1,1 +1,5 @@
-"""The two search machines over tries (ENGINE.md section 3): ``base`` and ``regions``."""
+"""The two search machines over tries (ENGINE.md section 3), ``base`` and ``regions``, and what both use.
+
+Both machines run a :mod:`~lftj.search.problem` by :mod:`~lftj.search.shares`, test
+:mod:`~lftj.search.conditions` and keep :mod:`~lftj.search.marks`; neither imports the other.
+"""

@@ -2,14 +2,18 @@
 
 ``gallop`` is the leapfrog seek of LFTJ section 3.1 (Veldhuizen): it costs
 O(log of the distance moved), so a whole pass over a range of n keys in m seeks
-costs O(m log(n / m)), which is what the join's worst-case bound needs.
+costs O(m log(n / m)), which is what the join's worst-case bound needs.  Where keys are
+dense, ``ranked`` is one load (a rank table: invariant 3 of :mod:`lftj.storage.trie`).
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+import numpy as np
+
 from indices.compiled import part
+from lftj.memory import view32
 
 
 @part(_nrt=False)
@@ -34,6 +38,20 @@ def gallop(keys, start, end, key):
         else:
             above = middle
     return below
+
+
+@part(_nrt=False)
+def ranked(ranks, base, spread, start, end, key):
+    """Least p in [start, end] with p == end or keys[p] >= key, where the keys have a rank table.
+
+    ranks: address of the table, int32 (spread + 1,), which begins with the rank of the least key, ``base``.
+    """
+    if key <= base:
+        return start
+    offset = np.uint64(key) - np.uint64(base)  # key - base may exceed int64
+    if offset > np.uint64(spread):
+        return end
+    return max(start, min(end, np.int64(view32(ranks, spread + 1)[offset])))
 
 
 @part(_nrt=False)

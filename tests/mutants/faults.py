@@ -109,10 +109,10 @@ FAULTS = (
     ),
     Fault(
         "a look-up by rank goes back",
-        "lftj/search/regions/cursor.py",
-        "return max(position, np.int64(view32",
-        "return min(position, np.int64(view32",
-        REGIONS,
+        "lftj/storage/seek.py",
+        "return max(start, min(end, np.int64(view32(ranks, spread + 1)[offset])))",
+        "return min(end, np.int64(view32(ranks, spread + 1)[offset]))",
+        ("storage/test_seek.py",),
     ),
     Fault(
         "below a key that a negated atom does not hold it shows what is below another",

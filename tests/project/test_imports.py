@@ -58,8 +58,8 @@ HOUSE = {
         .
         database
         evaluation
-        search.regions  planning
-        search.base
+        planning
+        search.base  search.regions
         aggregates  search
         files  language  storage
         process  values

@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import RangeError
-from lftj.search.base import plan as plan_module
+from lftj.search import marks
 from lftj.search.base.plan import compile_plan
-from lftj.search.base.search import Counters, Search, batches, count_rows, shares
+from lftj.search.base.search import Search, batches, count_rows, shares
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
@@ -157,7 +158,7 @@ def run(case: Case, order: Sequence[str], batch_rows: int, threads: int = 1) -> 
     problem = case.problem
     compiled = compile_plan(problem, order, write=True).bind(case.tables)
     got: Counter[tuple[int, ...]] = Counter()
-    counters = Counters.of(compiled)
+    counters = compiled.new_counters()
     for columns, weights in batches(compiled, counters, batch_rows, threads, weighted=problem.counted):
         n_rows = len(columns[0]) if columns else 1
         assert n_rows <= batch_rows
@@ -187,7 +188,7 @@ def test_counting_without_writing(case: Case, data: st.DataObject) -> None:
     if problem.counted or needs_distinct(problem, order, segments_of(problem, order)):
         return
     compiled = compile_plan(problem, order, write=False).bind(case.tables)
-    assert count_rows(compiled, Counters.of(compiled)) == len(brute_force(case))
+    assert count_rows(compiled, compiled.new_counters()) == len(brute_force(case))
 
 
 @given(cases(), st.integers(1, 30), st.data())
@@ -218,12 +219,8 @@ def test_a_search_resumes_after_any_number_of_operations(
 def test_stages_blocks_and_marks_change_nothing(case: Case) -> None:
     """Small blocks and no marks take other paths through a node."""
     expected = brute_force(case)
-    saved = plan_module.MARKS_MAX_BITS
-    plan_module.MARKS_MAX_BITS = 0
-    try:
+    with mock.patch.object(marks, "MARKS_MAX_BITS", 0):
         assert run(case, case.problem.variables, 7) == expected
-    finally:
-        plan_module.MARKS_MAX_BITS = saved
 
 
 def test_dense_cliques_use_stages() -> None:
@@ -269,4 +266,4 @@ def test_a_count_beyond_int64_is_an_error() -> None:
     many = JoinProblem(tuple(atom_over(pair, (0,), "a", counted=(1,)) for _ in range(6)), counted=True)
     plan = compile_plan(many, "a", write=True).bind({"r": pair})
     with pytest.raises(RangeError, match="exceeds"):
-        list(batches(plan, Counters(np.zeros((1, 3), np.int64)), 1, weighted=True))
+        list(batches(plan, plan.new_counters(), 1, weighted=True))

@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 
 from lftj.database.database import Database
 from lftj.memory import address
+from lftj.search import shares
 from lftj.search.problem import JoinProblem
 from lftj.search.regions import evaluation as region_evaluation
 from lftj.search.regions import layout as R
 from lftj.search.regions.cursor import land, open_cursor
-from lftj.search.regions.evaluation import Marks, Operations, Records, RegionSearch, evaluate_whole, whole
+from lftj.search.regions.evaluation import Found, Marks, RegionSearch, evaluate_whole, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion
@@ -56,7 +57,6 @@ pytestmark = [
     pytest.mark.kernel,
 ]
 
-Found = tuple[list[np.ndarray], list[tuple[int, Records]], Operations]
 GAPS = st.sampled_from((0, 1, 8))
 
 
@@ -103,7 +103,7 @@ def test_whole_evaluations(case: Case, gap: int) -> None:
 @given(cases(), GAPS)
 def test_two_threads_give_the_same(case: Case, gap: int) -> None:
     plan, indexes, expected = compiled(case, gap)
-    with mock.patch.object(region_evaluation, "SHARES_PER_THREAD", 3):
+    with mock.patch.object(shares, "SHARES_PER_THREAD", 3):
         assert rows_of(evaluate_whole(plan, indexes, True, threads=2)[0]) == expected
 
 

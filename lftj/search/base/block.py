@@ -24,12 +24,6 @@ from lftj.memory import view
 from lftj.search.base.iterators import child_range, find
 from lftj.search.base.layout import (
     BLOCK,
-    C_OFFSET,
-    C_OPERATOR,
-    C_OTHER,
-    C_TABLE,
-    C_TABLE_LENGTH,
-    CONDITION_FIELDS,
     D_CONDITION,
     D_CONDITIONS,
     D_COUNTERS,
@@ -56,11 +50,6 @@ from lftj.search.base.layout import (
     N_STAGE,
     N_STAGE_POSITION,
     NEXTS,
-    OP_AT_MOST,
-    OP_DIFFERS,
-    OP_TABLE_AT_MOST,
-    OP_TABLE_GREATER,
-    OP_TABLE_LESS,
     P_CURSOR,
     P_END,
     P_LIST,
@@ -73,7 +62,15 @@ from lftj.search.base.layout import (
     T_LIST,
     T_TO,
 )
-from lftj.search.base.stage import intersect_marked, marked
+from lftj.search.conditions import (
+    C_OPERATOR,
+    CONDITION_FIELDS,
+    OP_AT_MOST,
+    OP_DIFFERS,
+    compared_with,
+    filter_holds,
+)
+from lftj.search.marks import intersect_marked, marked
 from lftj.storage.seek import gallop
 
 MERGE_RATIO = 12
@@ -110,7 +107,8 @@ def fill_block(plan, state, row):
                 state[positions + match] = start + match
         reached = stop
     elif others == 0 and positions < 0 and plan[stage + S_MARKS] >= 0:
-        found = intersect_marked(keys, start, stop, state, plan[stage + S_MARKS], plan[stage + S_BASE], slot)
+        marks, base = plan[stage + S_MARKS], plan[stage + S_BASE]
+        found = intersect_marked(keys, start, stop, state, marks, base, state, slot)
         seeks = stop - start
         reached = stop
     else:
@@ -264,24 +262,6 @@ def keep_match(plan, state, row, source, target):
 
 
 @part(_nrt=False)
-def condition_holds(plan, state, condition, key):
-    """Whether one filter condition holds for a key of its depth."""
-    operator = plan[condition + C_OPERATOR]
-    other = plan[condition + C_OTHER]
-    right = (state[plan[H_KEYS] + other] if other >= 0 else np.int64(0)) + plan[condition + C_OFFSET]
-    if operator == OP_DIFFERS:
-        return key != right
-    table = view(plan[condition + C_TABLE], plan[condition + C_TABLE_LENGTH])
-    if operator == OP_TABLE_LESS:
-        return table[key] < table[right]
-    if operator == OP_TABLE_AT_MOST:
-        return table[key] <= table[right]
-    if operator == OP_TABLE_GREATER:
-        return table[key] > table[right]
-    return table[key] >= table[right]
-
-
-@part(_nrt=False)
 def filter_condition(plan, state, row, condition):
     """Keep the matches for which one filter condition holds."""
     node = plan[row + D_NODE]
@@ -289,15 +269,14 @@ def filter_condition(plan, state, row, condition):
     matches = state[node + N_MATCHES]
     kept = np.int64(0)
     if plan[condition + C_OPERATOR] == OP_DIFFERS and plan[row + D_FILTERS] == FILTERS_KEYS:
-        other = plan[condition + C_OTHER]
-        refused = (state[plan[H_KEYS] + other] if other >= 0 else np.int64(0)) + plan[condition + C_OFFSET]
+        refused = compared_with(plan, state, plan[H_KEYS], condition)
         for match in range(matches):
             key = state[slot + match]
             state[slot + kept] = key
             kept += key != refused
     else:
         for match in range(matches):
-            if condition_holds(plan, state, condition, state[slot + match]):
+            if filter_holds(plan, state, plan[H_KEYS], condition, state[slot + match]):
                 if kept != match:
                     keep_match(plan, state, row, match, kept)
                 kept += 1

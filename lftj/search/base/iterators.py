@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from lftj.memory import view, view32
+from lftj.memory import view
 from lftj.search.base.layout import (
     I_BASE,
     I_CHILDREN,
@@ -27,21 +27,15 @@ from lftj.search.base.layout import (
     P_PART,
 )
 from lftj.storage.patch import PA_CHILD, PA_KEYS, PA_STARTS, PATCH_FIELDS, table_row
-from lftj.storage.seek import gallop
+from lftj.storage.seek import gallop, ranked
 
 
 @part(_nrt=False)
 def find(plan, iterator, keys, start, end, key):
     """Like :func:`gallop` on an iterator's keys; one look-up where its level has a rank table."""
     if plan[iterator + I_RANKS]:
-        base = plan[iterator + I_BASE]
-        if key <= base:
-            return start
-        spread = plan[iterator + I_SPREAD]
-        offset = np.uint64(key) - np.uint64(base)  # key - base may exceed int64
-        if offset > np.uint64(spread):
-            return end
-        return max(start, min(end, np.int64(view32(plan[iterator + I_RANKS], spread + 1)[offset])))
+        base, spread = plan[iterator + I_BASE], plan[iterator + I_SPREAD]
+        return ranked(plan[iterator + I_RANKS], base, spread, start, end, key)
     return gallop(keys, start, end, key)
 
 

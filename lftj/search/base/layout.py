@@ -60,7 +60,7 @@ ITERATOR_FIELDS = 11
 D_FIRST = 0  # list of participants (iterator rows), staged ones first, in stage order; and how many
 D_PARTICIPANTS = 1
 D_BACK = 2  # depth to return to when the node has no further match; -1: the search ends
-D_CONDITION = 3  # first condition row, and how many
+D_CONDITION = 3  # first condition row (lftj.search.conditions), and how many
 D_CONDITIONS = 4
 D_NEGATION = 5  # list of negations (iterator rows), and how many
 D_NEGATIONS = 6
@@ -76,22 +76,6 @@ DEPTH_FIELDS = 14
 FILTERS_NONE = 0  # nothing drops matches
 FILTERS_KEYS = 1  # matches are keys alone
 FILTERS_POSITIONS = 2  # matches have positions too
-
-# -- plan: condition rows, on the key x of a depth: x OP y + offset ------------
-C_OPERATOR = 0  # OP_*
-C_OTHER = 1  # depth of y, or -1: y is 0
-C_OFFSET = 2
-C_TABLE = 3  # address of an int64 table that keys are looked up in before comparing, or 0
-C_TABLE_LENGTH = 4
-CONDITION_FIELDS = 5
-
-OP_AT_LEAST = 0  # bounds: narrow the search itself
-OP_AT_MOST = 1
-OP_DIFFERS = 2  # filters: drop matches
-OP_TABLE_LESS = 3  # table[x] < table[y], for domains whose codes are not in value order
-OP_TABLE_AT_MOST = 4
-OP_TABLE_GREATER = 5
-OP_TABLE_AT_LEAST = 6
 
 # -- plan: stage rows ----------------------------------------------------------
 S_COVERED = 0  # how many of the depth's participants it intersects (the first ones)

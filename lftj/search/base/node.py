@@ -24,10 +24,6 @@ from lftj.memory import view
 from lftj.search.base.block import filter_matches
 from lftj.search.base.iterators import child_range, find
 from lftj.search.base.layout import (
-    C_OFFSET,
-    C_OPERATOR,
-    C_OTHER,
-    CONDITION_FIELDS,
     D_BLOCK,
     D_CONDITION,
     D_CONDITIONS,
@@ -65,8 +61,6 @@ from lftj.search.base.layout import (
     N_STAGE_POSITION,
     N_STAMP,
     N_WEIGHT,
-    OP_AT_LEAST,
-    OP_AT_MOST,
     OPENS,
     P_BOUND,
     P_CURSOR,
@@ -86,6 +80,7 @@ from lftj.search.base.layout import (
     T_TO,
 )
 from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
+from lftj.search.conditions import condition_bounds
 from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
@@ -93,32 +88,10 @@ from lftj.storage.seek import gallop
 @part(_nrt=False, forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
+    first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
     if plan[H_SPLIT] == depth:
-        return condition_bounds(plan, state, row, state[R_SPLIT_LO], state[R_SPLIT_HI])
-    return condition_bounds(plan, state, row, KEY_MIN, KEY_MAX)
-
-
-@part(_nrt=False, forceinline=True)
-def condition_bounds(plan, state, row, low, high):
-    """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
-    condition = plan[row + D_CONDITION]
-    for _ in range(plan[row + D_CONDITIONS]):
-        operator = plan[condition + C_OPERATOR]
-        if operator <= OP_AT_MOST:
-            other = plan[condition + C_OTHER]
-            key = state[plan[H_KEYS] + other] if other >= 0 else np.int64(0)
-            offset = plan[condition + C_OFFSET]
-            limit = key + offset
-            if (offset > 0 and key > KEY_MAX - offset) or (offset < 0 and key < KEY_MIN - offset):
-                # beyond every key: the bound holds for all of them, or for none
-                if (operator == OP_AT_LEAST) == (offset > 0):
-                    return np.int64(1), np.int64(0)
-            elif operator == OP_AT_LEAST:
-                low = max(low, limit)
-            else:
-                high = min(high, limit)
-        condition += CONDITION_FIELDS
-    return low, high
+        return condition_bounds(plan, state, plan[H_KEYS], first, count, state[R_SPLIT_LO], state[R_SPLIT_HI])
+    return condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
 
 
 @part(_nrt=False, forceinline=True)

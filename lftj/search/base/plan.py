@@ -25,16 +25,12 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
 from lftj.search.base import layout as L
+from lftj.search.conditions import CONDITION_FIELDS, ConditionRow, condition_rows
+from lftj.search.marks import mark_words
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
 from lftj.storage.patch import PATCH_FIELDS
 from lftj.storage.trie import Trie
-
-MARKS_MAX_BITS = 1 << 27
-"""Longest bit map of a stage, in keys: 16 MiB."""
-
-MARKS_MAX_SPREAD = 64
-"""A bit map has at most this many bits per key of the largest participant."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class Plan:
     iterators: tuple[_Iterator, ...]
     factors: tuple[_Factor, ...]
     stage_rows: tuple[_Stage, ...]
-    condition_rows: tuple[tuple[int, int, int, int], ...]  # row, number of the condition, sign and step
+    condition_rows: tuple[tuple[int, ConditionRow], ...]  # where each stands, and what it says
     split_roots: tuple[int, ...]  # uses whose level 0 takes part at the first depth that no literal pins
     atom_uses: tuple[int, ...]  # per atom with variables, in order: positive ones, then negated ones
 
@@ -114,10 +110,10 @@ class Plan:
         """
         problem = problem or self.problem
 
-        def table(name: str, side: Side) -> Table:
+        def table_of(name: str, side: Side) -> Table:
             return (catalog if side is Side.NEW or others is None else others[side])[name]
 
-        views = [table(use.relation, use.side).view(use.key) for use in self.uses]
+        views = [table_of(use.relation, use.side).view(use.key) for use in self.uses]
         memory = self.template.copy()
         start: list[tuple[int, int]] = []
         kept: list[np.ndarray] = []
@@ -132,20 +128,16 @@ class Plan:
         length = self.state_length
         for stage in self.stage_rows:
             length = _bind_stage(memory, stage, views, length)
-        for row, number, sign, step in self.condition_rows:
-            condition = problem.conditions[number]
-            memory[row + L.C_OFFSET] = sign * condition.offset + step
-            if memory[row + L.C_OPERATOR] > L.OP_DIFFERS:
-                assert condition.ranked is not None
-                ranks = condition.ranked.ranks()
-                kept.append(ranks)
-                memory[row + L.C_TABLE], memory[row + L.C_TABLE_LENGTH] = address(ranks), len(ranks)
+        for row, condition in self.condition_rows:
+            memory[row : row + CONDITION_FIELDS], table = condition.fields(problem)
+            if table is not None:
+                kept.append(table)
         memory[L.H_STATE] = length
         memory.setflags(write=False)
         empty, factor_of_all = False, 1
         for atom, negated in [*((a, False) for a in problem.atoms), *((a, True) for a in problem.negations)]:
             if not atom.variables:
-                size = atom.n_rows(table(atom.relation, atom.side))
+                size = atom.n_rows(table_of(atom.relation, atom.side))
                 empty = empty or (size > 0) == negated
                 factor_of_all *= size if atom.counted and not negated else 1
         empty = empty or any(views[use].n_tuples == 0 for use in self.atom_uses[: self._n_positive])
@@ -183,19 +175,14 @@ def _bind_iterator(
 def _bind_stage(memory: np.ndarray, stage: _Stage, views: Sequence[SearchView], length: int) -> int:
     """Give a stage its room in the state, behind ``length`` items; returns the new length."""
     ranges = [views[use].key_ranges[level] for use, level in stage.participants]
-    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    spread = high - low + 1
     largest = max(len(views[use].base.keys[level]) for use, level in stage.participants)
     if stage.lists:
         memory[stage.row + L.S_LIST] = length
         # a rejected last key is written too
         length += 1 + min(views[use].max_fanouts[level] for use, level in stage.covered)
-    memory[stage.row + L.S_MARKS] = -1
-    memory[stage.row + L.S_BASE] = low
-    if spread <= min(MARKS_MAX_BITS, max(1 << 16, MARKS_MAX_SPREAD * largest)):
-        memory[stage.row + L.S_MARKS] = length
-        length += (spread + 63) // 64
-    return length
+    memory[stage.row + L.S_BASE], words = mark_words(ranges, largest)
+    memory[stage.row + L.S_MARKS] = length if words else -1
+    return length + words
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +211,10 @@ class BoundPlan:
         """The base with the shortest level 0 that takes part at the first depth that no literal pins."""
         roots = [self.views[use].base for use in self.plan.split_roots]
         return min(roots, key=lambda trie: len(trie.keys[0]), default=None)
+
+    def new_counters(self) -> np.ndarray:
+        """No operations, int64 (depths, 3): opens, nexts, seeks."""
+        return np.zeros((self.depths, L.COUNTERS), dtype=np.int64)
 
     def new_state(self) -> np.ndarray:
         """The state of a search that has not begun."""
@@ -285,7 +276,7 @@ class _Compilation:
         tail = L.TAIL_NONE if emit == n else L.TAIL_COUNT if problem.counted else L.TAIL_EXISTS
         conditions = condition_rows(problem, self.place)
         nodes = [self.in_state(L.NODE_FIELDS) for _ in order]
-        condition_places: list[tuple[int, int, int, int]] = []
+        condition_places: list[tuple[int, ConditionRow]] = []
         rows = [
             self.depth_fields(depth, nodes, conditions[depth], condition_places, segments)
             for depth in range(n)
@@ -386,13 +377,13 @@ class _Compilation:
         depth: int,
         nodes: list[int],
         conditions: list[ConditionRow],
-        places: list[tuple[int, int, int, int]],
+        places: list[tuple[int, ConditionRow]],
         segments: tuple[tuple[int, int], ...],
     ) -> list[int]:
         """One depth row; what it names is written before it.  ``places`` gets where the conditions stand."""
         own, stages = self.stages(depth, nodes)
         negations = self.negations[depth]
-        filters = any(condition.operator > L.OP_AT_MOST for condition in conditions)
+        filters = any(condition.is_filter for condition in conditions)
         complete = any(not self.iterators[iterator].deeper for iterator in negations)
         fields = [0] * L.DEPTH_FIELDS
         fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row(own), len(own)
@@ -403,15 +394,10 @@ class _Compilation:
             for number, (_, data) in enumerate(stages)
         ]
         fields[L.D_NEGATION], fields[L.D_NEGATIONS] = self.row(negations), len(negations)
-        fields[L.D_CONDITION] = self.row([field for condition in conditions for field in condition.fields])
+        fields[L.D_CONDITION] = self.row([0] * (CONDITION_FIELDS * len(conditions)))
         fields[L.D_CONDITIONS] = len(conditions)
         places += [
-            (
-                fields[L.D_CONDITION] + at * L.CONDITION_FIELDS,
-                condition.number,
-                condition.sign,
-                condition.step,
-            )
+            (fields[L.D_CONDITION] + at * CONDITION_FIELDS, condition)
             for at, condition in enumerate(conditions)
         ]
         fields[L.D_BACK] = _back(depth, segments)
@@ -480,60 +466,3 @@ def _back(depth: int, segments: tuple[tuple[int, int], ...]) -> int:
         if back == last:
             back = first - 1
     return back
-
-
-_FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-_TABLE_OPERATORS = {
-    "<": L.OP_TABLE_LESS,
-    "<=": L.OP_TABLE_AT_MOST,
-    ">": L.OP_TABLE_GREATER,
-    ">=": L.OP_TABLE_AT_LEAST,
-}
-
-
-@dataclass(frozen=True)
-class ConditionRow:
-    """A row of C_* fields: the key compares by ``operator`` with that of depth ``other`` (-1: with 0) plus
-    ``sign`` times the offset of condition ``number`` plus ``step``."""
-
-    operator: int
-    other: int
-    number: int
-    sign: int
-    step: int
-
-    @property
-    def fields(self) -> list[int]:
-        """As the plan has them, with gaps for what a call brings."""
-        return [self.operator, self.other, 0, 0, 0]
-
-    def bound_fields(self, problem: JoinProblem) -> list[int]:
-        """With the codes of the problem's own constants."""
-        condition = problem.conditions[self.number]
-        assert condition.ranked is None or self.operator <= L.OP_DIFFERS, (
-            "ranks of a dictionary change with it"
-        )
-        return [self.operator, self.other, self.sign * condition.offset + self.step, 0, 0]
-
-
-def condition_rows(problem: JoinProblem, place: Mapping[str, int]) -> list[list[ConditionRow]]:
-    """Conditions by the depth at which both sides are bound."""
-    by_depth: list[list[ConditionRow]] = [[] for _ in place]
-    for number, condition in enumerate(problem.conditions):
-        left, operator, right, sign = condition.left, condition.operator, condition.right, 1
-        if right is not None and place[right] > place[left]:  # x < y + 3  =>  y > x - 3
-            left, right, operator, sign = right, left, _FLIP[operator], -1
-        other = -1 if right is None else place[right]
-        if condition.ranked is not None and operator not in ("=", "!="):
-            rows = [(_TABLE_OPERATORS[operator], 0)]
-        else:
-            rows = {
-                "<": [(L.OP_AT_MOST, -1)],
-                "<=": [(L.OP_AT_MOST, 0)],
-                ">": [(L.OP_AT_LEAST, 1)],
-                ">=": [(L.OP_AT_LEAST, 0)],
-                "=": [(L.OP_AT_LEAST, 0), (L.OP_AT_MOST, 0)],
-                "!=": [(L.OP_DIFFERS, 0)],
-            }[operator]
-        by_depth[place[left]] += [ConditionRow(code, other, number, sign, step) for code, step in rows]
-    return by_depth

@@ -1,12 +1,11 @@
-"""Running a plan: search states, shares of the first key's range, threads, batches.
+"""Running a plan: search states, counts and batches of rows, by threads that take shares of the first key.
 
-The kernel holds no Python object and releases the GIL; it is called in slices
-of ``SLICE`` operations (some tens of milliseconds), so that an interrupt, a
-stop or progress never waits longer than that.
+A share (:mod:`lftj.search.shares`) is here a range of keys of the first depth that no
+constant pins.
 
-A share is a closed range of keys of the first depth that no constant pins.
-Shares are cut so that each has about the same number of tuples of one
-participant; threads take them one after the other.
+``counters``, of every function here that runs a search: int64 (depths, 3), the plan's
+``new_counters``, to which the operations are added: the machine-independent cost of an
+evaluation.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import concurrent.futures as futures
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,43 +22,7 @@ from lftj.errors import RangeError
 from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
-
-SLICE = 1 << 24
-"""Operations of one kernel call."""
-
-SHARES_PER_THREAD = 16
-
-
-@dataclass
-class Counters:
-    """Measured operations per depth: the machine-independent cost of an evaluation."""
-
-    table: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    @classmethod
-    def of(cls, plan: BoundPlan) -> Counters:
-        return cls(np.zeros((plan.depths, L.COUNTERS), dtype=np.int64))
-
-    def add(self, table: np.ndarray) -> None:
-        with self.lock:
-            self.table += table
-
-    @property
-    def opens(self) -> int:
-        return int(self.table[:, L.OPENS].sum())
-
-    @property
-    def nexts(self) -> int:
-        return int(self.table[:, L.NEXTS].sum())
-
-    @property
-    def seeks(self) -> int:
-        return int(self.table[:, L.SEEKS].sum())
-
-    @property
-    def operations(self) -> int:
-        return int(self.table.sum())
+from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
 
 
 class Search:
@@ -91,7 +53,7 @@ class Search:
     def restart(self, low: int, high: int) -> None:
         """Begin anew over another share.
 
-        Counters, the number of rows and stamps go on: differences count, and no stage is up to date.
+        The counters, the number of rows and stamps go on: differences count, and no stage is up to date.
         """
         self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
         self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
@@ -114,26 +76,14 @@ class Search:
         return int(self.state[L.R_TOTAL])
 
 
-def shares(plan: BoundPlan, wanted: int) -> list[tuple[int, int]]:
-    """Cut the split depth's keys into at most ``wanted`` closed ranges of similar weight.
-
-    The ranges are disjoint, in key order, and together hold every int64.
-    """
-    if wanted < 2 or not plan.depths:
-        return [(KEY_MIN, KEY_MAX)]
+def shares(plan: BoundPlan, wanted: int) -> list[Share]:
+    """Cut the split depth's keys into at most ``wanted`` shares."""
+    if not plan.depths:
+        return cut_shares(None, wanted)
     name = plan.order[plan.memory[L.H_SPLIT]]
-    trie = plan.first_trie
-    if trie is None or (name in plan.problem.existentials and not plan.plan.needs_distinct):
-        return [(KEY_MIN, KEY_MAX)]  # two shares of an existential key would prove one row twice
-    keys = trie.keys[0]
-    if len(keys) < 2:
-        return [(KEY_MIN, KEY_MAX)]
-    offsets = trie.leaf_offsets(0)
-    targets = np.linspace(0, offsets[-1], wanted + 1)[1:-1]
-    cuts = np.unique(keys[np.clip(np.searchsorted(offsets, targets), 1, len(keys) - 1)])
-    lows = [KEY_MIN, *(int(key) for key in cuts)]
-    highs = [*(int(key) - 1 for key in cuts), KEY_MAX]
-    return list(zip(lows, highs, strict=True))
+    # two shares of an existential key would prove one row twice
+    is_proof = name in plan.problem.existentials and not plan.plan.needs_distinct
+    return cut_shares(None if is_proof else plan.first_trie, wanted)
 
 
 Batch = tuple[list[np.ndarray], np.ndarray | None]
@@ -141,7 +91,7 @@ Batch = tuple[list[np.ndarray], np.ndarray | None]
 
 
 def count_rows(
-    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
     if plan.empty:
@@ -149,12 +99,12 @@ def count_rows(
     if plan.depths == 0:
         return 1
     nothing = np.empty((len(plan.problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
-    searches = _each_share(plan, threads, lambda one: one.run(*nothing), counters, advance)
+    searches = _search_shares(plan, threads, lambda one: one.run(*nothing), counters, advance)
     return sum(one.total for one in searches)
 
 
 def count_assignments(
-    plan: BoundPlan, counters: Counters, threads: int = 1, advance: Callable[[float], None] | None = None
+    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
     """Number of assignments; for a plan whose problem is counted and emits no variable."""
     if plan.empty:
@@ -169,64 +119,34 @@ def count_assignments(
         if one.run(rows, weights):
             totals.append(int(weights[0]) * plan.factor)
 
-    _each_share(plan, threads, work, counters, advance)
+    _search_shares(plan, threads, work, counters, advance)
     return sum(totals)
 
 
-def _each_share(
+def _search_shares(
     plan: BoundPlan,
     threads: int,
     work: Callable[[Search], object],
-    counters: Counters,
+    counters: np.ndarray,
     advance: Callable[[float], None] | None,
 ) -> list[Search]:
-    """Call ``work`` on searches until every share is done; the searches, one per thread.
+    """Call ``work`` on searches until every share is done; the searches, one per thread."""
 
-    Stops all and re-raises when one fails or on interrupt.
-    """
-    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
-    waiting = iter(pieces)
-    taking = threading.Lock()
-    done = 0
-    stop = threading.Event()
+    def search_share(one: Search, share: Share, stop: threading.Event) -> None:
+        one.restart(*share)
+        while not one.done and not stop.is_set():
+            work(one)
 
-    def next_share() -> tuple[int, int] | None:
-        with taking:
-            return next(waiting, None)
-
-    def finished() -> int:
-        nonlocal done
-        with taking:
-            done += 1
-            return done
-
-    def take_shares() -> Search:
-        one = Search(plan)
-        try:
-            while (share := next_share()) is not None:
-                one.restart(*share)
-                while not one.done and not stop.is_set():
-                    work(one)
-                if stop.is_set():
-                    break
-                if advance:
-                    advance(finished() / len(pieces))
-        except BaseException:
-            stop.set()
-            raise
-        counters.add(one.counters)
-        return one
-
-    if threads == 1 or len(pieces) == 1:
-        return [take_shares()]
-    with futures.ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(take_shares) for _ in range(threads - 1)]
-        return [take_shares(), *(other.result() for other in others)]
+    pieces = shares(plan, share_count(threads, advance))
+    searches, _ = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
+    for one in searches:
+        counters += one.counters
+    return searches
 
 
 def batches(
     plan: BoundPlan,
-    counters: Counters,
+    counters: np.ndarray,
     batch_rows: int,
     threads: int = 1,
     weighted: bool = False,
@@ -241,7 +161,7 @@ def batches(
     if plan.depths == 0:
         yield [], np.array([plan.factor], dtype=np.int64) if weighted else None
         return
-    pieces = shares(plan, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
+    pieces = shares(plan, share_count(threads, advance))
     stop = threading.Event()
 
     def fill(one: Search) -> Batch | None:
@@ -251,8 +171,6 @@ def batches(
         filled = 0
         while not one.done and filled < batch_rows and not stop.is_set():
             filled = one.run(rows, weights)
-        if one.done:
-            counters.add(one.counters)
         if filled == 0:
             return None
         return [column[:filled] for column in rows], _scaled(
@@ -266,6 +184,7 @@ def batches(
                 batch = fill(one)
                 if batch is not None:
                     yield batch
+            counters += one.counters
             if advance:
                 advance(done / len(pieces))
         return
@@ -283,6 +202,7 @@ def batches(
                     one = running.pop(future)
                     batch = future.result()
                     if one.done:
+                        counters += one.counters
                         finished += 1
                         if advance:
                             advance(finished / len(pieces))

@@ -55,48 +55,11 @@ from lftj.search.base.layout import (
     T_STAMP,
     T_TO,
 )
+from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.storage.seek import gallop
 
 MARKS_RATIO = 12
 """A marked stage leads only when it has this many times fewer keys than the shortest other range."""
-
-SIX = np.uint64(6)  # unsigned indices spare numba's test for negative ones
-SIXTY_THREE = np.uint64(63)
-ONE = np.int64(1)
-
-
-@part(_nrt=False)
-def marked(state, marks, base, key):
-    """1 where the key's bit is set, else 0.  The key lies within the bit map's range."""
-    bit = np.uint64(key - base)
-    return (state[np.uint64(marks) + (bit >> SIX)] >> np.int64(bit & SIXTY_THREE)) & ONE
-
-
-@part(_nrt=False)
-def set_marks(state, marks, base, keys, start, end):
-    """Set the bits of keys[start:end]."""
-    for place in range(start, end):
-        bit = np.uint64(keys[place] - base)
-        state[np.uint64(marks) + (bit >> SIX)] |= ONE << np.int64(bit & SIXTY_THREE)
-
-
-@part(_nrt=False)
-def clear_marks(state, marks, base, keys, start, end):
-    """Clear the words that hold the bits of keys[start:end]; no other bits are set in them."""
-    for place in range(start, end):
-        bit = np.uint64(keys[place] - base)
-        state[np.uint64(marks) + (bit >> SIX)] = 0
-
-
-@part(_nrt=False, forceinline=True)
-def intersect_marked(keys, start, end, state, marks, base, out):
-    """List the marked ones of keys[start:end] at ``state[out:]``; return how many."""
-    found = np.uint64(out)
-    for place in range(start, end):
-        key = keys[np.uint64(place)]
-        state[found] = key
-        found += np.uint64(marked(state, marks, base, key))
-    return np.int64(found) - out
 
 
 @part(_nrt=False)
@@ -198,7 +161,7 @@ def build_stage(plan, state, row, stage):
         use_marks = before >= 0 and place == first + covered and plan[before + S_MARKS] >= 0
         if use_marks and high - low <= MARKS_RATIO * (end - start):
             found = intersect_marked(
-                others, low, high, state, plan[before + S_MARKS], plan[before + S_BASE], out
+                others, low, high, state, plan[before + S_MARKS], plan[before + S_BASE], state, out
             )
         elif high - low < end - start and where != own:
             found = intersect_galloping(others, low, high, keys, start, end, state, out)

@@ -22,8 +22,7 @@ import numpy as np
 
 from indices.compiled import part
 from indices.keys import KEY_MAX
-from lftj.memory import view, view32
-from lftj.search.base.layout import H_KEYS
+from lftj.memory import view
 from lftj.search.regions.layout import (
     C_ACTIVE,
     C_AT,
@@ -41,6 +40,7 @@ from lftj.search.regions.layout import (
     E_NODE,
     E_STREAM,
     E_STREAMS,
+    G_KEYS,
     L_CAPACITY,
     L_COUNT,
     L_DEPTH,
@@ -72,7 +72,7 @@ from lftj.storage.index_version import (
     XR_LENGTH,
     XR_ROWS,
 )
-from lftj.storage.seek import gallop, lower_bound, upper_bound
+from lftj.storage.seek import gallop, lower_bound, ranked, upper_bound
 
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 
@@ -169,10 +169,7 @@ def beyond(plan, indexes, participant, keys, position, end, key):
     if plan[participant + P_LEVEL] == 0:
         index = view(indexes[plan[participant + P_INDEX]], DESCRIPTION)
         if index[X_RANKS]:
-            offset = np.uint64(key) - np.uint64(index[X_BASE])  # key is above the base; may exceed int64
-            if offset > np.uint64(index[X_SPREAD]):
-                return end
-            return max(position, np.int64(view32(index[X_RANKS], index[X_SPREAD] + 1)[offset]))
+            return ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], position, end, key)
     return gallop(keys, position, end, key)
 
 
@@ -305,7 +302,7 @@ def log_node(plan, state, log, row):
     streams = plan[row + E_STREAMS]
     table = view(log[nodes + L_NODES], (depth + streams) * capacity)
     for bound in range(depth):
-        table[bound * capacity + place] = state[plan[H_KEYS] + bound]
+        table[bound * capacity + place] = state[plan[G_KEYS] + bound]
     for number in range(streams):
         stream = plan[plan[plan[row + E_STREAM] + number] + P_STREAM]
         table[(depth + number) * capacity + place] = log[stream + S_COUNT]

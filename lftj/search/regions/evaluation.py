@@ -9,7 +9,6 @@ Invariant: buffers belong to one search at a time; what leaves them is copied.
 
 from __future__ import annotations
 
-import concurrent.futures as futures
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,12 @@ import numpy as np
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
+from lftj.search.marks import mark_words
 from lftj.search.regions import layout as R
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import search_regions
+from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
 from lftj.storage.index_version import IndexVersion
-
-SLICE = 1 << 24
-"""Operations of one kernel call."""
 
 LEAST_CAPACITY = 1 << 10
 MOST_CAPACITY = 1 << 19
@@ -33,10 +31,6 @@ MOST_CAPACITY = 1 << 19
 
 WHOLE_CAPACITY = 1 << 24
 """The same for a whole evaluation: memory that is not written to is not taken."""
-
-MARKS_MAX_BITS = 1 << 26
-
-SHARES_PER_THREAD = 16
 
 
 @dataclass
@@ -80,6 +74,10 @@ class Operations:
         self.failed_regions += other.failed_regions
 
 
+Found = tuple[list[np.ndarray], list[tuple[int, Records]], Operations]
+"""Rows, one column per depth; records by stream number; what it took."""
+
+
 @dataclass
 class Marks:
     """A bit map of the last depth's keys for whole evaluations; ``marked``: the base range it holds now."""
@@ -95,12 +93,9 @@ class Marks:
         ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
         if len(ranges) != 2:
             return None
-        base, end = min(low for low, _ in ranges), max(high for _, high in ranges)
         largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
-        spread = end - base + 1
-        if spread > min(MARKS_MAX_BITS, max(1 << 16, 64 * largest)):
-            return None
-        return cls(np.zeros((spread + 63) // 64, dtype=np.int64), base)
+        base, words = mark_words(ranges, largest)
+        return cls(np.zeros(words, dtype=np.int64), base) if words else None
 
 
 class RegionSearch:
@@ -120,7 +115,7 @@ class RegionSearch:
         record: bool,
         stop: threading.Event | None = None,
         marks: Marks | None = None,
-    ) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
+    ) -> Found:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
@@ -244,33 +239,22 @@ def evaluate_whole(
     record: bool,
     threads: int = 1,
     advance: Callable[[float], None] | None = None,
-) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
+) -> Found:
     """All rows of the body in key order, its records, and what it took; by several threads."""
-    pieces = _shares(plan, indexes, threads * SHARES_PER_THREAD if threads > 1 or advance else 1)
-    stop = threading.Event()
-    local = threading.local()
-    done = [0]
     n_tuples = sum(index.n_tuples for index in indexes)
     capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 16 * n_tuples))
 
-    def work(piece: tuple[int, int]) -> tuple[list[np.ndarray], list[tuple[int, Records]], Operations]:
-        if not hasattr(local, "search"):
-            local.search, local.marks = RegionSearch(plan, capacity), Marks.of(plan, indexes)
-        result = local.search.run(indexes, whole(plan.depths, *piece), record, stop, local.marks)
-        done[0] += 1
-        if advance:
-            advance(done[0] / len(pieces))
-        return result
+    def begin() -> tuple[RegionSearch, Marks | None]:
+        return RegionSearch(plan, capacity), Marks.of(plan, indexes)
 
-    if threads == 1 or len(pieces) == 1:
-        results = [work(piece) for piece in pieces]
-    else:
-        with futures.ThreadPoolExecutor(threads) as pool:
-            try:
-                results = list(pool.map(work, pieces))
-            except BaseException:
-                stop.set()
-                raise
+    def work(worker: tuple[RegionSearch, Marks | None], share: Share, stop: threading.Event) -> Found:
+        search, marks = worker
+        return search.run(indexes, whole(plan.depths, *share), record, stop, marks)
+
+    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
+    trie = indexes[first[0].index].base if first else None
+    shares = cut_shares(trie, share_count(threads, advance))
+    _, results = each_share(shares, begin, work, threads, advance)
     if len(results) == 1:
         return results[0]
     operations = Operations()
@@ -281,15 +265,3 @@ def evaluate_whole(
             by_stream[stream].append(part)
     columns = [np.concatenate(parts) for parts in zip(*(rows for rows, _, _ in results), strict=True)]
     return columns, [(s, Records.joined(parts)) for s, parts in enumerate(by_stream) if parts], operations
-
-
-def _shares(plan: RegionPlan, indexes: Sequence[IndexVersion], wanted: int) -> list[tuple[int, int]]:
-    """Closed ranges of the first variable's keys, in order, that together hold every int64."""
-    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
-    trie = indexes[first[0].index].base if first else None
-    if wanted < 2 or trie is None or len(trie.keys[0]) < 2:
-        return [(KEY_MIN, KEY_MAX)]
-    keys, offsets = trie.keys[0], trie.leaf_offsets(0)
-    targets = np.linspace(0, offsets[-1], wanted + 1)[1:-1]
-    cuts = np.unique(keys[np.clip(np.searchsorted(offsets, targets), 1, len(keys) - 1)]).tolist()
-    return list(zip([KEY_MIN, *cuts], [*(cut - 1 for cut in cuts), KEY_MAX], strict=True))

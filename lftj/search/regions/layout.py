@@ -7,27 +7,24 @@ its first field.  Three arrays go together:
   one key order; it names indices by number, so versions can change under it;
 * the *state* of one search;
 * the *log*: where records go, as addresses of the caller's buffers.
-
-Depth rows keep D_CONDITION, D_CONDITIONS and the header keeps H_KEYS in the
-places that :mod:`lftj.search.base.layout` gives them: conditions are tested by the same
-kernels.
 """
 
 from __future__ import annotations
 
-from lftj.search.base.layout import D_CONDITION, D_CONDITIONS, H_DEPTHS, H_KEYS, HEADER
-
-# -- plan: header (H_DEPTHS, H_KEYS as in layout.py) ------------------------------
+# -- plan: header ---------------------------------------------------------------------
+G_DEPTHS = 0  # number of depths
 G_DEPTH_ROWS = 1  # first depth row
 G_GAP = 2  # an iterator that skips at most this many keys stays one record
 G_TAIL = 3  # first depth of the tail: below a binding of all before, the search stops at its first success
-assert H_DEPTHS == 0 and H_KEYS == 10 and HEADER == 12
+G_KEYS = 4  # state: list of the bound keys, by depth
+HEADER = 5
 
 # -- plan: depth rows ---------------------------------------------------------------
 E_FIRST = 0  # list of participant rows, the one that steps after a match first; and how many
 E_PARTICIPANTS = 1
 E_NEGATION = 2  # list of negation rows, and how many
-assert (D_CONDITION, D_CONDITIONS) == (3, 4)
+E_CONDITION = 3  # first condition row (lftj.search.conditions), and how many
+E_CONDITIONS = 4
 E_NEGATIONS = 5
 E_NODE = 6  # state: node row
 E_LOG = 7  # log: node log row, -1 where no participant records

@@ -16,21 +16,14 @@ import numpy as np
 
 from indices.compiled import part
 from indices.keys import KEY_MIN
-from lftj.search.base.block import condition_holds
-from lftj.search.base.layout import (
-    C_OPERATOR,
-    CONDITION_FIELDS,
-    D_CONDITION,
-    D_CONDITIONS,
-    H_DEPTHS,
-    H_KEYS,
-    OP_AT_MOST,
-)
+from lftj.search.conditions import filters_hold
 from lftj.search.regions.cursor import extend, flush, hide_branch, holds, land, open_cursor
 from lftj.search.regions.layout import (
     C_KEY,
     C_PENDING,
     C_SKIPPED,
+    E_CONDITION,
+    E_CONDITIONS,
     E_FILTERS,
     E_FIRST,
     E_LOG,
@@ -40,7 +33,9 @@ from lftj.search.regions.layout import (
     E_PARTICIPANTS,
     E_STREAM,
     E_STREAMS,
+    G_DEPTHS,
     G_GAP,
+    G_KEYS,
     L_CAPACITY,
     L_COUNT,
     N_HIGH,
@@ -155,11 +150,9 @@ def accept(plan, state, indexes, log, row, key):
     Negated atoms with deeper levels are bound on the way.
     """
     if plan[row + E_FILTERS]:
-        condition = plan[row + D_CONDITION]
-        for _ in range(plan[row + D_CONDITIONS]):
-            if plan[condition + C_OPERATOR] > OP_AT_MOST and not condition_holds(plan, state, condition, key):
-                return False
-            condition += CONDITION_FIELDS
+        condition, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
+        if not filters_hold(plan, state, plan[G_KEYS], condition, count, key):
+            return False
     first = plan[row + E_NEGATION]
     for place in range(first, first + plan[row + E_NEGATIONS]):
         negation = plan[place]
@@ -195,6 +188,6 @@ def step(plan, state, indexes, log, row):
 def emit(plan, state, rows):
     """Write the whole binding as a row; the caller sees to room."""
     at = state[Q_ROWS]
-    for depth in range(plan[H_DEPTHS]):
-        rows[depth, at] = state[plan[H_KEYS] + depth]
+    for depth in range(plan[G_DEPTHS]):
+        rows[depth, at] = state[plan[G_KEYS] + depth]
     state[Q_ROWS] = at + 1

@@ -18,7 +18,7 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
-from lftj.search.base.layout import H_DEPTHS, H_KEYS
+from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.search.regions.cursor import flush, open_base
 from lftj.search.regions.layout import (
     C_ACTIVE,
@@ -34,7 +34,9 @@ from lftj.search.regions.layout import (
     E_FIXED,
     E_MERGES,
     E_NODE,
+    G_DEPTHS,
     G_GAP,
+    G_KEYS,
     N_HIGH,
     N_LOGGED,
     P_CURSOR,
@@ -56,8 +58,6 @@ from lftj.search.regions.layout import (
 )
 from lftj.search.regions.node import has_room
 from lftj.storage.seek import gallop, upper_bound
-
-SIX, SIXTY_THREE = np.uint64(6), np.uint64(63)
 
 
 @part(_nrt=False, forceinline=True)
@@ -101,11 +101,8 @@ def mark_keys(state, where, start, end):
     marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
     keys = view(where, max(end, state[Q_MARKED_TO]))
     base = state[Q_MARKS_BASE]
-    for place in range(state[Q_MARKED_FROM], state[Q_MARKED_TO]):
-        marks[np.uint64(keys[place] - base) >> SIX] = 0
-    for place in range(start, end):
-        bit = np.uint64(keys[place] - base)
-        marks[bit >> SIX] |= np.int64(1) << np.int64(bit & SIXTY_THREE)
+    clear_marks(marks, np.int64(0), base, keys, state[Q_MARKED_FROM], state[Q_MARKED_TO])
+    set_marks(marks, np.int64(0), base, keys, start, end)
     state[Q_MARKED_FROM], state[Q_MARKED_TO] = start, end
 
 
@@ -113,13 +110,8 @@ def mark_keys(state, where, start, end):
 def list_marked(state, keys, start, end, out, at):
     """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
     marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
-    base = state[Q_MARKS_BASE]
     stop = min(end, start + len(out) - at)
-    for place in range(start, stop):
-        key = keys[place]
-        bit = np.uint64(key - base)
-        out[at] = key
-        at += (marks[bit >> SIX] >> np.int64(bit & SIXTY_THREE)) & 1
+    at += intersect_marked(keys, start, stop, marks, np.int64(0), state[Q_MARKS_BASE], out, at)
     return at, stop, STATUS_DONE if stop == end else STATUS_FULL
 
 
@@ -137,7 +129,7 @@ def merge_pair(plan, state, log, row, rows):
     i, i_end = state[left + C_POSITION], state[left + C_END]
     j, j_end = state[right + C_POSITION], state[right + C_END]
     a, b = view(state[left + C_KEYS], i_end), view(state[right + C_KEYS], j_end)
-    last = plan[H_DEPTHS] - 1
+    last = plan[G_DEPTHS] - 1
     out = rows[last]
     at = start = state[Q_ROWS]
     capacity = rows.shape[1]
@@ -235,7 +227,7 @@ def merge_pair(plan, state, log, row, rows):
     state[Q_SEEKS] += operations
     state[Q_WORK] += operations
     for depth in range(last):
-        key = state[plan[H_KEYS] + depth]
+        key = state[plan[G_KEYS] + depth]
         column = rows[depth]
         for place in range(start, at):
             column[place] = key

@@ -18,16 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lftj.search.base.layout import (
-    C_OPERATOR,
-    D_CONDITION,
-    D_CONDITIONS,
-    H_DEPTHS,
-    H_KEYS,
-    HEADER,
-    OP_AT_MOST,
-)
-from lftj.search.base.plan import condition_rows
+from lftj.search.conditions import ConditionRow, condition_rows
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions import layout as R
 from lftj.storage.catalog import IndexUse
@@ -111,7 +102,7 @@ class _Compiler:
         self.gap = gap
         self.tail = tail
         self.place = {name: depth for depth, name in enumerate(order)}
-        self.memory: list[int] = [0] * HEADER
+        self.memory: list[int] = [0] * R.HEADER
         self.state_length = R.REGISTERS
         self.log_length = 0
         self.indexes: dict[IndexUse, int] = {}
@@ -145,14 +136,11 @@ class _Compiler:
             self.add_atom(atom, negated=False)
         for atom in self.problem.negations:
             self.add_atom(atom, negated=True)
-        conditions = [
-            [row.bound_fields(self.problem) for row in rows]
-            for rows in condition_rows(self.problem, self.place)
-        ]
+        conditions = condition_rows(self.problem, self.place)
         depths = [field for d in range(len(self.order)) for field in self.depth_fields(d, conditions[d])]
         memory = self.memory
-        memory[H_DEPTHS] = len(self.order)
-        memory[H_KEYS] = self.in_state(len(self.order))
+        memory[R.G_DEPTHS] = len(self.order)
+        memory[R.G_KEYS] = self.in_state(len(self.order))
         memory[R.G_GAP] = self.gap
         memory[R.G_TAIL] = self.tail
         memory[R.G_DEPTH_ROWS] = self.row(depths)
@@ -222,17 +210,19 @@ class _Compiler:
         parent = self.memory[row + R.P_PARENT]
         return -1 if parent < 0 else self.rows[parent].depth
 
-    def depth_fields(self, depth: int, conditions: list[list[int]]) -> list[int]:
+    def depth_fields(self, depth: int, conditions: list[ConditionRow]) -> list[int]:
         # Whoever needs no record steps after a match: the others then record points.
         own = sorted(self.by_depth[depth], key=lambda row: self.memory[row + R.P_STREAM] >= 0)
         negations = self.negations[depth]
         recording = [row for row in (*own, *negations) if self.memory[row + R.P_STREAM] >= 0]
-        filters = any(condition[C_OPERATOR] > OP_AT_MOST for condition in conditions)
+        filters = any(condition.is_filter for condition in conditions)
         fields = [0] * R.E_FIELDS
         fields[R.E_FIRST], fields[R.E_PARTICIPANTS] = self.row(own), len(own)
         fields[R.E_NEGATION], fields[R.E_NEGATIONS] = self.row(negations), len(negations)
-        fields[D_CONDITION] = self.row([field for condition in conditions for field in condition])
-        fields[D_CONDITIONS] = len(conditions)
+        fields[R.E_CONDITION] = self.row(
+            [field for row in conditions for field in self.condition_fields(row)]
+        )
+        fields[R.E_CONDITIONS] = len(conditions)
         fields[R.E_NODE] = self.in_state(R.NODE_FIELDS)
         fields[R.E_STREAM], fields[R.E_STREAMS] = self.row(recording), len(recording)
         fields[R.E_LOG] = -1
@@ -246,4 +236,9 @@ class _Compiler:
             fields[R.E_LOG] = self.in_log(R.NODE_LOG_FIELDS)
             streams = [self.rows[row].stream for row in recording]
             self.node_logs.append((depth, fields[R.E_LOG], tuple(s for s in streams if s is not None)))
+        return fields
+
+    def condition_fields(self, row: ConditionRow) -> list[int]:
+        fields, table = row.fields(self.problem)
+        assert table is None, "ranks of a dictionary change with it"
         return fields

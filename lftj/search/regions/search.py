@@ -36,12 +36,13 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.search.base.layout import H_DEPTHS, H_KEYS
-from lftj.search.base.node import condition_bounds
+from lftj.search.conditions import condition_bounds
 from lftj.search.regions.cursor import extend, flush, holds, open_cursor
 from lftj.search.regions.layout import (
     C_KEY,
     C_PENDING,
+    E_CONDITION,
+    E_CONDITIONS,
     E_FIELDS,
     E_FIRST,
     E_MERGES,
@@ -52,6 +53,8 @@ from lftj.search.regions.layout import (
     E_STREAM,
     E_STREAMS,
     G_DEPTH_ROWS,
+    G_DEPTHS,
+    G_KEYS,
     G_TAIL,
     MOVE_ALIGN,
     MOVE_NEXT,
@@ -114,7 +117,7 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
         if not on_path(plan, state, indexes, log, row, key, depth + 1 == fixed):
             state[Q_FAILED] = depth
             return False
-        state[plan[H_KEYS] + depth] = key
+        state[plan[G_KEYS] + depth] = key
         depth += 1
     state[Q_VALID] = fixed
     return True
@@ -132,7 +135,8 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     first = plan[row + E_STREAM]
     for place in range(first, first + plan[row + E_STREAMS]):
         state[plan[plan[place] + P_CURSOR] + C_PENDING] = 0
-    low, high = condition_bounds(plan, state, row, KEY_MIN, KEY_MAX)
+    first, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
+    low, high = condition_bounds(plan, state, plan[G_KEYS], first, count, KEY_MIN, KEY_MAX)
     if key < low or key > high:
         return False
     first = plan[row + E_FIRST]
@@ -158,10 +162,10 @@ def on_path(plan, state, indexes, log, row, key, is_last):
 @part(_nrt=False, forceinline=True)
 def descend(plan, state, log, rows, depth):
     """After a match: the depth and move that come next.  A whole binding is emitted, and ends its tail."""
-    if depth + 1 < plan[H_DEPTHS]:
+    if depth + 1 < plan[G_DEPTHS]:
         return depth + 1, MOVE_OPEN
     emit(plan, state, rows)
-    if plan[G_TAIL] == plan[H_DEPTHS]:
+    if plan[G_TAIL] == plan[G_DEPTHS]:
         return depth, MOVE_NEXT
     keep_witness(plan, state, log)
     if state[Q_FLOOR] < plan[G_TAIL]:
@@ -179,7 +183,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
     variables d >= 1, end of the interval of the last of them, the values; read only.
     rows: int64 (depths, capacity), written from column Q_ROWS on.
     """
-    depths, tail = plan[H_DEPTHS], plan[G_TAIL]
+    depths, tail = plan[G_DEPTHS], plan[G_TAIL]
     last = depths - 1
     depth, move = state[Q_DEPTH], state[Q_MOVE]
     state[Q_WORK] = 0
@@ -241,7 +245,8 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             low, high = KEY_MIN, KEY_MAX
             if depth == state[Q_FLOOR]:
                 low, high = state[Q_LOW], state[Q_HIGH]
-            low, high = condition_bounds(plan, state, row, low, high)
+            first, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
+            low, high = condition_bounds(plan, state, plan[G_KEYS], first, count, low, high)
             state[Q_WORK] += 1
             if plan[row + E_PARTICIPANTS] == 0 and state[Q_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
@@ -254,7 +259,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             if going and plan[row + E_PARTICIPANTS] == 0:  # bound by an equality alone
                 going = low == high and accept(plan, state, indexes, log, row, low)
                 if going:
-                    state[plan[H_KEYS] + depth] = low
+                    state[plan[G_KEYS] + depth] = low
                     depth, move = descend(plan, state, log, rows, depth)
                     continue
         if going and move == MOVE_NEXT:
@@ -280,7 +285,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 key = state[plan[plan[plan[row + E_FIRST]] + P_CURSOR] + C_KEY]
                 move = MOVE_NEXT
                 if accept(plan, state, indexes, log, row, key):
-                    state[plan[H_KEYS] + depth] = key
+                    state[plan[G_KEYS] + depth] = key
                     depth, move = descend(plan, state, log, rows, depth)
                 continue
         close_node(plan, state, log, row)

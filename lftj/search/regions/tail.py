@@ -18,7 +18,6 @@ Invariants
 from __future__ import annotations
 
 from indices.compiled import part
-from lftj.search.base.layout import H_DEPTHS, H_KEYS
 from lftj.search.regions.cursor import flush
 from lftj.search.regions.layout import (
     C_FROM,
@@ -30,6 +29,8 @@ from lftj.search.regions.layout import (
     E_STREAM,
     E_STREAMS,
     G_DEPTH_ROWS,
+    G_DEPTHS,
+    G_KEYS,
     G_TAIL,
     L_BEFORE,
     L_COUNT,
@@ -46,7 +47,7 @@ from lftj.search.regions.node import has_room
 @part(_nrt=False)
 def enter_tail(plan, log):
     """Note what has been logged before the tail that is searched from now on."""
-    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
         row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
         if plan[row + E_LOG] >= 0:
             log[plan[row + E_LOG] + L_BEFORE] = log[plan[row + E_LOG] + L_COUNT]
@@ -59,7 +60,7 @@ def enter_tail(plan, log):
 @part(_nrt=False)
 def tail_has_room(plan, log):
     """Whether the logs of the tail's depths take a witness."""
-    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
         if not has_room(plan, log, plan[G_DEPTH_ROWS] + depth * E_FIELDS):
             return False
     return True
@@ -68,7 +69,7 @@ def tail_has_room(plan, log):
 @part(_nrt=False)
 def keep_witness(plan, state, log):
     """After a success: of all records of the tail keep the points of the witness, which the keys are now."""
-    for depth in range(plan[G_TAIL], plan[H_DEPTHS]):
+    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
         row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
         if plan[row + E_LOG] >= 0:
             log[plan[row + E_LOG] + L_COUNT] = log[plan[row + E_LOG] + L_BEFORE]
@@ -80,7 +81,7 @@ def keep_witness(plan, state, log):
             log[stream + S_COUNT] = log[stream + S_BEFORE]
         if not state[Q_RECORD]:
             continue
-        key = state[plan[H_KEYS] + depth]
+        key = state[plan[G_KEYS] + depth]
         for place in range(first, last):
             cursor = plan[plan[place] + P_CURSOR]
             state[cursor + C_PENDING] = 1
