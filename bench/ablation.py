@@ -56,7 +56,7 @@ QUICK = [_Question("triangles, RMAT 10/8", "rmat-10", f"t(a, b, c) <- {_SYMMETRI
 @contextmanager
 def without(idea: str) -> Iterator[None]:
     """The engine with one idea switched off; "" for none."""
-    from lftj.evaluation import evaluation
+    from lftj.evaluation import plans
     from lftj.search import marks
     from lftj.search.base import plan
     from lftj.storage import trie
@@ -78,7 +78,7 @@ def without(idea: str) -> Iterator[None]:
             stack.enter_context(mock.patch.object(trie, "RANKS_MAX_SPREAD", 0))
             stack.enter_context(mock.patch.object(trie, "RANKS_SMALL", 0))
         elif idea == "shared iterators":
-            stack.enter_context(mock.patch.object(evaluation, "compile_plan", unshared))
+            stack.enter_context(mock.patch.object(plans, "compile_plan", unshared))
         elif idea:
             raise ValueError(f"no idea is called {idea!r}")
         yield

@@ -117,7 +117,7 @@ def test_random_rules_over_random_versions(data: st.DataObject) -> None:
 
 
 def emptied(n_rows: int) -> tuple[Workspace, int]:
-    """A workspace that had ``n_rows`` rows, rules over them and queries, and the bytes that were traced then."""
+    """A workspace that had ``n_rows`` rows and rules over them, and the bytes that were traced then."""
     keys = np.arange(n_rows)
     table = {"a": keys % 1_000, "b": keys}
     ws = Workspace()
