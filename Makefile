@@ -32,7 +32,7 @@ test: lint
 	NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & $(BIN)/lftj warm-up && wait $$!
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernel tests
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -q -m kernel tests
-	$(PYTEST) -m "not kernel"
+	$(PYTEST) -m "not kernel" --durations=20
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

@@ -176,6 +176,8 @@ def _check_operation(tested: Monoid, dtype: np.dtype[Any], identity: Any) -> Non
         raise MonoidError(
             f"monoid {tested.name}: its operation can't be compiled over {dtype}: {reason}"
         ) from None
+    except MemoryError:  # says nothing of the operation
+        raise
     except Exception as error:
         raise MonoidError(
             f"monoid {tested.name}: its operation raises {error!r} for its own identity"

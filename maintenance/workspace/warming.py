@@ -55,7 +55,7 @@ def _maintain(rules: str, **options: Any) -> None:
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(one, 5), (5, 6)])
             transaction.erase("edge", [(2, 3)])
-        workspace.count("pair(a, b) <- edge(a, b).")
+        workspace.query("pair(a, b) <- edge(a, b).")
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(2, 3)])
             transaction.erase("edge", [(one, 5), (1, 2)])

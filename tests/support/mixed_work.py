@@ -77,7 +77,7 @@ def workspaces() -> None:
             for part in (rows[30:32], rows[32:]):
                 with workspace.transaction() as transaction:
                     transaction.insert("edge", part)
-                workspace.count("pair(a, b) <- edge(a, b).")
+                workspace.query("pair(a, b) <- edge(a, b).")
                 with workspace.transaction() as transaction:
                     transaction.erase("edge", part)
             if again == 1:  # arrays that were pickled and read again

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import RelationVersion
 from maintenance import Snapshot, Workspace
 
@@ -139,11 +140,11 @@ def test_a_query_takes_the_state_once(call: str, monkeypatch: pytest.MonkeyPatch
     ws = Workspace()
     ws.load("e", [(1, 2), (2, 3), (1, 3)], columns=["a", "b"])
     ws.install("tri(a, b, c) <- e(a, b), e(b, c), e(a, c).")
-    relation = RelationVersion.relation
+    view = RelationVersion.view
     commits = [0]
 
-    def relation_and_commit(version: RelationVersion) -> Any:
-        found = relation(version)
+    def view_and_commit(version: RelationVersion, key: IndexKey) -> Any:
+        found = view(version, key)
         commits[0] += 1
         if commits[0] == 1:
             with ws.transaction() as tx:
@@ -152,7 +153,7 @@ def test_a_query_takes_the_state_once(call: str, monkeypatch: pytest.MonkeyPatch
         return found
 
     rule = "z(a) <- tri(a, b, c), !e(a, b)."
-    monkeypatch.setattr(RelationVersion, "relation", relation_and_commit)
+    monkeypatch.setattr(RelationVersion, "view", view_and_commit)
     if call == "explain":
         ws.explain(rule)
     elif call == "count":
