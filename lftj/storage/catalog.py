@@ -42,6 +42,11 @@ class SearchView(NamedTuple):
     patch: Patch | None
 
     @property
+    def rooted(self) -> SearchView:
+        """With the root, for who walks it (:attr:`lftj.storage.patch.Patch.rooted`)."""
+        return self if self.patch is None else SearchView(self.base, self.patch.rooted)
+
+    @property
     def n_tuples(self) -> int:
         return self.base.n_tuples if self.patch is None else self.patch.n_tuples
 

@@ -241,7 +241,8 @@ class IndexVersion:
         )
         if not len(weights):
             return SearchView(self.base, None)
-        return SearchView(self.base, Patch(self.base, table_of(columns, len(weights)), weights))
+        rows = table_of(columns, len(weights))
+        return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
 
     def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""

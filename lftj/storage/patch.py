@@ -9,7 +9,8 @@ nothing is merged, and below all other branches nothing is different.
 Per level ``l`` a patch has
 
 * *nodes*: lists of keys, one behind the other; node j is ``[starts[j], starts[j + 1])``.
-  The root, if it is listed anew, is node 0 of level 0;
+  The root, if it is listed anew, is node 0 of level 0.  It is large, so it is left out
+  (:attr:`Patch.rooted` has it) where only keys are sought there that neither came nor went;
 * per listed key a *link*: its position in the base level, or ``-1 - r`` where row r of
   the table is meant: a key that the base has not;
 * a *table*: a row per branch of the base that has changes below it (they come first,
@@ -19,8 +20,8 @@ Per level ``l`` a patch has
 
 Invariants (see :meth:`Patch.check_invariants`)
 
-1. What is walked from the root of a patched base is exactly the version's branches.
-2. A node that has the keys that the base has is not listed.
+1. What is walked from the root of a patched base, by a rooted patch, is exactly the version's branches.
+2. A node that has the keys that the base has is not listed; nor is the root of a patch that is not rooted.
 3. A patch never changes; it goes with its version.
 
 Cost: O(m L log n) for m tuples in runs and L levels, the keys of the nodes that it
@@ -89,23 +90,35 @@ class Patch:
     ([3, 4, 5, 2, 9], [0, 3, 5], [])
     """
 
-    def __init__(self, base: Trie, rows: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(self, base: Trie, rows: np.ndarray, weights: np.ndarray, list_root: bool = True) -> None:
         """``rows``: int64 (levels, m), sorted distinct tuples, m > 0.
 
-        ``weights``: int64 (m,), +1 where the base lacks the tuple, -1 where it has it.
+        ``weights``: int64 (m,), +1 where the base lacks the tuple, -1 where it has it.  ``list_root``:
+        whether the patch is rooted.
         """
         self.base = base
-        self._flat, self.memory, self._sizes = _patch(base.memory, rows, weights)
+        self._change = rows, weights
+        self._flat, self.memory, self._sizes, self.moved_roots = _patch(base.memory, rows, weights, list_root)
         sizes = self._sizes.tolist()
         self.n_tuples = base.n_tuples + sizes[-1][S_CAME]
         self.came = tuple(size[S_CAME] for size in sizes)
         self.relists_root = sizes[0][S_NODES] > 0
+        self._is_rooted = list_root or not len(self.moved_roots)
         self.max_fanouts = tuple(
             max(most, size[S_FANOUT]) for most, size in zip(base.max_fanouts, sizes, strict=True)
         )
         self.key_ranges = tuple(
             _range_with(known, size) for known, size in zip(base.key_ranges, sizes, strict=True)
         )
+
+    @cached_property
+    def rooted(self) -> Patch:
+        """The patch with the root, if that has other keys than the base's."""
+        return self if self._is_rooted else Patch(self.base, *self._change)
+
+    def moves_root(self, key: int) -> bool:
+        """Whether a key of the root came or went."""
+        return bool((self.moved_roots == key).any())
 
     @property
     def nbytes(self) -> int:
@@ -291,10 +304,11 @@ def _below(base, level, deeper, place):
 
 
 @kernel
-def _patch(base, rows, weights):
-    """The arrays of a patch, one behind the other; a PA_* row per level; a S_* row per level.
+def _patch(base, rows, weights, list_root):
+    """The arrays of a patch, one behind the other; a PA_* row per level; a S_* row per level; moved roots.
 
-    base: T_* memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1.
+    base: T_* memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1; list_root:
+    bool.  Moved roots: int64, the keys of level 0 that came or went.
     """
     levels, m = rows.shape
     sizes = np.zeros((levels, SIZE_FIELDS), np.int64)
@@ -342,6 +356,8 @@ def _patch(base, rows, weights):
                 tables[level + 1, group] = table_rows
                 table_rows += 1
         parents = _above(of_rows[level], firsts)
+        if level == 0 and not list_root:
+            all_present[0, 0] = False  # the root: as if it were gone, it is not listed
         nodes, n_nodes, size = _nodes(
             parents,
             all_places[level, : numbers[level]],
@@ -430,7 +446,13 @@ def _patch(base, rows, weights):
                 sizes[level, S_HIGH] = max(sizes[level, S_HIGH], listed[place])
             for node in range(sizes[level, S_NODES]):
                 sizes[level, S_FANOUT] = max(sizes[level, S_FANOUT], starts[node + 1] - starts[node])
-    return flat, memory, sizes
+    moved = np.empty(numbers[1], np.int64)
+    n_moved = 0
+    for group in range(numbers[1]):
+        if changes[1, group] != 0:
+            moved[n_moved] = rows[0, all_firsts[1, group]]
+            n_moved += 1
+    return flat, memory, sizes, moved[:n_moved].copy()
 
 
 @part

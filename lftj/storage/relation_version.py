@@ -155,12 +155,13 @@ class RelationVersion:
         """Raise :class:`~lftj.errors.NanError` if the column holds NaN, the largest of all codes."""
         if self.schema.columns[column].type.domain.name != "float":
             return
-        if self.primary.view.key_ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
+        if self.primary.view.rooted.key_ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
             self.relation().refuse_nan(column)
 
     def check_functional(self) -> None:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
-        if self.index(tuple(range(len(self.schema.columns)))).view.max_fanouts[-1] > 1:  # or had more
+        view = self.index(tuple(range(len(self.schema.columns)))).view.rooted
+        if view.max_fanouts[-1] > 1:  # or had more
             self.relation().check_functional()
 
     def weights(self, columns: Columns) -> np.ndarray:

@@ -42,7 +42,13 @@ class _Iterator:
     level: int
     deeper: bool  # it has iterators below it
     cursor: int
-    pinned: bool  # a constant says which key is sought: once
+    pinned_by: int | None  # number of the condition with the constant that is sought, if only that is
+
+    def walks_root(self, view: SearchView, problem: JoinProblem) -> bool:
+        """Of one on level 0: whether it comes upon keys of the root that the base has otherwise."""
+        if view.patch is None:
+            return False
+        return self.pinned_by is None or view.patch.moves_root(problem.conditions[self.pinned_by].offset)
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,9 @@ class Plan:
             return (catalog if side is Side.NEW or others is None else others[side])[name]
 
         views = [table_of(use.relation, use.side).view(use.key) for use in self.uses]
+        for iterator in self.iterators:
+            if iterator.level == 0 and iterator.walks_root(views[iterator.use], problem):
+                views[iterator.use] = views[iterator.use].rooted
         memory = self.template.copy()
         start: list[tuple[int, int]] = []
         kept: list[np.ndarray] = []
@@ -160,7 +169,7 @@ def _bind_iterator(
         if level == 0 and patch.relists_root:
             part = 1
             where, length = patch.keys_at(0)
-            ranks = None if iterator.pinned else patch.root_ranks
+            ranks = None if iterator.pinned_by is not None else patch.root_ranks
     memory[row + L.I_KEYS] = where
     memory[row + L.I_LENGTH] = length
     start += [(iterator.cursor + L.P_LIST, where), (iterator.cursor + L.P_PART, part)]
@@ -360,9 +369,12 @@ class _Compilation:
         fields[L.I_SLOT] = -1
         fields[L.I_CURSOR] = self.in_state(L.CURSOR_FIELDS)
         row = self.row(fields)
-        self.iterators[row] = _Iterator(
-            row, use, level, False, fields[L.I_CURSOR], name in self.problem.pinned
+        pinned = (
+            number
+            for number, condition in enumerate(self.problem.conditions)
+            if condition.left == name and condition.operator == "=" and condition.right is None
         )
+        self.iterators[row] = _Iterator(row, use, level, False, fields[L.I_CURSOR], next(pinned, None))
         return row
 
     def ask_position(self, iterator: int) -> None:
