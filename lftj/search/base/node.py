@@ -204,17 +204,24 @@ def outer_weight(plan, state):
 
 
 @part(_nrt=False)
+def patched_rows(plan, state, factor, position):
+    """Rows at ``position`` of a factor's parent whose index has a patch."""
+    parent = plan[factor + F_PARENT]
+    level = view(plan[parent + I_PATCH], PATCH_FIELDS)
+    row, position = table_row(level, state[plan[parent + I_CURSOR] + P_PART], position)
+    if row >= 0:
+        place = row * level[PA_LEVELS] + plan[factor + F_COLUMN]
+        return view(level[PA_COUNTS], place + 1)[place]
+    offsets = view(plan[factor + F_OFFSETS], position + 2)
+    return offsets[position + 1] - offsets[position]
+
+
+@part(_nrt=False)
 def times_multiplicity(plan, state, factor, position, weight):
     """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
-    parent = plan[factor + F_PARENT]
-    rows = np.int64(-1)
-    if plan[parent + I_PATCH]:
-        level = view(plan[parent + I_PATCH], PATCH_FIELDS)
-        row, position = table_row(level, state[plan[parent + I_CURSOR] + P_PART], position)
-        if row >= 0:
-            place = row * level[PA_LEVELS] + plan[factor + F_COLUMN]
-            rows = view(level[PA_COUNTS], place + 1)[place]
-    if rows < 0:
+    if plan[plan[factor + F_PARENT] + I_PATCH]:
+        rows = patched_rows(plan, state, factor, position)
+    else:
         offsets = view(plan[factor + F_OFFSETS], position + 2)
         rows = offsets[position + 1] - offsets[position]
     if weight < 0 or weight > KEY_MAX // rows:
