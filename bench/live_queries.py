@@ -167,8 +167,8 @@ def hub(spokes: int) -> list[list[str]]:
 def report(quick: bool) -> str:
     """All three tables."""
     machine = describe()
-    small = small_queries(20_000, 50) if quick else small_queries(1_000_000, 2_000)
-    live = live_queries(10, 5) if quick else live_queries(17, 41)
+    small = small_queries(20_000, 50) if quick else small_queries(1_000_000, 400)
+    live = live_queries(10, 5) if quick else live_queries(17, 11)
     spokes = 1_000 if quick else 200_000
     heads = ["query", "ms before", "ms, first after a commit", "range", "ratio", "DuckDB ms after"]
     return "\n\n".join(
