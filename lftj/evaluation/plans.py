@@ -69,14 +69,16 @@ class _Bound:
 
 @dataclass
 class _Kept:
-    """One plan; ``rows``: of each relation when its order was chosen."""
+    """One plan; ``rows``: of each relation when its order was chosen; ``last``: what was lowered last.
+
+    ``last`` and ``bound`` are replaced as wholes: another thread may run the plan with other constants.
+    """
 
     shape: tuple[object, ...]
     rows: dict[str, int]
     choice: OrderChoice
     plan: Plan
-    body: Body
-    lowered: Lowered
+    last: tuple[Body, Lowered]
     bound: _Bound | None = None
 
 
@@ -98,33 +100,35 @@ class Plans:
         with self._lock:
             kept = self._kept.get(key)
             bound = kept.bound if kept else None
+            last = kept.last if kept else None
         if bound is not None and bound.is_over(body, tables):
             planned = bound.planned
             if planned is not None:
                 return planned
         schemas = {name: table.schema for name, table in zip(names, tables, strict=True)}
-        if kept is not None and kept.body is body and kept.lowered.is_fixed:
-            lowered = kept.lowered
+        if last is not None and last[0] is body and last[1].is_fixed:
+            lowered = last[1]
         else:
             lowered = lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
         lowered.check(catalog)
         everything = lowered.tables(catalog)
         problem = lowered.problem
         rows = {name: table.n_rows for name, table in zip(names, tables, strict=True)}
+        moved = kept is not None and _moved(kept.rows, rows)
         note = None
         if kept is not None and kept.rows != rows:
             note = f"the key order was chosen when there were {_sizes(kept.rows)}"
-            if _moved(kept.rows, rows):
+            if moved:
                 note += ", and is chosen anew"
-        if kept is None or kept.shape != problem.shape or _moved(kept.rows, rows):
+        if kept is None or kept.shape != problem.shape or moved:
             choice = choose_order(problem, everything, wanted.order, body.atom_variables())
             plan = compile_plan(problem, choice.order, wanted.write)
-            kept = _Kept(problem.shape, rows, choice, plan, body, lowered)
+            kept = _Kept(problem.shape, rows, choice, plan, (body, lowered))
         elif note:
             note += f"; a relation {MOVED} times as large or as small has it chosen anew"
         planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), note)
         with self._lock:
-            kept.body, kept.lowered = body, lowered
+            kept.last = body, lowered
             kept.bound = _Bound(body, tables, planned)
             self._kept[key] = kept
         return planned

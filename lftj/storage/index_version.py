@@ -228,8 +228,7 @@ class IndexVersion:
     @property
     def nbytes(self) -> int:
         """Memory of base, leaf offsets and runs."""
-        leaves = sum(offsets.nbytes for offsets in self._described.leaves)
-        return self.base.nbytes + leaves + sum(run.rows.nbytes for run in self.runs)
+        return self.base.nbytes + sum(run.rows.nbytes for run in self.runs)
 
     @cached_property
     def view(self) -> SearchView:
@@ -318,15 +317,17 @@ def _added(
 
 @part(_nrt=False)
 def net_weights(index, rows, row, out):
-    """Net weight of every prefix of one tuple: ``out[l]`` for the branch rows[0..l, row] of the index.
+    """Net weight of every prefix of one path: ``out[l]`` for the branch rows[0..l, row] of the index.
 
-    index: X_* memory; rows: int64 (levels, n); out: int64 (levels,).
+    index: X_* memory; rows: int64 (levels of the path, n), all of the index's levels or the first ones;
+    out: int64 (levels of the path,).
     """
     levels = index[X_LEVELS]
+    path = rows.shape[0]
     start, end = np.int64(0), index[X_HEADER + XL_LENGTH]
-    for level in range(levels):
+    for level in range(path):
         out[level] = 0
-    for level in range(levels):
+    for level in range(path):
         fields = X_HEADER + level * X_LEVEL_FIELDS
         keys = view(index[fields + XL_KEYS], end)
         position = lower_bound(keys, start, end, rows[level, row])
@@ -344,7 +345,7 @@ def net_weights(index, rows, row, out):
         length = index[run + XR_LENGTH]
         start, end = np.int64(0), length
         sums = view(index[run + XR_ROWS] + 8 * levels * length, length + 1)
-        for level in range(levels):
+        for level in range(path):
             column = view(index[run + XR_ROWS] + 8 * level * length, length)
             start = lower_bound(column, start, end, rows[level, row])
             end = upper_bound(column, start, end, rows[level, row])
@@ -354,52 +355,16 @@ def net_weights(index, rows, row, out):
         run += X_RUN_FIELDS
 
 
-@part(_nrt=False)
-def prefix_weight(index, path, row):
-    """Net weight of one prefix: how many tuples begin with path[:, row].
-
-    index: X_* memory; path: int64 (levels of the prefix, n).
-    """
-    levels = index[X_LEVELS]
-    prefix = path.shape[0]
-    weight = np.int64(0)
-    start, end = np.int64(0), index[X_HEADER + XL_LENGTH]
-    for level in range(prefix):
-        fields = X_HEADER + level * X_LEVEL_FIELDS
-        keys = view(index[fields + XL_KEYS], end)
-        position = lower_bound(keys, start, end, path[level, row])
-        if position == end or keys[position] != path[level, row]:
-            break
-        if level + 1 == levels:
-            weight = np.int64(1)
-        elif level + 1 == prefix:
-            leaves = view(index[fields + XL_LEAVES], position + 2)
-            weight = leaves[position + 1] - leaves[position]
-        else:
-            children = view(index[fields + XL_CHILDREN], position + 2)
-            start, end = children[position], children[position + 1]
-    run = X_HEADER + levels * X_LEVEL_FIELDS
-    for _ in range(index[X_RUNS]):
-        length = index[run + XR_LENGTH]
-        start, end = np.int64(0), length
-        sums = view(index[run + XR_ROWS] + 8 * levels * length, length + 1)
-        for level in range(prefix):
-            column = view(index[run + XR_ROWS] + 8 * level * length, length)
-            start = lower_bound(column, start, end, path[level, row])
-            end = upper_bound(column, start, end, path[level, row])
-        weight += sums[end] - sums[start]
-        run += X_RUN_FIELDS
-    return weight
-
-
 @kernel
 def multiply_weights(index, path, out):
     """Multiply ``out[i]`` by the number of tuples that begin with path[:, i]; False: int64 won't hold it.
 
     index: X_* memory; path: int64 (levels of the prefix, n); out: int64 (n,), written.
     """
+    weights = np.empty(path.shape[0], dtype=np.int64)
     for row in range(path.shape[1]):
-        weight = prefix_weight(index, path, row)
+        net_weights(index, path, row, weights)
+        weight = weights[-1]
         if weight > 0 and abs(out[row]) > KEY_MAX // weight:
             return False
         out[row] *= weight

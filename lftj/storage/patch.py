@@ -250,13 +250,11 @@ def _nodes(parents, parent_places, parent_present, changes, children):
 
 
 @part
-def _list(
-    nodes, parents, parent_places, rows, firsts, level, places, ahead, present, table, base, children, out
-):
+def _list(nodes, parents, parent_places, row, firsts, places, ahead, present, table, base, children, out):
     """Write the keys, starts and links of one level's nodes.
 
-    By group of the level: parents, firsts, places, ahead, present, and table, its row there.  base, children:
-    of the base level.  out: keys, starts and links, written.
+    row: int64, the tuples' keys at the level.  By group of the level: parents, firsts, places, ahead, present
+    and table, its row there.  base, children: of the base level.  out: keys, starts and links, written.
     """
     keys, starts, links = out
     at = np.int64(0)
@@ -280,7 +278,7 @@ def _list(
                 if places[group] >= 0:
                     position += 1
                 if present[group]:
-                    keys[at] = rows[level, firsts[group]]
+                    keys[at] = row[firsts[group]]
                     links[at] = places[group] if places[group] >= 0 else -1 - table[group]
                     at += 1
             while position < end:
@@ -400,9 +398,8 @@ def _patch(base, rows, weights, list_root):
             all_nodes[level],
             _above(of_rows[level], firsts),
             all_places[level],
-            rows,
+            rows[level],
             firsts,
-            level,
             places,
             all_ahead[level + 1],
             all_present[level + 1],

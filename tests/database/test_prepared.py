@@ -7,6 +7,7 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
@@ -215,3 +216,16 @@ def test_plans_hold_no_relation_that_was_replaced(db: lftj.Database) -> None:
     gc.collect()
     assert [reference() for reference in first] == [None, None]
     assert prepared.count({"k": 1}) == 1
+
+
+def test_threads_with_other_parameters_get_their_own_rows() -> None:
+    """One plan serves them at once: neither takes the constants of the other."""
+    ws = workspace(3_000)
+    prepared = ws.prepare("out(b) <- edge($k, b).")
+    expected = {key: rows(prepared(k=key)) for key in range(0, 750, 50)}
+
+    def look(key: int) -> bool:
+        return all(rows(prepared(k=key)) == expected[key] for _ in range(40))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(look, expected))
