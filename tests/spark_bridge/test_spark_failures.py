@@ -1,7 +1,9 @@
 """differential: a maintained join whose application and workers are killed, against recomputation.
 
 The application of ``failing_application.py`` is started again and again on one state, each time to be killed
-with SIGKILL at the next of the fault points; it gives all batches anew each time.
+with SIGKILL at the next of the fault points; it gives all batches anew each time.  Most of its drivers are at
+the context of these tests; the last one, which has to go on from what they left, and all that lose workers
+or have a stream are whole applications.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from support.paths import TESTS, child_environment
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import SparkSession
+
 import lftj
 from spark_bridge.state.fault_points import MARKER, POINTS, VARIABLE
 from support.failing_application import (
-    N_BATCHES,
     RULE,
     Edge,
     batches,
@@ -42,19 +45,33 @@ SECONDS = 1800
 """For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
 
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
+MANY, SOME = 14, 6
+"""Batches: such that old versions are cleaned up, and such that there are some after a failure."""
+
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]
 
 Rows = set[tuple[int, ...]]
 
 
 def run(
-    mode: str, folder: Path, fault: str = "", once: Path | None = None
+    mode: str,
+    folder: Path,
+    n_batches: int,
+    fault: str = "",
+    once: Path | None = None,
+    at: SparkSession | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the application, to be killed at a fault point; a worker only once if there is a marker file."""
+    """Run the application, to be killed at a fault point; a worker only once if there is a marker file.
+
+    ``at``: the session whose Java it uses, instead of its own.
+    """
     own = {name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")}
     own |= {VARIABLE: fault} if fault else {}
     own |= {MARKER: str(once)} if once else {}
-    command = [sys.executable, str(SCRIPT), mode, str(folder)]
+    if at is not None:
+        gateway = at.sparkContext._gateway.gateway_parameters
+        own |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.auth_token}
+    command = [sys.executable, str(SCRIPT), mode, str(folder), str(n_batches)]
     return subprocess.run(command, env=own, capture_output=True, text=True, timeout=SECONDS, cwd=TESTS)
 
 
@@ -64,23 +81,23 @@ def head_of(edges: set[Edge]) -> Rows:
     return set(rows_of(database.query(RULE, threads=1)))
 
 
-def heads() -> list[Rows]:
+def heads(n_batches: int) -> list[Rows]:
     """The head at first and after each batch, computed anew."""
     edges = {"e": {*first_edges()}}
     found = [head_of(edges["e"])]
-    for changes in batches():
+    for changes in batches(n_batches):
         edges = after(edges, [("e", edge, weight) for edge, weight in changes])
         found.append(head_of(edges["e"]))
     return found
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, n_batches: int) -> None:
     """Each batch was applied once, what was delivered is what it changed, and no file is left over."""
-    expected = heads()
-    assert len(set(map(frozenset, expected))) > N_BATCHES // 2, "batches that change the head"
+    expected = heads(n_batches)
+    assert len(set(map(frozenset, expected))) > n_batches // 2, "batches that change the head"
     assert set(rows_of(feather.read_table(str(folder / "head.arrow")))) == expected[-1]
     left = json.loads((folder / "left.json").read_text())
-    assert left["version"] == 1 + N_BATCHES
+    assert left["version"] == 1 + n_batches
     assert left["left"] == left["named"]
     for number, (before, now) in enumerate(itertools.pairwise(expected)):
         changes = Counter(
@@ -99,58 +116,60 @@ def version(folder: Path) -> int:
     return max((int(name.removeprefix("manifest-").removesuffix(".json")) for name in names), default=0)
 
 
-def test_an_application_killed_at_every_point_applies_each_batch_once(tmp_path: Path) -> None:
+def test_an_application_killed_at_every_point_applies_each_batch_once(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     """Also before there is a first version, and while old versions are cleaned up."""
-    killed_first = run("apply", tmp_path, "commit: before the manifest is written")
+    killed_first = run("apply", tmp_path, MANY, "commit: before the manifest is written", at=spark)
     assert (killed_first.returncode, version(tmp_path)) == (-signal.SIGKILL, 0)
     for point in IN_BATCHES:
         was = version(tmp_path)
         # The state is made at first, which passes the points of a commit too.
         fault = f"{point}:2" if was == 0 and point.startswith("commit") else point
-        done = run("apply", tmp_path, fault)
+        done = run("apply", tmp_path, MANY, fault, at=spark)
         assert done.returncode == -signal.SIGKILL, (point, done.stderr[-3000:])
         committed = {"commit: manifest moved", "batch: committed, not cleaned"}
         assert version(tmp_path) == max(was, 1) + (point in committed), point
-    done = run("apply", tmp_path, "clean: manifests deleted, data not")
+    done = run("apply", tmp_path, MANY, "clean: manifests deleted, data not", at=spark)
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
-    done = run("apply", tmp_path)
+    done = run("apply", tmp_path, MANY)
     assert done.returncode == 0, done.stderr[-3000:]
-    check(tmp_path)
+    check(tmp_path, MANY)
 
 
 def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path) -> None:
     """A task is tried four times."""
-    done = run("apply", tmp_path, "worker: written, not reported")
+    done = run("apply", tmp_path, SOME, "worker: written, not reported")
     assert (done.returncode, version(tmp_path)) == (1, 0), done.stderr[-3000:]
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
 
 
 def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path) -> None:
     """By Ctrl-C, and of one of a stream that is stopped."""
-    done = run("interrupted", tmp_path)
+    done = run("interrupted", tmp_path, SOME)
     assert done.returncode == 0, done.stderr[-3000:]
-    check(tmp_path)
+    check(tmp_path, SOME)
 
 
 @pytest.mark.parametrize("point", AT_WORKERS)
 def test_workers_that_are_killed_are_replaced(tmp_path: Path, point: str) -> None:
     """Spark tries a task again."""
     marker = tmp_path / "killed"
-    done = run("apply", tmp_path, f"{point}:2", marker)
+    done = run("apply", tmp_path, SOME, f"{point}:2", marker)
     assert done.returncode == 0, done.stderr[-3000:]
     assert marker.exists(), "a worker was killed"
-    check(tmp_path)
+    check(tmp_path, SOME)
 
 
 def test_a_stream_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Spark does not know yet of the batch that was committed, and gives it again."""
     (tmp_path / "incoming").mkdir()
-    for number, changes in enumerate(batches()):
+    for number, changes in enumerate(batches(SOME)):
         file = tmp_path / "incoming" / f"{number:02}.parquet"
         pq.write_table(change_table(changes), file)
         os.utime(file, (1_000_000 + number, 1_000_000 + number))  # files are taken by their age
-    done = run("stream", tmp_path, "commit: manifest moved:4")
+    done = run("stream", tmp_path, SOME, "commit: manifest moved:4")
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
-    done = run("stream", tmp_path)
+    done = run("stream", tmp_path, SOME)
     assert done.returncode == 0, done.stderr[-3000:]
-    check(tmp_path)
+    check(tmp_path, SOME)

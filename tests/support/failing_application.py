@@ -1,11 +1,15 @@
 """An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
 
-    python failing_application.py apply|interrupted|stream FOLDER
+    python failing_application.py apply|interrupted|stream FOLDER BATCHES
 
 ``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
 after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
 Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
+
+Java of its own takes most of the time of an application.  Where the environment names the gateway of
+another process's (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead, and what
+is killed and started anew is the driver alone.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from random import Random
 
 import pyarrow as pa
 from pyarrow import feather
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_bridge import MaintainedJoin
@@ -32,7 +38,6 @@ RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
 
 SHARES = {"b": 2}
 N_NODES = 12
-N_BATCHES = 14
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
 
 Edge = tuple[int, int]
@@ -43,11 +48,11 @@ def first_edges() -> set[Edge]:
     return {(random.randrange(N_NODES), random.randrange(N_NODES)) for _ in range(50)}
 
 
-def batches() -> list[list[tuple[Edge, int]]]:
+def batches(n_batches: int) -> list[list[tuple[Edge, int]]]:
     """Signed edges.  Each erases some that the one before has inserted: applied twice, it would show."""
     random = Random(2)
     found: list[list[tuple[Edge, int]]] = []
-    for _ in range(N_BATCHES):
+    for _ in range(n_batches):
         new = {(random.randrange(N_NODES), random.randrange(N_NODES)) for _ in range(8)}
         undone = {(edge, -weight) for edge, weight in (found[-1] if found else []) if edge not in new}
         found.append([*((edge, 1) for edge in sorted(new)), *sorted(undone)])
@@ -65,8 +70,15 @@ def change_table(changes: list[tuple[Edge, int]]) -> pa.Table:
 
 
 def session() -> SparkSession:
-    """Two threads; a task is tried four times."""
-    spark = builder().master("local[2,4]").getOrCreate()
+    """Two threads; a task is tried four times, if Java is the application's own."""
+    making = builder()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        gateway = launch_gateway()
+        running = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+        context = gateway.jvm.JavaSparkContext.fromSparkContext(running)
+        SparkContext(gateway=gateway, jsc=context, conf=SparkConf(_jconf=context.getConf()))
+        return making.getOrCreate()
+    spark = making.master("local[2,4]").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
@@ -130,7 +142,7 @@ def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> Non
     assert (joined.version, joined.applied(), delivered) == (1, None, [])
 
 
-def main(mode: str, folder: Path) -> None:
+def main(mode: str, folder: Path, n_batches: int) -> None:
     spark = session()
     edges = {"e": spark.createDataFrame(edge_table(first_edges()))}
     joined = MaintainedJoin(RULE, edges, state=folder / "state", partitions=2, shares=SHARES)
@@ -143,9 +155,9 @@ def main(mode: str, folder: Path) -> None:
         part.replace(made / f"{number}.arrow")
 
     if mode == "interrupted":
-        interrupted(joined, spark.createDataFrame(change_table(batches()[0])), folder)
+        interrupted(joined, spark.createDataFrame(change_table(batches(1)[0])), folder)
     if mode != "stream":
-        for number, changes in enumerate(batches()):
+        for number, changes in enumerate(batches(n_batches)):
             given = {"e": spark.createDataFrame(change_table(changes))}
             deliver(joined.apply(given, batch_id=number), number)
     else:
@@ -164,8 +176,9 @@ def main(mode: str, folder: Path) -> None:
     left = files_of(folder / "state")
     named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
     (folder / "left.json").write_text(json.dumps({"version": manifest.version, "left": left, "named": named}))
-    spark.stop()
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
