@@ -15,11 +15,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
+CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
+KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Some container images switch it off; then each of the many processes of a test run compiles the sources anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench soak mutants docs clean
+.PHONY: demo test lint style bench soak mutants docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -27,17 +32,21 @@ demo: $(STAMPS)/bench
 # Kernels are compiled first, with bounds checks and without, so that no two workers compile the same.
 # The tests of kernels run as plain Python and with bounds checks; the last run is of all the others, over
 # kernels as users have them.  (Examples are the same in every run: once more without checks shows nothing.)
-# A worker that has nothing left to do takes tests from the other ones.
-test: lint
-	NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & $(BIN)/lftj warm-up && wait $$!
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernel tests
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -q -m kernel tests
-	$(PYTEST) -m "not kernel" --durations=20
+# A worker that has nothing left to do takes tests from the other ones; where tests wait for processes that
+# they start, there is one worker more than processors.
+test: style
+	$(BIN)/mypy & types=$$!; NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & checked=$$!; \
+	  $(BIN)/lftj warm-up && wait $$types && wait $$checked
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
+	$(PYTEST) -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
 
-lint: $(STAMPS)/dev
+lint: style
+	$(BIN)/mypy
+
+style: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m bench

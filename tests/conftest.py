@@ -3,7 +3,9 @@
 Profiles (``pytest --hypothesis-profile=NAME`` or ``HYPOTHESIS_PROFILE=NAME``):
 ``default`` runs the same examples every time, few enough for every push;
 ``soak`` runs many new ones and is for a long sitting; ``unshrunk`` stops at the
-first failure as it is, for who wants to know only that there is one.
+first failure as it is, for who wants to know only that there is one.  Kernels that
+run as plain Python take few examples, for compiled ones do the same tests with many; the
+faults of ``make mutants`` are looked for with more.
 
 Tests marked ``compiled`` are too large for kernels that run as plain Python:
 they are skipped under ``NUMBA_DISABLE_JIT=1``.  The folder of real data is
@@ -39,12 +41,21 @@ os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
+# What is long, or starts Java, comes first where several processes share the tests: not at the end, when the
+# others have nothing left.  They start with equal parts of the list, so that one of them has all of these.
+_FIRST = (
+    "spark_bridge/test_spark_connect.py",
+    "spark_bridge/test_spark_failures.py",
+    "spark_bridge/",
+    "bench/",
+)
+
 # Explaining a failure line by line takes minutes over compiled code.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 settings.register_profile(
     "default",
-    max_examples=40 if _INTERPRETED else 120,
+    max_examples=12 if _INTERPRETED else 120,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -60,7 +71,10 @@ settings.register_profile(
     suppress_health_check=_SLOW_IS_FINE,
 )
 settings.register_profile(
-    "unshrunk", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate)
+    "unshrunk",
+    settings.get_profile("default"),
+    max_examples=40 if _INTERPRETED else 120,
+    phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -75,6 +89,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("compiled"):
                 item.add_marker(skip)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    places = (turn for turn, place in enumerate(_FIRST) if item.nodeid.startswith(f"tests/{place}"))
+    return next(places, len(_FIRST))
 
 
 @pytest.fixture(scope="session")
