@@ -1,7 +1,7 @@
 """A plan: one key order for one join problem, apart from all data; and a plan bound to data.
 
 :func:`compile_plan` lays a :class:`~lftj.search.problem.JoinProblem` out for one key
-order, as the flat array that :mod:`lftj.search.base.layout` describes, with gaps where
+order, as the flat array that :mod:`lftj.search.layout` describes, with gaps where
 addresses and codes of constants belong.  :meth:`Plan.bind` fills them in for tables and
 for the constants of a problem of the same shape: some tens of microseconds, so a plan
 serves many versions and many constants.
@@ -24,7 +24,7 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
-from lftj.search.base import layout as L
+from lftj.search import layout as L
 from lftj.search.conditions import CONDITION_FIELDS, ConditionRow, condition_rows
 from lftj.search.marks import mark_words
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
@@ -40,7 +40,6 @@ class _Iterator:
     row: int
     use: int
     level: int
-    deeper: bool  # it has iterators below it
     cursor: int
     pinned_by: int | None  # number of the condition with the constant that is sought, if only that is
 
@@ -77,7 +76,7 @@ class Plan:
 
     problem: JoinProblem
     order: tuple[str, ...]
-    template: np.ndarray  # int64, read-only: layout.py, with gaps
+    template: np.ndarray  # int64, read-only: lftj.search.layout, with gaps
     state_length: int  # less the room of stages
     uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
@@ -97,7 +96,7 @@ class Plan:
 
     @property
     def emit(self) -> int:
-        return int(self.template[L.H_EMIT])
+        return int(self.template[L.H_TAIL])
 
     def stages(self, depth: int) -> int:
         """Number of stages of a depth."""
@@ -173,8 +172,7 @@ def _bind_iterator(
     memory[row + L.I_KEYS] = where
     memory[row + L.I_LENGTH] = length
     start += [(iterator.cursor + L.P_LIST, where), (iterator.cursor + L.P_PART, part)]
-    if iterator.deeper:
-        memory[row + L.I_CHILDREN] = children
+    memory[row + L.I_CHILDREN] = children
     if level == 0 and ranks is not None:
         memory[row + L.I_RANKS] = address(ranks) if part else base.ranks_place
         memory[row + L.I_BASE] = patch.root_low if part and patch else base.key_ranges[0][0]
@@ -200,7 +198,7 @@ class BoundPlan:
 
     plan: Plan
     problem: JoinProblem  # with the constants that it is bound to
-    memory: np.ndarray  # int64, read-only: layout.py
+    memory: np.ndarray  # int64, read-only: lftj.search.layout
     factor: int  # assignments that every row stands for (atoms without walked columns)
     empty: bool  # an atom has no rows, or a negated one without walked columns has
     views: tuple[SearchView, ...]
@@ -228,7 +226,7 @@ class BoundPlan:
     def new_state(self) -> np.ndarray:
         """The state of a search that has not begun."""
         state = np.zeros(self.memory[L.H_STATE], dtype=np.int64)
-        state[L.R_SPLIT_LO], state[L.R_SPLIT_HI] = KEY_MIN, KEY_MAX
+        state[L.R_LOW], state[L.R_HIGH] = KEY_MIN, KEY_MAX
         for place, value in self.start:
             state[place] = value
         return state
@@ -292,7 +290,8 @@ class _Compilation:
         ]
         split = next((d for d in range(n) if order[d] not in problem.pinned), 0)
         header = [0] * L.HEADER
-        header[L.H_DEPTHS], header[L.H_EMIT], header[L.H_TAIL], header[L.H_WRITE] = n, emit, tail, int(write)
+        header[L.H_DEPTHS], header[L.H_TAIL], header[L.H_TAIL_KIND] = n, emit, tail
+        header[L.H_WRITE] = int(write)
         header[L.H_SPLIT] = split
         header[L.H_DEPTH_ROWS] = self.row([field for fields in rows for field in fields])
         header[L.H_FACTORS] = self.row([field for fields, _ in self.factors for field in fields])
@@ -352,21 +351,22 @@ class _Compilation:
             key = (use, variables[: level + 1], negated, negated and deeper)
             iterator = self.shared.get(key, -1) if self.share else -1
             if iterator < 0:
-                iterator = self.shared[key] = self.add_iterator(use, level, parent, name)
+                iterator = self.shared[key] = self.add_iterator(
+                    use, level, parent, name, negated and not deeper
+                )
                 self.names[iterator] = (label, level)
                 (self.negations if negated else self.participants)[self.place[name]].append(iterator)
-            if deeper:
-                self.iterators[iterator] = replace(self.iterators[iterator], deeper=True)
-                if not negated:
-                    self.ask_position(iterator)
+            if deeper and not negated:
+                self.ask_position(iterator)
             parent = iterator
         return parent
 
-    def add_iterator(self, use: int, level: int, parent: int, name: str) -> int:
+    def add_iterator(self, use: int, level: int, parent: int, name: str, last: bool) -> int:
         fields = [0] * L.ITERATOR_FIELDS
         fields[L.I_PARENT] = parent
         fields[L.I_DEPTH] = self.place[name]
         fields[L.I_SLOT] = -1
+        fields[L.I_LAST] = int(last)
         fields[L.I_CURSOR] = self.in_state(L.CURSOR_FIELDS)
         row = self.row(fields)
         pinned = (
@@ -374,7 +374,7 @@ class _Compilation:
             for number, condition in enumerate(self.problem.conditions)
             if condition.left == name and condition.operator == "=" and condition.right is None
         )
-        self.iterators[row] = _Iterator(row, use, level, False, fields[L.I_CURSOR], next(pinned, None))
+        self.iterators[row] = _Iterator(row, use, level, fields[L.I_CURSOR], next(pinned, None))
         return row
 
     def ask_position(self, iterator: int) -> None:
@@ -396,7 +396,7 @@ class _Compilation:
         own, stages = self.stages(depth, nodes)
         negations = self.negations[depth]
         filters = any(condition.is_filter for condition in conditions)
-        complete = any(not self.iterators[iterator].deeper for iterator in negations)
+        complete = any(self.memory[iterator + L.I_LAST] for iterator in negations)
         fields = [0] * L.DEPTH_FIELDS
         fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row(own), len(own)
         fields[L.D_STAGE] = self.row([field for stage, _ in stages for field in stage])

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lftj.search import layout as L
 from lftj.search.conditions import ConditionRow, condition_rows
 from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.search.regions import layout as R
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import MAX_RUNS
 from lftj.storage.relation_version import levels_of
 
-CURSOR_FIELDS = R.C_RUNS + R.CURSOR_RUN_FIELDS * MAX_RUNS
+CURSOR_FIELDS = L.P_RUNS + L.CURSOR_RUN_FIELDS * MAX_RUNS
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RegionPlan:
 
     def new_state(self) -> np.ndarray:
         state = np.zeros(self.state_length, dtype=np.int64)
-        state[R.Q_FAILED] = -1
+        state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
         return state
 
 
@@ -102,8 +102,8 @@ class _Compiler:
         self.gap = gap
         self.tail = tail
         self.place = {name: depth for depth, name in enumerate(order)}
-        self.memory: list[int] = [0] * R.HEADER
-        self.state_length = R.REGISTERS
+        self.memory: list[int] = [0] * L.HEADER
+        self.state_length = L.REGISTERS
         self.log_length = 0
         self.indexes: dict[IndexUse, int] = {}
         self.shared: dict[tuple[object, ...], int] = {}
@@ -139,11 +139,11 @@ class _Compiler:
         conditions = condition_rows(self.problem, self.place)
         depths = [field for d in range(len(self.order)) for field in self.depth_fields(d, conditions[d])]
         memory = self.memory
-        memory[R.G_DEPTHS] = len(self.order)
-        memory[R.G_KEYS] = self.in_state(len(self.order))
-        memory[R.G_GAP] = self.gap
-        memory[R.G_TAIL] = self.tail
-        memory[R.G_DEPTH_ROWS] = self.row(depths)
+        memory[L.H_DEPTHS] = len(self.order)
+        memory[L.H_KEYS] = self.in_state(len(self.order))
+        memory[L.H_GAP] = self.gap
+        memory[L.H_TAIL] = self.tail
+        memory[L.H_DEPTH_ROWS] = self.row(depths)
         array = np.array(memory, dtype=np.int64)
         array.setflags(write=False)
         return RegionPlan(
@@ -190,52 +190,54 @@ class _Compiler:
             self.counted.append((parent, atom.label))
 
     def add_participant(self, participant: Participant, parent: int, last: bool) -> int:
-        fields = [0] * R.P_FIELDS
-        fields[R.P_INDEX] = participant.index
-        fields[R.P_LEVEL] = participant.level
-        fields[R.P_PARENT] = parent
-        fields[R.P_CURSOR] = self.in_state(CURSOR_FIELDS)
-        fields[R.P_LAST] = int(last)
-        fields[R.P_STREAM] = -1
+        fields = [0] * L.ITERATOR_FIELDS
+        fields[L.I_INDEX] = participant.index
+        fields[L.I_LEVEL] = participant.level
+        fields[L.I_PARENT] = parent
+        fields[L.I_DEPTH] = participant.depth
+        fields[L.I_CURSOR] = self.in_state(CURSOR_FIELDS)
+        fields[L.I_LAST] = int(participant.negated and last)
+        fields[L.I_STREAM] = -1
         if participant.stream is not None:
-            fields[R.P_STREAM] = self.in_log(R.STREAM_FIELDS)
+            fields[L.I_STREAM] = self.in_log(L.LOG_FIELDS)
             self.streams.append(participant)
-            self.stream_rows.append(fields[R.P_STREAM])
+            self.stream_rows.append(fields[L.I_STREAM])
         row = self.row(fields)
         self.rows[row] = participant
         return row
 
     def bound_at(self, row: int) -> int:
         """Depth of the level above a participant; -1 on level 0."""
-        parent = self.memory[row + R.P_PARENT]
+        parent = self.memory[row + L.I_PARENT]
         return -1 if parent < 0 else self.rows[parent].depth
 
     def depth_fields(self, depth: int, conditions: list[ConditionRow]) -> list[int]:
         # Whoever needs no record steps after a match: the others then record points.
-        own = sorted(self.by_depth[depth], key=lambda row: self.memory[row + R.P_STREAM] >= 0)
+        own = sorted(self.by_depth[depth], key=lambda row: self.memory[row + L.I_STREAM] >= 0)
         negations = self.negations[depth]
-        recording = [row for row in (*own, *negations) if self.memory[row + R.P_STREAM] >= 0]
+        recording = [row for row in (*own, *negations) if self.memory[row + L.I_STREAM] >= 0]
         filters = any(condition.is_filter for condition in conditions)
-        fields = [0] * R.E_FIELDS
-        fields[R.E_FIRST], fields[R.E_PARTICIPANTS] = self.row(own), len(own)
-        fields[R.E_NEGATION], fields[R.E_NEGATIONS] = self.row(negations), len(negations)
-        fields[R.E_CONDITION] = self.row(
+        fields = [0] * L.DEPTH_FIELDS
+        fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row(own), len(own)
+        fields[L.D_NEGATION], fields[L.D_NEGATIONS] = self.row(negations), len(negations)
+        fields[L.D_CONDITION] = self.row(
             [field for row in conditions for field in self.condition_fields(row)]
         )
-        fields[R.E_CONDITIONS] = len(conditions)
-        fields[R.E_NODE] = self.in_state(R.NODE_FIELDS)
-        fields[R.E_STREAM], fields[R.E_STREAMS] = self.row(recording), len(recording)
-        fields[R.E_LOG] = -1
-        fields[R.E_FILTERS] = int(filters)
+        fields[L.D_CONDITIONS] = len(conditions)
+        fields[L.D_NODE] = self.in_state(L.NODE_FIELDS)
+        fields[L.D_STREAM], fields[L.D_STREAMS] = self.row(recording), len(recording)
+        fields[L.D_LOG] = -1
+        if filters or any(self.memory[row + L.I_LAST] for row in negations):
+            fields[L.D_FILTERS] = L.FILTERS_POSITIONS
         last = depth + 1 == len(self.order)
         merges = last and len(own) == 2 and not negations and not filters and self.tail == len(self.order)
-        fields[R.E_MERGES] = int(merges)
-        fields[R.E_FIXED] = next((i for i, row in enumerate(own) if self.bound_at(row) < depth - 1), -1)
-        self.node_rows.append(fields[R.E_NODE])
+        fields[L.D_MERGES] = int(merges)
+        fields[L.D_FIXED] = next((i for i, row in enumerate(own) if self.bound_at(row) < depth - 1), -1)
+        self.node_rows.append(fields[L.D_NODE])
         if recording:
-            fields[R.E_LOG] = self.in_log(R.NODE_LOG_FIELDS)
+            fields[L.D_LOG] = self.in_log(L.LOG_FIELDS)
             streams = [self.rows[row].stream for row in recording]
-            self.node_logs.append((depth, fields[R.E_LOG], tuple(s for s in streams if s is not None)))
+            self.node_logs.append((depth, fields[L.D_LOG], tuple(s for s in streams if s is not None)))
         return fields
 
     def condition_fields(self, row: ConditionRow) -> list[int]:
