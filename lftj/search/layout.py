@@ -181,7 +181,7 @@ P_END = 2
 P_AT = 3  # position of the key bound, or landed on; -1: the list lacks it
 # base machine
 P_PART = 4  # 0: the keys are the base level's; 1: those that a patch lists
-CURSOR_FIELDS = 5
+CURSOR_FIELDS = 5  # of the base machine's row
 # region machine, whose list is always the base level's
 P_KEY = 4  # key landed on
 P_SKIPPED = 5  # base keys passed over by the last seek
