@@ -77,7 +77,7 @@ D_COUNTERS = 13  # state: counter row
 D_LOG = 8  # log: row of the nodes, -1 where no iterator records
 D_STREAM = 9  # list of the iterators that record, in the order of their streams, and how many
 D_STREAMS = 10
-D_MERGES = 11  # 1: last depth with two participants and nothing that drops matches
+D_MERGES = 11  # 1: last depth with participants and nothing that drops matches
 D_FIXED = 12  # where D_MERGES: which of the two, 0 or 1, stays while the depth above varies; -1: none
 DEPTH_FIELDS = 14
 

@@ -184,6 +184,17 @@ def step(plan, state, indexes, log, row):
 
 
 @part(_nrt=False, forceinline=True)
+def repeat_prefix(plan, state, rows, start, count):
+    """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on."""
+    for depth in range(plan[H_DEPTHS] - 1):
+        key = state[plan[H_KEYS] + depth]
+        column = rows[depth]
+        for place in range(start, start + count):
+            column[place] = key
+    state[R_ROWS] = start + count
+
+
+@part(_nrt=False, forceinline=True)
 def emit(plan, state, rows):
     """Write the whole binding as a row; the caller sees to room."""
     at = state[R_ROWS]

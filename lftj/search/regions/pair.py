@@ -1,4 +1,4 @@
-"""The innermost node in one loop: two participants under a prefix where only the base has tuples.
+"""A plain node (:mod:`lftj.search.regions.plain`) with two participants, in one loop.
 
 The same matches as :mod:`lftj.search.regions.node` gives, and records that cover at
 least as much.  Three ways, by the lengths of the two ranges:
@@ -16,24 +16,17 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from indices.keys import KEY_MAX, KEY_MIN
+from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.search.layout import (
     D_FIRST,
     D_FIXED,
-    D_MERGES,
     D_NODE,
     H_DEPTHS,
     H_GAP,
-    H_KEYS,
     I_CURSOR,
-    I_PARENT,
     I_STREAM,
     N_HIGH,
-    N_LOGGED,
-    OPENS,
-    P_ACTIVE,
-    P_AT,
     P_END,
     P_FROM,
     P_KEY,
@@ -56,42 +49,9 @@ from lftj.search.layout import (
     STATUS_LOG_FULL,
 )
 from lftj.search.marks import clear_marks, intersect_marked, set_marks
-from lftj.search.regions.cursor import flush, open_base
-from lftj.search.regions.node import has_room
+from lftj.search.regions.cursor import flush
+from lftj.search.regions.node import has_room, repeat_prefix
 from lftj.storage.seek import gallop, upper_bound
-
-
-@part(_nrt=False, forceinline=True)
-def plain_pair(plan, state, row):
-    """Whether the node is two participants of the base alone, with nothing that drops matches."""
-    if not plan[row + D_MERGES]:
-        return False
-    first = plan[row + D_FIRST]
-    left, right = plan[plan[first] + I_CURSOR], plan[plan[first + 1] + I_CURSOR]
-    return state[left + P_ACTIVE] == 0 and state[right + P_ACTIVE] == 0
-
-
-@part(_nrt=False, forceinline=True)
-def open_pair(plan, state, indexes, row):
-    """:func:`open_node` for a :func:`plain_pair` without bounds; False, and nothing done, if it is none."""
-    first = plan[row + D_FIRST]
-    for place in range(first, first + 2):
-        parent = plan[plan[place] + I_PARENT]
-        if parent < 0:
-            return False
-        above = plan[parent + I_CURSOR]
-        if state[above + P_ACTIVE] or state[above + P_AT] < 0:
-            return False
-    for place in range(first, first + 2):
-        open_base(plan, state, indexes, plan[place])
-        cursor = plan[plan[place] + I_CURSOR]
-        state[cursor + P_FROM] = KEY_MIN
-        state[cursor + P_PENDING] = state[R_RECORD] == 1 and plan[plan[place] + I_STREAM] >= 0
-    node = plan[row + D_NODE]
-    state[node + N_HIGH] = KEY_MAX
-    state[node + N_LOGGED] = 0
-    state[R_COUNTERS + OPENS] += 2
-    return True
 
 
 @part(_nrt=False)
@@ -118,7 +78,7 @@ def list_marked(state, keys, start, end, out, at):
 
 @part(_nrt=False, forceinline=True)
 def merge_pair(plan, state, log, row, rows):
-    """The rest of a :func:`plain_pair` node of the last depth, from where both have landed; a STATUS_*.
+    """The rest of a plain node with two participants, from where both have landed; a STATUS_*.
 
     The same operations and records as align, step and emit, in one loop.
     """
@@ -130,8 +90,7 @@ def merge_pair(plan, state, log, row, rows):
     i, i_end = state[left + P_POSITION], state[left + P_END]
     j, j_end = state[right + P_POSITION], state[right + P_END]
     a, b = view(state[left + P_LIST], i_end), view(state[right + P_LIST], j_end)
-    last = plan[H_DEPTHS] - 1
-    out = rows[last]
+    out = rows[plan[H_DEPTHS] - 1]
     at = start = state[R_ROWS]
     capacity = rows.shape[1]
     p_records = plan[p + I_STREAM] >= 0 and state[R_RECORD] == 1
@@ -227,10 +186,5 @@ def merge_pair(plan, state, log, row, rows):
         state[right + P_TO] = state[right + P_KEY]
     state[R_COUNTERS + SEEKS] += operations
     state[R_WORK] += operations
-    for depth in range(last):
-        key = state[plan[H_KEYS] + depth]
-        column = rows[depth]
-        for place in range(start, at):
-            column[place] = key
-    state[R_ROWS] = at
+    repeat_prefix(plan, state, rows, start, at - start)
     return status

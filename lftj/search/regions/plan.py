@@ -173,8 +173,8 @@ class _Compiler:
         fields[L.D_STREAM], fields[L.D_STREAMS] = writer.row(recording), len(recording)
         fields[L.D_LOG] = -1
         last = depth + 1 == len(self.order) == self.tail
-        merges = last and len(own) == 2 and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE
-        fields[L.D_MERGES] = int(merges)
+        merges = last and own and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE
+        fields[L.D_MERGES] = int(bool(merges))
         fields[L.D_FIXED] = next((i for i, row in enumerate(own) if writer.bound_at(row) < depth - 1), -1)
         if recording:
             fields[L.D_LOG] = self.in_log()

@@ -41,7 +41,6 @@ from lftj.search.layout import (
     D_CONDITION,
     D_CONDITIONS,
     D_FIRST,
-    D_MERGES,
     D_NEGATION,
     D_NEGATIONS,
     D_NODE,
@@ -92,7 +91,7 @@ from lftj.search.regions.node import (
     open_node,
     step,
 )
-from lftj.search.regions.pair import merge_pair, open_pair, plain_pair
+from lftj.search.regions.plain import is_plain, list_plain, open_plain
 from lftj.search.regions.tail import enter_tail, keep_witness, same_head, tail_has_room
 
 
@@ -254,7 +253,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 break
             move = MOVE_ALIGN
             unbounded = low == KEY_MIN and high == KEY_MAX
-            going = unbounded and plan[row + D_MERGES] == 1 and open_pair(plan, state, indexes, row)
+            going = unbounded and open_plain(plan, state, indexes, row)
             if not going:
                 going = open_node(plan, state, indexes, log, row, low, high)
             if going and plan[row + D_PARTICIPANTS] == 0:  # bound by an equality alone
@@ -266,11 +265,11 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
         if going and move == MOVE_NEXT:
             going = step(plan, state, indexes, log, row)
             move = MOVE_ALIGN
-        if going and depth == last and plain_pair(plan, state, row):
+        if going and depth == last and is_plain(plan, state, row):
             if state[R_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
                 break
-            status = merge_pair(plan, state, log, row, rows)
+            status = list_plain(plan, state, log, row, rows)
             if status != STATUS_DONE:
                 break
             going = False
