@@ -61,8 +61,8 @@ def without(idea: str) -> Iterator[None]:
     from lftj.search.base import plan
     from lftj.storage import trie
 
-    def no_stages(self: Any, depth: int, nodes: list[int]) -> tuple[list[int], list[list[int]]]:
-        return self.participants[depth], []
+    def no_stages(self: Any, depth: int) -> tuple[list[int], list[int]]:
+        return self.writer.participants[depth], []
 
     compile_plan = plan.compile_plan
 

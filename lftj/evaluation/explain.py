@@ -19,7 +19,7 @@ from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
-from lftj.search.base import layout as L
+from lftj.search import layout as L
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
 

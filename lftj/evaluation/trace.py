@@ -40,7 +40,10 @@ from lftj.errors import LimitError, RuleError
 from lftj.language.syntax import Aggregate
 from lftj.memory import view
 from lftj.search.base.iterators import child_range
-from lftj.search.base.layout import (
+from lftj.search.base.node import bounds
+from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.conditions import filters_hold
+from lftj.search.layout import (
     D_BACK,
     D_CONDITION,
     D_CONDITIONS,
@@ -51,20 +54,17 @@ from lftj.search.base.layout import (
     DEPTH_FIELDS,
     H_DEPTH_ROWS,
     H_DEPTHS,
-    H_EMIT,
     H_KEYS,
     H_TAIL,
-    I_CHILDREN,
+    H_TAIL_KIND,
     I_CURSOR,
-    P_BOUND,
-    P_CURSOR,
+    I_LAST,
+    P_AT,
     P_END,
     P_LIST,
+    P_POSITION,
     TAIL_EXISTS,
 )
-from lftj.search.base.node import bounds
-from lftj.search.base.plan import BoundPlan, compile_plan
-from lftj.search.conditions import filters_hold
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 
@@ -108,7 +108,7 @@ ROWS_AT_ONCE = 1 << 18
 @part(_nrt=False)
 def _ended(plan, state, iterator):
     cursor = plan[iterator + I_CURSOR]
-    return state[cursor + P_CURSOR] >= state[cursor + P_END]
+    return state[cursor + P_POSITION] >= state[cursor + P_END]
 
 
 @part(_nrt=False)
@@ -130,7 +130,7 @@ def _write(plan, state, log, row, depth, iterator, operation, start, landed):
 def _key_at(plan, state, iterator):
     """The iterator's present key, END when it has passed its last."""
     cursor = plan[iterator + I_CURSOR]
-    position, end = state[cursor + P_CURSOR], state[cursor + P_END]
+    position, end = state[cursor + P_POSITION], state[cursor + P_END]
     if position >= end:
         return END
     return view(state[plan[iterator + I_CURSOR] + P_LIST], end)[position]
@@ -141,7 +141,7 @@ def _open(plan, state, iterator):
     """Put the iterator on its first key below its parent's bound key; returns that key, or END."""
     cursor = plan[iterator + I_CURSOR]
     start, end = child_range(plan, state, iterator)
-    state[cursor + P_CURSOR] = start
+    state[cursor + P_POSITION] = start
     state[cursor + P_END] = end
     return _key_at(plan, state, iterator)
 
@@ -151,7 +151,9 @@ def _seek(plan, state, iterator, key):
     """Move the iterator to the least key >= ``key``; returns it, or END."""
     cursor = plan[iterator + I_CURSOR]
     end = state[cursor + P_END]
-    state[cursor + P_CURSOR] = gallop(view(state[cursor + P_LIST], end), state[cursor + P_CURSOR], end, key)
+    state[cursor + P_POSITION] = gallop(
+        view(state[cursor + P_LIST], end), state[cursor + P_POSITION], end, key
+    )
     return _key_at(plan, state, iterator)
 
 
@@ -168,8 +170,8 @@ def _negations_allow(plan, state, depth, first, count, key, log, row):
             row = _write(plan, state, log, row, depth, iterator, SEEK, key, landed)
             held = landed == key and not _ended(plan, state, iterator)
         cursor = plan[iterator + I_CURSOR]
-        state[cursor + P_BOUND] = state[cursor + P_CURSOR] if held else np.int64(-1)
-        if held and plan[iterator + I_CHILDREN] == 0:
+        state[cursor + P_AT] = state[cursor + P_POSITION] if held else np.int64(-1)
+        if held and plan[iterator + I_LAST]:
             allowed = False
     return allowed, row
 
@@ -187,7 +189,7 @@ def _accept(plan, state, depth, at, key, log, row):
         first = plan[at + D_FIRST]
         for place in range(first, first + plan[at + D_PARTICIPANTS]):
             cursor = plan[plan[place] + I_CURSOR]
-            state[cursor + P_BOUND] = state[cursor + P_CURSOR]
+            state[cursor + P_AT] = state[cursor + P_POSITION]
     return allowed, row
 
 
@@ -258,7 +260,7 @@ def trace_search(plan, state, rings, log):
         elif found:
             iterator = ring[1 + ring[0]]
             before = _key_at(plan, state, iterator)
-            state[plan[iterator + I_CURSOR] + P_CURSOR] += 1
+            state[plan[iterator + I_CURSOR] + P_POSITION] += 1
             row = _write(plan, state, log, row, depth, iterator, NEXT, before, _key_at(plan, state, iterator))
             found = not _ended(plan, state, iterator)
             ring[0] = (ring[0] + 1) % count
@@ -272,8 +274,8 @@ def trace_search(plan, state, rings, log):
             if held and depth + 1 < plan[H_DEPTHS]:
                 depth += 1
                 opening = True
-            elif held and plan[H_TAIL] == TAIL_EXISTS:
-                depth = plan[H_EMIT] - 1
+            elif held and plan[H_TAIL_KIND] == TAIL_EXISTS:
+                depth = plan[H_TAIL] - 1
         else:
             depth = plan[at + D_BACK]
             opening = False

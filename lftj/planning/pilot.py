@@ -27,7 +27,7 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.cost_model import DISTINCT_COST
 from lftj.planning.statistics import Histogram, histogram
-from lftj.search.base import layout as L
+from lftj.search import layout as L
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import Search
 from lftj.search.conditions import C_OFFSET, CONDITION_FIELDS

@@ -16,7 +16,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +99,18 @@ def condition_rows(problem: JoinProblem, place: Mapping[str, int]) -> list[list[
         rows = (_COMPARISONS if condition.ranked is None else _TABLE_COMPARISONS)[operator]
         by_depth[place[left]] += [ConditionRow(code, other, number, sign, step) for code, step in rows]
     return by_depth
+
+
+def fill_conditions(
+    memory: np.ndarray, rows: Sequence[tuple[int, ConditionRow]], problem: JoinProblem
+) -> list[np.ndarray]:
+    """Write rows, given by their offsets in a plan, for a problem's constants; the tables that they name."""
+    tables = []
+    for offset, row in rows:
+        memory[offset : offset + CONDITION_FIELDS], table = row.fields(problem)
+        if table is not None:
+            tables.append(table)
+    return tables
 
 
 @part(_nrt=False, forceinline=True)

@@ -26,8 +26,7 @@ from support.paths import ROOT
 CONSTANT = re.compile(r"^([A-Z]\w* = )(\d+)", re.MULTILINE)
 
 FROZEN = (
-    "lftj/search/base/layout.py",
-    "lftj/search/regions/layout.py",
+    "lftj/search/layout.py",
     "lftj/storage/index_version.py",
     "indices/node_pool.py",
 )

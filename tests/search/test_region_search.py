@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from lftj.database.database import Database
 from lftj.memory import address
+from lftj.search import layout as L
 from lftj.search import shares
 from lftj.search.problem import JoinProblem
 from lftj.search.regions import evaluation as region_evaluation
-from lftj.search.regions import layout as R
 from lftj.search.regions.cursor import land, open_cursor
 from lftj.search.regions.evaluation import Found, Marks, RegionSearch, evaluate_whole, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
@@ -121,7 +121,7 @@ def small_buffers(capacity: int, budget: int) -> Iterator[None]:
         yield
 
 
-@given(cases(), GAPS, st.sampled_from((R.ROOM, R.ROOM + 1, 9)), st.sampled_from((0, 1, 7, 1 << 24)))
+@given(cases(), GAPS, st.sampled_from((L.ROOM, L.ROOM + 1, 9)), st.sampled_from((0, 1, 7, 1 << 24)))
 def test_tiny_buffers_and_budgets_change_nothing(case: Case, gap: int, capacity: int, budget: int) -> None:
     """The search stops and goes on everywhere: the same rows, the same records."""
     plan, indexes, expected = compiled(case, gap)
@@ -141,7 +141,7 @@ def test_tiny_buffers_and_budgets_change_nothing(case: Case, gap: int, capacity:
     assert len(recorded(small)) >= len(recorded(plain))
 
 
-@pytest.mark.parametrize("capacity", [R.ROOM, R.ROOM + 1, 11])
+@pytest.mark.parametrize("capacity", [L.ROOM, L.ROOM + 1, 11])
 @pytest.mark.parametrize("atoms", ["a(x,y) b(y)", "a(x,y) b(y) c(y)"])
 def test_a_node_with_many_records_in_small_buffers(atoms: str, capacity: int) -> None:
     """Each of three nodes leaves ten records, which leave the buffers in several parts."""
@@ -193,8 +193,8 @@ def covered_points(case: Case, plan: RegionPlan, found: Found) -> list[set[Row]]
 def without(plan: RegionPlan, field: int, value: int) -> RegionPlan:
     """The plan with a field of its depth rows set to another value."""
     memory = plan.memory.copy()
-    first = int(memory[R.G_DEPTH_ROWS])
-    memory[first + field : first + plan.depths * R.E_FIELDS : R.E_FIELDS] = value
+    first = int(memory[L.H_DEPTH_ROWS])
+    memory[first + field : first + plan.depths * L.DEPTH_FIELDS : L.DEPTH_FIELDS] = value
     return replace(plan, memory=memory)
 
 
@@ -225,18 +225,18 @@ def test_marks_merges_and_the_plain_leapfrog_agree(case: Case, gap: int) -> None
     indexes = last_indexes(case, plan)
     expected = brute_rows(case.problem, case.order, case.states[0])
     region = whole(plan.depths)
-    assert plan.memory[plan.memory[R.G_DEPTH_ROWS] + (plan.depths - 1) * R.E_FIELDS + R.E_MERGES] == 1
+    assert plan.memory[plan.memory[L.H_DEPTH_ROWS] + (plan.depths - 1) * L.DEPTH_FIELDS + L.D_MERGES] == 1
     marks = Marks.of(plan, indexes)
     ways = {
         "marks": RegionSearch(plan).run(indexes, region, True, marks=marks),
         "marks again": RegionSearch(plan).run(indexes, region, True, marks=marks),
         "merge": RegionSearch(plan).run(indexes, region, True),
-        "leapfrog": RegionSearch(without(plan, R.E_MERGES, 0)).run(indexes, region, True),
+        "leapfrog": RegionSearch(without(plan, L.D_MERGES, 0)).run(indexes, region, True),
     }
     for way, found in ways.items():
         assert rows_of(found[0]) == expected, way
-    with mock.patch.object(region_evaluation, "MOST_CAPACITY", R.ROOM + 1):
-        small = RegionSearch(plan, R.ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
+    with mock.patch.object(region_evaluation, "MOST_CAPACITY", L.ROOM + 1):
+        small = RegionSearch(plan, L.ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
     assert rows_of(small[0]) == expected
     event(f"marks: {marks is not None}")
     assert recorded(ways["marks"]) == recorded(ways["marks again"]) == recorded(ways["merge"])
@@ -296,7 +296,7 @@ def test_regions_give_the_assignments_below_them(case: Case, gap: int, data: st.
     constants = tuple(limit for limit in case.problem.conditions if limit.left == "k")
     loose = JoinProblem(case.problem.atoms, conditions=constants)
     near = brute_rows(loose, case.order, case.states[0])
-    search = RegionSearch(plan, data.draw(st.sampled_from((R.ROOM, 64))))
+    search = RegionSearch(plan, data.draw(st.sampled_from((L.ROOM, 64))))
     for _ in range(2):  # what one run leaves behind must not matter to the next
         regions = data.draw(disjoint_regions(case, [*expected, *near[:20]]))
         for record in (False, True):
@@ -348,9 +348,9 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
     path: Row = ()
     for level in range(len(case.order)):
         participant = int(
-            plan.memory[plan.memory[plan.memory[R.G_DEPTH_ROWS] + level * R.E_FIELDS + R.E_FIRST]]
+            plan.memory[plan.memory[plan.memory[L.H_DEPTH_ROWS] + level * L.DEPTH_FIELDS + L.D_FIRST]]
         )
-        cursor = int(plan.memory[participant + R.P_CURSOR])
+        cursor = int(plan.memory[participant + L.I_CURSOR])
         present = sorted({row[level] for row in rows if row[:level] == path})
         open_here(plan.memory, cursors, memories, participant)
         for key in sorted(data.draw(st.lists(st.sampled_from(case.keys), min_size=1, max_size=6))):
@@ -358,12 +358,12 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
             landed = bool(land_here(plan.memory, cursors, memories, participant, key, gap))
             place = bisect_left(present, key)
             assert landed == (place < len(present)), (level, key)
-            assert cursors[cursor + R.C_KEY] == (present[place] if landed else TOP)
+            assert cursors[cursor + L.P_KEY] == (present[place] if landed else TOP)
             if landed and data.draw(st.integers(0, 3)) == 0:
                 break
         if not landed:
             return
-        path = (*path, int(cursors[cursor + R.C_KEY]))
+        path = (*path, int(cursors[cursor + L.P_KEY]))
 
 
 def test_a_key_that_runs_erase_everywhere_is_passed() -> None:

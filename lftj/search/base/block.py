@@ -22,7 +22,15 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.search.base.iterators import child_range, find
-from lftj.search.base.layout import (
+from lftj.search.conditions import (
+    C_OPERATOR,
+    CONDITION_FIELDS,
+    OP_AT_MOST,
+    OP_DIFFERS,
+    compared_with,
+    filter_holds,
+)
+from lftj.search.layout import (
     BLOCK,
     D_CONDITION,
     D_CONDITIONS,
@@ -36,8 +44,8 @@ from lftj.search.base.layout import (
     D_SLOT,
     FILTERS_KEYS,
     H_KEYS,
-    I_CHILDREN,
     I_CURSOR,
+    I_LAST,
     I_RANKS,
     I_SLOT,
     N_BLOCK,
@@ -50,9 +58,9 @@ from lftj.search.base.layout import (
     N_STAGE,
     N_STAGE_POSITION,
     NEXTS,
-    P_CURSOR,
     P_END,
     P_LIST,
+    P_POSITION,
     R_WORK,
     S_BASE,
     S_COVERED,
@@ -61,14 +69,6 @@ from lftj.search.base.layout import (
     SEEKS,
     T_LIST,
     T_TO,
-)
-from lftj.search.conditions import (
-    C_OPERATOR,
-    CONDITION_FIELDS,
-    OP_AT_MOST,
-    OP_DIFFERS,
-    compared_with,
-    filter_holds,
 )
 from lftj.search.marks import intersect_marked, marked
 from lftj.storage.seek import gallop
@@ -115,10 +115,10 @@ def fill_block(plan, state, row):
         other = merged_with(plan, state, first, last, leader, end - start) if positions < 0 else np.int64(-1)
         if other >= 0 and not test_stage:
             cursor = plan[other + I_CURSOR]
-            before = state[cursor + P_CURSOR]
+            before = state[cursor + P_POSITION]
             found, reached = merge_block(plan, state, keys, start, stop, other, slot)
-            seeks = state[cursor + P_CURSOR] - before
-            if state[cursor + P_CURSOR] == state[cursor + P_END]:
+            seeks = state[cursor + P_POSITION] - before
+            if state[cursor + P_POSITION] == state[cursor + P_END]:
                 state[node + N_END] = reached
         else:
             found, reached, seeks = leapfrog_block(plan, state, row, start, stop, first, last)
@@ -145,7 +145,7 @@ def merged_with(plan, state, first, last, leader, length):
     if other < 0 or plan[other + I_SLOT] >= 0 or plan[other + I_RANKS] != 0:
         return np.int64(-1)
     cursor = plan[other + I_CURSOR]
-    if state[cursor + P_END] - state[cursor + P_CURSOR] > MERGE_RATIO * length:
+    if state[cursor + P_END] - state[cursor + P_POSITION] > MERGE_RATIO * length:
         return np.int64(-1)
     return other
 
@@ -157,7 +157,7 @@ def merge_block(plan, state, keys, start, stop, other, slot):
     Returns the number of matches, and the first leader key that was not passed.
     """
     cursor = plan[other + I_CURSOR]
-    position, end = state[cursor + P_CURSOR], state[cursor + P_END]
+    position, end = state[cursor + P_POSITION], state[cursor + P_END]
     others = view(state[cursor + P_LIST], end)
     found = slot
     while start < stop and position < end:
@@ -166,7 +166,7 @@ def merge_block(plan, state, keys, start, stop, other, slot):
         found += key == landed
         start += key <= landed
         position += landed <= key
-    state[cursor + P_CURSOR] = position
+    state[cursor + P_POSITION] = position
     return found - slot, start
 
 
@@ -216,8 +216,8 @@ def leapfrog_block(plan, state, row, start, stop, first, last):
             cursor = plan[iterator + I_CURSOR]
             other_end = state[cursor + P_END]
             others = view(state[cursor + P_LIST], other_end)
-            position = find(plan, iterator, others, state[cursor + P_CURSOR], other_end, key)
-            state[cursor + P_CURSOR] = position
+            position = find(plan, iterator, others, state[cursor + P_POSITION], other_end, key)
+            state[cursor + P_POSITION] = position
             if position == other_end:
                 return found, end, seeks
             if others[position] != key:
@@ -245,7 +245,7 @@ def filter_matches(plan, state, row):
         condition += CONDITION_FIELDS
     first = plan[row + D_NEGATION]
     for place in range(first, first + plan[row + D_NEGATIONS]):
-        if plan[plan[place] + I_CHILDREN] == 0:
+        if plan[plan[place] + I_LAST]:
             filter_negation(plan, state, row, plan[place])
 
 

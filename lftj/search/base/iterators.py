@@ -1,7 +1,7 @@
 """Iterators of the base machine: the keys below a bound prefix, and seeks among them.
 
 An iterator is one level of one trie under one prefix of variables (LFTJ section 3.1); its row in
-the plan says where its keys, its children and its parent are (:mod:`lftj.search.base.layout`).
+the plan says where its keys, its children and its parent are (:mod:`lftj.search.layout`).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -12,7 +12,7 @@ import numpy as np
 
 from indices.compiled import part
 from lftj.memory import view
-from lftj.search.base.layout import (
+from lftj.search.layout import (
     I_BASE,
     I_CHILDREN,
     I_CURSOR,
@@ -22,7 +22,7 @@ from lftj.search.base.layout import (
     I_PATCH,
     I_RANKS,
     I_SPREAD,
-    P_BOUND,
+    P_AT,
     P_LIST,
     P_PART,
 )
@@ -45,7 +45,7 @@ def child_range(plan, state, iterator):
     parent = plan[iterator + I_PARENT]
     if parent < 0:
         return np.int64(0), plan[iterator + I_LENGTH]
-    bound = state[plan[parent + I_CURSOR] + P_BOUND]
+    bound = state[plan[parent + I_CURSOR] + P_AT]
     if bound < 0:  # a negation whose branch is not there
         return np.int64(0), np.int64(0)
     if plan[parent + I_PATCH]:

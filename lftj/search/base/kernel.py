@@ -1,7 +1,7 @@
 """The search: leapfrog triejoin as one compiled, resumable state machine.
 
 One compilation serves all rules (LFTJ section 3; ENGINE.md section 3): the
-rows of :mod:`lftj.search.base.layout` say what to join.  :func:`search` walks the depths
+rows of :mod:`lftj.search.layout` say what to join.  :func:`search` walks the depths
 in key order; at each it opens the node (:mod:`lftj.search.base.node`), binds its matches one
 after the other and goes deeper.  It returns when the output buffers are full,
 when its budget of operations is spent, or when it is done, and goes on where
@@ -29,7 +29,8 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.search.base.block import fill_block
-from lftj.search.base.layout import (
+from lftj.search.base.node import all_match, bind, open_node, times_multiplicity
+from lftj.search.layout import (
     D_BACK,
     D_NODE,
     D_SLOT,
@@ -39,13 +40,13 @@ from lftj.search.base.layout import (
     FACTOR_FIELDS,
     H_DEPTH_ROWS,
     H_DEPTHS,
-    H_EMIT,
     H_FACTORS,
     H_KEYS,
     H_N_FACTORS,
     H_N_OUTPUTS,
     H_OUTPUTS,
     H_TAIL,
+    H_TAIL_KIND,
     H_WRITE,
     I_SLOT,
     MOVE_FLUSH,
@@ -69,7 +70,6 @@ from lftj.search.base.layout import (
     TAIL_COUNT,
     TAIL_EXISTS,
 )
-from lftj.search.base.node import all_match, bind, open_node, times_multiplicity
 
 
 @part(_nrt=False)
@@ -158,15 +158,14 @@ def emit_prefix(plan, state, rows, weights, weight):
 
 @kernel(_nrt=False)
 def search(plan, state, rows, weights, budget):
-    """Run until done, out of room or out of budget; returns a STATUS_* of layout.py.
+    """Run until done, out of room or out of budget; returns a STATUS_*.
 
-    plan, state: int64, C order, as layout.py says; only state is written.
+    plan, state: int64, C order, as lftj.search.layout says; only state is written.
     rows: int64 (output columns, capacity), written from column R_ROWS on; weights: int64 (capacity,)
     or (0,) when weights are not asked for; budget: operations after which to pause.
     """
     last = plan[H_DEPTHS] - 1
-    emit = plan[H_EMIT]
-    tail = plan[H_TAIL]
+    tail, kind = plan[H_TAIL], plan[H_TAIL_KIND]
     depth = state[R_DEPTH]
     move = state[R_MOVE]
     state[R_WORK] = 0
@@ -189,7 +188,7 @@ def search(plan, state, rows, weights, budget):
         if move == MOVE_OPEN:
             open_node(plan, state, depth, row)
             move = MOVE_NEXT
-            if depth == last and tail == TAIL_COUNT and all_match(plan, state, row):
+            if depth == last and kind == TAIL_COUNT and all_match(plan, state, row):
                 # counted without being listed: as if the whole range were one block
                 state[node + N_MATCHES] = state[node + N_END]
                 state[node + N_NEXT] = state[node + N_POSITION]
@@ -204,19 +203,19 @@ def search(plan, state, rows, weights, budget):
             if state[node + N_POSITION] < state[node + N_END]:
                 continue  # paused between two blocks
             depth = plan[row + D_BACK]
-            if tail == TAIL_COUNT and depth == emit - 1:
+            if kind == TAIL_COUNT and depth == tail - 1:
                 move = MOVE_FLUSH
             continue
         if depth < last:
             bind(plan, state, depth, row)
             depth += 1
             move = MOVE_OPEN
-        elif tail == TAIL_EXISTS:
+        elif kind == TAIL_EXISTS:
             if not emit_prefix(plan, state, rows, weights, np.int64(1)):
                 status = STATUS_FULL
                 break
-            depth = emit - 1
-        elif tail == TAIL_COUNT:
+            depth = tail - 1
+        elif kind == TAIL_COUNT:
             weight = block_weight(plan, state, node)
             if weight < 0 or state[R_WEIGHT] > KEY_MAX - weight:
                 status = STATUS_OVERFLOW

@@ -12,7 +12,7 @@ depth before varies are a *stage* (:mod:`lftj.search.base.stage`), intersected o
 """
 
 # mypy: disable-error-code="no-untyped-def"
-# Kernels are typed by numba from their arguments; layout.py gives every field.
+# Kernels are typed by numba from their arguments; lftj.search.layout gives every field.
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
 from lftj.search.base.block import filter_matches
 from lftj.search.base.iterators import child_range, find
-from lftj.search.base.layout import (
+from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
+from lftj.search.conditions import condition_bounds
+from lftj.search.layout import (
     D_BLOCK,
     D_CONDITION,
     D_CONDITIONS,
@@ -46,8 +48,8 @@ from lftj.search.base.layout import (
     H_KEYS,
     H_N_FACTORS,
     H_SPLIT,
-    I_CHILDREN,
     I_CURSOR,
+    I_LAST,
     I_PATCH,
     I_SLOT,
     N_BLOCK,
@@ -62,13 +64,13 @@ from lftj.search.base.layout import (
     N_STAMP,
     N_WEIGHT,
     OPENS,
-    P_BOUND,
-    P_CURSOR,
+    P_AT,
     P_END,
     P_LIST,
     P_PART,
-    R_SPLIT_HI,
-    R_SPLIT_LO,
+    P_POSITION,
+    R_HIGH,
+    R_LOW,
     R_STAMP,
     R_WORK,
     S_COVERED,
@@ -79,8 +81,6 @@ from lftj.search.base.layout import (
     T_LIST,
     T_TO,
 )
-from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
-from lftj.search.conditions import condition_bounds
 from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
@@ -90,7 +90,7 @@ def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
     first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
     if plan[H_SPLIT] == depth:
-        return condition_bounds(plan, state, plan[H_KEYS], first, count, state[R_SPLIT_LO], state[R_SPLIT_HI])
+        return condition_bounds(plan, state, plan[H_KEYS], first, count, state[R_LOW], state[R_HIGH])
     return condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
 
 
@@ -133,7 +133,7 @@ def open_node(plan, state, depth, row):
                 if high != KEY_MAX:
                     end = find(plan, iterator, keys, start, end, high + 1)
             cursor = plan[iterator + I_CURSOR]
-            state[cursor + P_CURSOR] = start
+            state[cursor + P_POSITION] = start
             state[cursor + P_END] = end
             if end - start < length:
                 length = end - start
@@ -168,8 +168,8 @@ def open_node(plan, state, depth, row):
     if leader >= 0:
         cursor = plan[leader + I_CURSOR]
         state[node + N_LIST] = state[cursor + P_LIST]
-        state[node + N_POSITION] = state[cursor + P_CURSOR]
-        state[node + N_END] = state[cursor + P_END] if length > 0 else state[cursor + P_CURSOR]
+        state[node + N_POSITION] = state[cursor + P_POSITION]
+        state[node + N_END] = state[cursor + P_END] if length > 0 else state[cursor + P_POSITION]
     state[node + N_LEADER] = leader
     counters = plan[row + D_COUNTERS]
     state[counters + OPENS] += opened
@@ -198,7 +198,7 @@ def outer_weight(plan, state):
     for _ in range(plan[H_N_FACTORS]):
         if plan[factor + F_INNER] == 0:
             cursor = plan[plan[factor + F_PARENT] + I_CURSOR]
-            weight = times_multiplicity(plan, state, factor, state[cursor + P_BOUND], weight)
+            weight = times_multiplicity(plan, state, factor, state[cursor + P_AT], weight)
         factor += FACTOR_FIELDS
     return weight
 
@@ -243,14 +243,14 @@ def bind(plan, state, depth, row):
     for place in range(first, first + plan[row + D_PARTICIPANTS]):
         iterator = plan[place]
         if plan[iterator + I_SLOT] >= 0:
-            state[plan[iterator + I_CURSOR] + P_BOUND] = state[plan[iterator + I_SLOT] + match]
+            state[plan[iterator + I_CURSOR] + P_AT] = state[plan[iterator + I_SLOT] + match]
     first = plan[row + D_NEGATION]
     for place in range(first, first + plan[row + D_NEGATIONS]):
         iterator = plan[place]
-        if plan[iterator + I_CHILDREN]:
+        if not plan[iterator + I_LAST]:
             start, end = child_range(plan, state, iterator)
             keys = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
             position = find(plan, iterator, keys, start, end, key)
             state[plan[row + D_COUNTERS] + SEEKS] += 1
             held = position < end and keys[position] == key
-            state[plan[iterator + I_CURSOR] + P_BOUND] = position if held else np.int64(-1)
+            state[plan[iterator + I_CURSOR] + P_AT] = position if held else np.int64(-1)

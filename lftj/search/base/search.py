@@ -19,7 +19,7 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
-from lftj.search.base import layout as L
+from lftj.search import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
 from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
@@ -31,7 +31,7 @@ class Search:
     def __init__(self, plan: BoundPlan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
         self.plan = plan
         self.state = plan.new_state()
-        self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
+        self.state[L.R_LOW], self.state[L.R_HIGH] = low, high
         self.done = plan.empty
 
     def run(self, rows: np.ndarray, weights: np.ndarray, budget: int = SLICE) -> int:
@@ -57,7 +57,7 @@ class Search:
         """
         self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
         self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
-        self.state[L.R_SPLIT_LO], self.state[L.R_SPLIT_HI] = low, high
+        self.state[L.R_LOW], self.state[L.R_HIGH] = low, high
         self.done = self.plan.empty
 
     def restart_rows(self) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
+from lftj.search import layout as L
 from lftj.search.marks import mark_words
-from lftj.search.regions import layout as R
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import search_regions
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
@@ -121,27 +121,27 @@ class RegionSearch:
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
         """
         state = self.state
-        state[: R.REGISTERS] = 0
-        state[R.Q_FAILED] = -1
-        state[R.Q_RECORD] = record
+        state[: L.REGISTERS] = 0
+        state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
+        state[L.R_RECORD] = record
         if marks is not None:
-            state[R.Q_MARKS], state[R.Q_MARKS_WORDS] = address(marks.words), len(marks.words)
-            state[R.Q_MARKS_BASE] = marks.base
-            state[R.Q_MARKED_FROM], state[R.Q_MARKED_TO] = marks.marked
+            state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
+            state[L.R_MARKS_BASE] = marks.base
+            state[L.R_MARKED_FROM], state[L.R_MARKED_TO] = marks.marked
         memories = np.array([index.address for index in indexes], dtype=np.int64)
         rows: list[np.ndarray] = []
         records: list[list[Records]] = [[] for _ in self.plan.streams]
-        status = R.STATUS_PAUSED
-        while status != R.STATUS_DONE:
+        status = L.STATUS_PAUSED
+        while status != L.STATUS_DONE:
             status = search_regions(self.plan.memory, state, memories, self.log, regions, self.rows, SLICE)
             if stop is not None and stop.is_set():
                 break
-            if status != R.STATUS_PAUSED:
-                self._take_rows(rows, grow=status == R.STATUS_FULL)
+            if status != L.STATUS_PAUSED:
+                self._take_rows(rows, grow=status == L.STATUS_FULL)
                 if record:
-                    self._take_records(records, grow=status == R.STATUS_LOG_FULL)
+                    self._take_records(records, grow=status == L.STATUS_LOG_FULL)
         if marks is not None:
-            marks.marked = int(state[R.Q_MARKED_FROM]), int(state[R.Q_MARKED_TO])
+            marks.marked = int(state[L.R_MARKED_FROM]), int(state[L.R_MARKED_TO])
         operations = Operations(*(int(state[field]) for field in _COUNTERS))
         columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
         return (
@@ -151,12 +151,12 @@ class RegionSearch:
         )
 
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
-        filled = int(self.state[R.Q_ROWS])
+        filled = int(self.state[L.R_ROWS])
         capacity = self.rows.shape[1]
         hand_over = grow or capacity > MOST_CAPACITY
         if filled:
             rows.append(self.rows[:, :filled] if hand_over else self.rows[:, :filled].copy())
-            self.state[R.Q_ROWS] = 0
+            self.state[L.R_ROWS] = 0
         if hand_over:
             capacity = max(capacity, min(4 * capacity, MOST_CAPACITY))
             self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
@@ -164,21 +164,21 @@ class RegionSearch:
     def _take_records(self, records: list[list[Records]], grow: bool) -> None:
         hand_over = grow or self.capacity > MOST_CAPACITY
         for (depth, row, streams), nodes in zip(self.plan.node_logs, self.nodes, strict=True):
-            n_nodes = int(self.log[row + R.L_COUNT])
+            n_nodes = int(self.log[row + L.L_COUNT])
             if not n_nodes:
                 continue
             for number, stream in enumerate(streams):
                 offset = self.plan.stream_rows[stream]
-                count = int(self.log[offset + R.S_COUNT])
+                count = int(self.log[offset + L.L_COUNT])
                 if count:
                     ends = self.streams[stream][:, :count]
                     if not hand_over:
                         ends = ends.copy()
                     path = _spread(nodes, depth, depth + number, n_nodes, count)
                     records[stream].append(self._records_of(stream, path, ends))
-                self.log[offset + R.S_COUNT] = self.log[offset + R.S_BEFORE] = 0
-            self.log[row + R.L_COUNT] = self.log[row + R.L_BEFORE] = 0
-            self.state[self.plan.node_rows[depth] + R.N_LOGGED] = 0
+                self.log[offset + L.L_COUNT] = self.log[offset + L.L_BEFORE] = 0
+            self.log[row + L.L_COUNT] = self.log[row + L.L_BEFORE] = 0
+            self.state[self.plan.node_rows[depth] + L.N_LOGGED] = 0
         if hand_over:
             self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
 
@@ -197,15 +197,15 @@ class RegionSearch:
         self.streams = [np.empty((2, capacity), dtype=np.int64) for _ in self.plan.streams]
         self.nodes = []
         for row, buffer in zip(self.plan.stream_rows, self.streams, strict=True):
-            self.log[row + R.S_LO], self.log[row + R.S_HI] = address(buffer[0]), address(buffer[1])
-            self.log[row + R.S_COUNT], self.log[row + R.S_CAPACITY] = 0, capacity
-            self.log[row + R.S_BEFORE] = 0
+            self.log[row + L.L_LO], self.log[row + L.L_HI] = address(buffer[0]), address(buffer[1])
+            self.log[row + L.L_COUNT], self.log[row + L.L_CAPACITY] = 0, capacity
+            self.log[row + L.L_BEFORE] = 0
         for depth, row, streams in self.plan.node_logs:
             nodes = np.empty((depth + len(streams), capacity), dtype=np.int64)
             self.nodes.append(nodes)
-            self.log[row + R.L_NODES], self.log[row + R.L_COUNT] = address(nodes), 0
-            self.log[row + R.L_CAPACITY], self.log[row + R.L_DEPTH] = capacity, depth
-            self.log[row + R.L_BEFORE] = 0
+            self.log[row + L.L_NODES], self.log[row + L.L_COUNT] = address(nodes), 0
+            self.log[row + L.L_CAPACITY], self.log[row + L.L_DEPTH] = capacity, depth
+            self.log[row + L.L_BEFORE] = 0
 
 
 @kernel
@@ -223,7 +223,7 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
     return path
 
 
-_COUNTERS = (R.Q_OPENS, R.Q_NEXTS, R.Q_SEEKS, R.Q_FAILED_REGIONS)
+_COUNTERS = (L.R_COUNTERS + L.OPENS, L.R_COUNTERS + L.NEXTS, L.R_COUNTERS + L.SEEKS, L.R_FAILED_REGIONS)
 
 
 def whole(depths: int, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:

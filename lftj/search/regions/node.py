@@ -17,41 +17,40 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MIN
 from lftj.search.conditions import filters_hold
-from lftj.search.regions.cursor import extend, flush, hide_branch, holds, land, open_cursor
-from lftj.search.regions.layout import (
-    C_KEY,
-    C_PENDING,
-    C_SKIPPED,
-    E_CONDITION,
-    E_CONDITIONS,
-    E_FILTERS,
-    E_FIRST,
-    E_LOG,
-    E_NEGATION,
-    E_NEGATIONS,
-    E_NODE,
-    E_PARTICIPANTS,
-    E_STREAM,
-    E_STREAMS,
-    G_DEPTHS,
-    G_GAP,
-    G_KEYS,
+from lftj.search.layout import (
+    D_CONDITION,
+    D_CONDITIONS,
+    D_FILTERS,
+    D_FIRST,
+    D_LOG,
+    D_NEGATION,
+    D_NEGATIONS,
+    D_NODE,
+    D_PARTICIPANTS,
+    D_STREAM,
+    D_STREAMS,
+    H_DEPTHS,
+    H_GAP,
+    H_KEYS,
+    I_CURSOR,
+    I_LAST,
+    I_STREAM,
     L_CAPACITY,
     L_COUNT,
     N_HIGH,
     N_LOGGED,
-    P_CURSOR,
-    P_LAST,
-    P_STREAM,
-    Q_NEXTS,
-    Q_OPENS,
-    Q_ROWS,
-    Q_SEEKS,
-    Q_WORK,
+    NEXTS,
+    OPENS,
+    P_KEY,
+    P_PENDING,
+    P_SKIPPED,
+    R_COUNTERS,
+    R_ROWS,
+    R_WORK,
     ROOM,
-    S_CAPACITY,
-    S_COUNT,
+    SEEKS,
 )
+from lftj.search.regions.cursor import extend, flush, hide_branch, holds, land, open_cursor
 
 ALIGN_MATCH = 1
 ALIGN_END = 0
@@ -61,15 +60,15 @@ ALIGN_LOG_FULL = 2
 @part(_nrt=False, forceinline=True)
 def has_room(plan, log, row):
     """Whether the depth's logs take one more step."""
-    if plan[row + E_LOG] < 0:
+    if plan[row + D_LOG] < 0:
         return True
-    nodes = plan[row + E_LOG]
+    nodes = plan[row + D_LOG]
     if log[nodes + L_COUNT] + ROOM > log[nodes + L_CAPACITY]:
         return False
-    first = plan[row + E_STREAM]
-    for place in range(first, first + plan[row + E_STREAMS]):
-        stream = plan[plan[place] + P_STREAM]
-        if log[stream + S_COUNT] + ROOM > log[stream + S_CAPACITY]:
+    first = plan[row + D_STREAM]
+    for place in range(first, first + plan[row + D_STREAMS]):
+        stream = plan[plan[place] + I_STREAM]
+        if log[stream + L_COUNT] + ROOM > log[stream + L_CAPACITY]:
             return False
     return True
 
@@ -77,33 +76,33 @@ def has_room(plan, log, row):
 @part(_nrt=False, forceinline=True)
 def close_node(plan, state, log, row):
     """Write the records that are still growing."""
-    first = plan[row + E_STREAM]
-    for place in range(first, first + plan[row + E_STREAMS]):
+    first = plan[row + D_STREAM]
+    for place in range(first, first + plan[row + D_STREAMS]):
         flush(plan, state, log, row, plan[place])
 
 
 @part(_nrt=False, forceinline=True)
 def open_node(plan, state, indexes, log, row, low, high):
     """Open all participants and land them on their first key >= low; False: the node has no match."""
-    node = plan[row + E_NODE]
+    node = plan[row + D_NODE]
     state[node + N_HIGH] = high
     state[node + N_LOGGED] = 0
-    first = plan[row + E_STREAM]
-    for place in range(first, first + plan[row + E_STREAMS]):
-        state[plan[plan[place] + P_CURSOR] + C_PENDING] = 0
+    first = plan[row + D_STREAM]
+    for place in range(first, first + plan[row + D_STREAMS]):
+        state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0
     if low > high:
         return False
-    first = plan[row + E_FIRST]
-    for place in range(first, first + plan[row + E_PARTICIPANTS]):
+    first = plan[row + D_FIRST]
+    for place in range(first, first + plan[row + D_PARTICIPANTS]):
         participant = plan[place]
         open_cursor(plan, state, indexes, participant)
-        state[Q_OPENS] += 1
+        state[R_COUNTERS + OPENS] += 1
         landed = land(plan, state, indexes, participant, low, np.int64(0))
-        extend(plan, state, log, row, participant, low, state[plan[participant + P_CURSOR] + C_KEY], False)
+        extend(plan, state, log, row, participant, low, state[plan[participant + I_CURSOR] + P_KEY], False)
         if not landed:
             return False
-    first = plan[row + E_NEGATION]
-    for place in range(first, first + plan[row + E_NEGATIONS]):
+    first = plan[row + D_NEGATION]
+    for place in range(first, first + plan[row + D_NEGATIONS]):
         open_cursor(plan, state, indexes, plan[place])
     return True
 
@@ -111,29 +110,29 @@ def open_node(plan, state, indexes, log, row, low, high):
 @part(_nrt=False, forceinline=True)
 def align(plan, state, indexes, log, row):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
-    gap = plan[G_GAP]
-    first = plan[row + E_FIRST]
-    last = first + plan[row + E_PARTICIPANTS]
-    high = state[plan[row + E_NODE] + N_HIGH]
+    gap = plan[H_GAP]
+    first = plan[row + D_FIRST]
+    last = first + plan[row + D_PARTICIPANTS]
+    high = state[plan[row + D_NODE] + N_HIGH]
     greatest = KEY_MIN
     for place in range(first, last):
-        greatest = max(greatest, state[plan[plan[place] + P_CURSOR] + C_KEY])
+        greatest = max(greatest, state[plan[plan[place] + I_CURSOR] + P_KEY])
     agreed = False
     while not agreed:
         agreed = True
         for place in range(first, last):
             participant = plan[place]
-            cursor = plan[participant + P_CURSOR]
+            cursor = plan[participant + I_CURSOR]
             if greatest > high:
                 return ALIGN_END
-            if state[cursor + C_KEY] < greatest:
+            if state[cursor + P_KEY] < greatest:
                 if not has_room(plan, log, row):
                     return ALIGN_LOG_FULL
-                state[Q_SEEKS] += 1
-                state[Q_WORK] += 1
+                state[R_COUNTERS + SEEKS] += 1
+                state[R_WORK] += 1
                 landed = land(plan, state, indexes, participant, greatest, gap)
-                near = state[cursor + C_SKIPPED] <= gap
-                key = state[cursor + C_KEY]
+                near = state[cursor + P_SKIPPED] <= gap
+                key = state[cursor + P_KEY]
                 extend(plan, state, log, row, participant, greatest, key, near)
                 if not landed:
                     return ALIGN_END
@@ -149,16 +148,16 @@ def accept(plan, state, indexes, log, row, key):
 
     Negated atoms with deeper levels are bound on the way.
     """
-    if plan[row + E_FILTERS]:
-        condition, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
-        if not filters_hold(plan, state, plan[G_KEYS], condition, count, key):
+    if plan[row + D_FILTERS]:
+        condition, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
+        if not filters_hold(plan, state, plan[H_KEYS], condition, count, key):
             return False
-    first = plan[row + E_NEGATION]
-    for place in range(first, first + plan[row + E_NEGATIONS]):
+    first = plan[row + D_NEGATION]
+    for place in range(first, first + plan[row + D_NEGATIONS]):
         negation = plan[place]
-        state[Q_SEEKS] += 1
+        state[R_COUNTERS + SEEKS] += 1
         held = holds(plan, state, indexes, negation, key)
-        if plan[negation + P_LAST]:
+        if plan[negation + I_LAST]:
             extend(plan, state, log, row, negation, key, key, False)
             if held:
                 return False
@@ -170,24 +169,35 @@ def accept(plan, state, indexes, log, row, key):
 @part(_nrt=False, forceinline=True)
 def step(plan, state, indexes, log, row):
     """After a match, move the first participant on; False: it has no further key."""
-    if plan[row + E_PARTICIPANTS] == 0:
+    if plan[row + D_PARTICIPANTS] == 0:
         return False
-    participant = plan[plan[row + E_FIRST]]
-    cursor = plan[participant + P_CURSOR]
-    key = state[cursor + C_KEY]
-    state[Q_NEXTS] += 1
-    state[Q_WORK] += 1
-    if key >= state[plan[row + E_NODE] + N_HIGH]:
+    participant = plan[plan[row + D_FIRST]]
+    cursor = plan[participant + I_CURSOR]
+    key = state[cursor + P_KEY]
+    state[R_COUNTERS + NEXTS] += 1
+    state[R_WORK] += 1
+    if key >= state[plan[row + D_NODE] + N_HIGH]:
         return False
     landed = land(plan, state, indexes, participant, key + 1, np.int64(0))
-    extend(plan, state, log, row, participant, key + 1, state[cursor + C_KEY], False)
+    extend(plan, state, log, row, participant, key + 1, state[cursor + P_KEY], False)
     return landed
+
+
+@part(_nrt=False, forceinline=True)
+def repeat_prefix(plan, state, rows, start, count):
+    """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on."""
+    for depth in range(plan[H_DEPTHS] - 1):
+        key = state[plan[H_KEYS] + depth]
+        column = rows[depth]
+        for place in range(start, start + count):
+            column[place] = key
+    state[R_ROWS] = start + count
 
 
 @part(_nrt=False, forceinline=True)
 def emit(plan, state, rows):
     """Write the whole binding as a row; the caller sees to room."""
-    at = state[Q_ROWS]
-    for depth in range(plan[G_DEPTHS]):
-        rows[depth, at] = state[plan[G_KEYS] + depth]
-    state[Q_ROWS] = at + 1
+    at = state[R_ROWS]
+    for depth in range(plan[H_DEPTHS]):
+        rows[depth, at] = state[plan[H_KEYS] + depth]
+    state[R_ROWS] = at + 1

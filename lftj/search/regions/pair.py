@@ -1,9 +1,9 @@
-"""The innermost node in one loop: two participants under a prefix where only the base has tuples.
+"""A plain node (:mod:`lftj.search.regions.plain`) with two participants, in one loop.
 
 The same matches as :mod:`lftj.search.regions.node` gives, and records that cover at
 least as much.  Three ways, by the lengths of the two ranges:
 
-* one is more than G_GAP times the other: leapfrog, with a record per gap;
+* one is more than H_GAP times the other: leapfrog, with a record per gap;
 * else a merge, in which neither side skips much: one record each;
 * the same by a bit map (*marks*) of the side that stays while the depth above
   varies, for whole evaluations over dense keys: one load per key of the other.
@@ -16,125 +16,85 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from indices.keys import KEY_MAX, KEY_MIN
+from indices.keys import KEY_MAX
 from lftj.memory import view
-from lftj.search.marks import clear_marks, intersect_marked, set_marks
-from lftj.search.regions.cursor import flush, open_base
-from lftj.search.regions.layout import (
-    C_ACTIVE,
-    C_AT,
-    C_END,
-    C_FROM,
-    C_KEY,
-    C_KEYS,
-    C_PENDING,
-    C_POSITION,
-    C_TO,
-    E_FIRST,
-    E_FIXED,
-    E_MERGES,
-    E_NODE,
-    G_DEPTHS,
-    G_GAP,
-    G_KEYS,
+from lftj.search.layout import (
+    D_FIRST,
+    D_FIXED,
+    D_NODE,
+    H_DEPTHS,
+    H_GAP,
+    I_CURSOR,
+    I_STREAM,
     N_HIGH,
-    N_LOGGED,
-    P_CURSOR,
-    P_PARENT,
-    P_STREAM,
-    Q_MARKED_FROM,
-    Q_MARKED_TO,
-    Q_MARKS,
-    Q_MARKS_BASE,
-    Q_MARKS_WORDS,
-    Q_OPENS,
-    Q_RECORD,
-    Q_ROWS,
-    Q_SEEKS,
-    Q_WORK,
+    P_END,
+    P_FROM,
+    P_KEY,
+    P_LIST,
+    P_PENDING,
+    P_POSITION,
+    P_TO,
+    R_COUNTERS,
+    R_MARKED_FROM,
+    R_MARKED_TO,
+    R_MARKS,
+    R_MARKS_BASE,
+    R_MARKS_WORDS,
+    R_RECORD,
+    R_ROWS,
+    R_WORK,
+    SEEKS,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_LOG_FULL,
 )
-from lftj.search.regions.node import has_room
+from lftj.search.marks import clear_marks, intersect_marked, set_marks
+from lftj.search.regions.cursor import flush
+from lftj.search.regions.node import has_room, repeat_prefix
 from lftj.storage.seek import gallop, upper_bound
-
-
-@part(_nrt=False, forceinline=True)
-def plain_pair(plan, state, row):
-    """Whether the node is two participants of the base alone, with nothing that drops matches."""
-    if not plan[row + E_MERGES]:
-        return False
-    first = plan[row + E_FIRST]
-    left, right = plan[plan[first] + P_CURSOR], plan[plan[first + 1] + P_CURSOR]
-    return state[left + C_ACTIVE] == 0 and state[right + C_ACTIVE] == 0
-
-
-@part(_nrt=False, forceinline=True)
-def open_pair(plan, state, indexes, row):
-    """:func:`open_node` for a :func:`plain_pair` without bounds; False, and nothing done, if it is none."""
-    first = plan[row + E_FIRST]
-    for place in range(first, first + 2):
-        parent = plan[plan[place] + P_PARENT]
-        if parent < 0:
-            return False
-        above = plan[parent + P_CURSOR]
-        if state[above + C_ACTIVE] or state[above + C_AT] < 0:
-            return False
-    for place in range(first, first + 2):
-        open_base(plan, state, indexes, plan[place])
-        cursor = plan[plan[place] + P_CURSOR]
-        state[cursor + C_FROM] = KEY_MIN
-        state[cursor + C_PENDING] = state[Q_RECORD] == 1 and plan[plan[place] + P_STREAM] >= 0
-    node = plan[row + E_NODE]
-    state[node + N_HIGH] = KEY_MAX
-    state[node + N_LOGGED] = 0
-    state[Q_OPENS] += 2
-    return True
 
 
 @part(_nrt=False)
 def mark_keys(state, where, start, end):
     """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
-    if state[Q_MARKED_FROM] == start and state[Q_MARKED_TO] == end:
+    if state[R_MARKED_FROM] == start and state[R_MARKED_TO] == end:
         return
-    marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
-    keys = view(where, max(end, state[Q_MARKED_TO]))
-    base = state[Q_MARKS_BASE]
-    clear_marks(marks, np.int64(0), base, keys, state[Q_MARKED_FROM], state[Q_MARKED_TO])
+    marks = view(state[R_MARKS], state[R_MARKS_WORDS])
+    keys = view(where, max(end, state[R_MARKED_TO]))
+    base = state[R_MARKS_BASE]
+    clear_marks(marks, np.int64(0), base, keys, state[R_MARKED_FROM], state[R_MARKED_TO])
     set_marks(marks, np.int64(0), base, keys, start, end)
-    state[Q_MARKED_FROM], state[Q_MARKED_TO] = start, end
+    state[R_MARKED_FROM], state[R_MARKED_TO] = start, end
 
 
 @part(_nrt=False)
 def list_marked(state, keys, start, end, out, at):
     """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
-    marks = view(state[Q_MARKS], state[Q_MARKS_WORDS])
+    marks = view(state[R_MARKS], state[R_MARKS_WORDS])
     stop = min(end, start + len(out) - at)
-    at += intersect_marked(keys, start, stop, marks, np.int64(0), state[Q_MARKS_BASE], out, at)
+    at += intersect_marked(keys, start, stop, marks, np.int64(0), state[R_MARKS_BASE], out, at)
     return at, stop, STATUS_DONE if stop == end else STATUS_FULL
 
 
 @part(_nrt=False, forceinline=True)
 def merge_pair(plan, state, log, row, rows):
-    """The rest of a :func:`plain_pair` node of the last depth, from where both have landed; a STATUS_*.
+    """The rest of a plain node with two participants, from where both have landed; a STATUS_*.
 
     The same operations and records as align, step and emit, in one loop.
     """
-    first = plan[row + E_FIRST]
+    first = plan[row + D_FIRST]
     p, q = plan[first], plan[first + 1]
-    left, right = plan[p + P_CURSOR], plan[q + P_CURSOR]
-    gap = plan[G_GAP]
-    high = state[plan[row + E_NODE] + N_HIGH]
-    i, i_end = state[left + C_POSITION], state[left + C_END]
-    j, j_end = state[right + C_POSITION], state[right + C_END]
-    a, b = view(state[left + C_KEYS], i_end), view(state[right + C_KEYS], j_end)
-    last = plan[G_DEPTHS] - 1
-    out = rows[last]
-    at = start = state[Q_ROWS]
+    left, right = plan[p + I_CURSOR], plan[q + I_CURSOR]
+    gap = plan[H_GAP]
+    high = state[plan[row + D_NODE] + N_HIGH]
+    i, i_end = state[left + P_POSITION], state[left + P_END]
+    j, j_end = state[right + P_POSITION], state[right + P_END]
+    a, b = view(state[left + P_LIST], i_end), view(state[right + P_LIST], j_end)
+    out = rows[plan[H_DEPTHS] - 1]
+    at = start = state[R_ROWS]
     capacity = rows.shape[1]
-    p_records = plan[p + P_STREAM] >= 0 and state[Q_RECORD] == 1
-    q_records = plan[q + P_STREAM] >= 0 and state[Q_RECORD] == 1
+    p_records = plan[p + I_STREAM] >= 0 and state[R_RECORD] == 1
+    q_records = plan[q + I_STREAM] >= 0 and state[R_RECORD] == 1
     status = STATUS_DONE
     operations = np.int64(0)
     i_stop, j_stop = i_end, j_end
@@ -143,8 +103,8 @@ def merge_pair(plan, state, log, row, rows):
     longer, shorter = max(i_stop - i, j_stop - j), min(i_stop - i, j_stop - j)
     merged = longer <= gap * shorter
     if merged:  # neither skips much: both sides stay one record
-        fixed = plan[row + E_FIXED]
-        if state[Q_MARKS] and fixed >= 0:
+        fixed = plan[row + D_FIXED]
+        if state[R_MARKS] and fixed >= 0:
             i_to, j_to = i_stop, j_stop  # nothing is shared beyond the side that ends first
             if a[i_stop - 1] < b[j_stop - 1]:
                 j_to = upper_bound(b, j, j_stop, a[i_stop - 1])
@@ -152,11 +112,11 @@ def merge_pair(plan, state, log, row, rows):
                 i_to = upper_bound(a, i, i_stop, b[j_stop - 1])
             operations -= i + j
             if fixed == 0:
-                mark_keys(state, state[left + C_KEYS], i, i_end)
+                mark_keys(state, state[left + P_LIST], i, i_end)
                 at, j, status = list_marked(state, b, j, j_to, out, at)
                 i = i_to if status == STATUS_DONE else gallop(a, i, i_end, b[j])
             else:
-                mark_keys(state, state[right + C_KEYS], j, j_end)
+                mark_keys(state, state[right + P_LIST], j, j_end)
                 at, i, status = list_marked(state, a, i, i_to, out, at)
                 j = j_to if status == STATUS_DONE else gallop(b, j, j_end, a[i])
             operations += i + j
@@ -194,10 +154,10 @@ def merge_pair(plan, state, log, row, rows):
                         i = before
                         status = STATUS_LOG_FULL
                         break
-                    state[left + C_TO] = a[before]
+                    state[left + P_TO] = a[before]
                     flush(plan, state, log, row, p)
-                    state[left + C_PENDING] = 1
-                    state[left + C_FROM] = y
+                    state[left + P_PENDING] = 1
+                    state[left + P_FROM] = y
                 i = gallop(a, i, i_stop, y)
         else:
             before = j
@@ -211,25 +171,20 @@ def merge_pair(plan, state, log, row, rows):
                         j = before
                         status = STATUS_LOG_FULL
                         break
-                    state[right + C_TO] = b[before]
+                    state[right + P_TO] = b[before]
                     flush(plan, state, log, row, q)
-                    state[right + C_PENDING] = 1
-                    state[right + C_FROM] = x
+                    state[right + P_PENDING] = 1
+                    state[right + P_FROM] = x
                 j = gallop(b, j, j_stop, x)
-    state[left + C_POSITION] = i
-    state[right + C_POSITION] = j
-    state[left + C_KEY] = a[i] if i < i_end else KEY_MAX
-    state[right + C_KEY] = b[j] if j < j_end else KEY_MAX
+    state[left + P_POSITION] = i
+    state[right + P_POSITION] = j
+    state[left + P_KEY] = a[i] if i < i_end else KEY_MAX
+    state[right + P_KEY] = b[j] if j < j_end else KEY_MAX
     if p_records:
-        state[left + C_TO] = state[left + C_KEY]
+        state[left + P_TO] = state[left + P_KEY]
     if q_records:
-        state[right + C_TO] = state[right + C_KEY]
-    state[Q_SEEKS] += operations
-    state[Q_WORK] += operations
-    for depth in range(last):
-        key = state[plan[G_KEYS] + depth]
-        column = rows[depth]
-        for place in range(start, at):
-            column[place] = key
-    state[Q_ROWS] = at
+        state[right + P_TO] = state[right + P_KEY]
+    state[R_COUNTERS + SEEKS] += operations
+    state[R_WORK] += operations
+    repeat_prefix(plan, state, rows, start, at - start)
     return status

@@ -2,10 +2,8 @@
 
 Invariants
 
-1. The order names every variable of the problem once.
-2. Two atoms that read one index along one prefix of variables share participants,
-   and so their records.
-3. A participant has a record stream unless its atom's variables up to its level
+1. Two atoms that share iterators (:mod:`lftj.search.plan_writer`) share their records.
+2. A participant has a record stream unless its atom's variables up to its level
    are the first ones of the key order: then a surgery itself names the region
    (ENGINE.md section 4; ILFTJ 4.2, last paragraph).  Of a negated atom only the
    last level can have one.
@@ -18,32 +16,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lftj.search.conditions import ConditionRow, condition_rows
+from lftj.search import layout as L
+from lftj.search.conditions import fill_conditions
+from lftj.search.plan_writer import AtomLevel, PlanWriter
 from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.search.regions import layout as R
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import MAX_RUNS
 from lftj.storage.relation_version import levels_of
 
-CURSOR_FIELDS = R.C_RUNS + R.CURSOR_RUN_FIELDS * MAX_RUNS
+RUNS_CURSOR_FIELDS = L.P_RUNS + L.CURSOR_RUN_FIELDS * MAX_RUNS
+"""Length of a cursor's row, which has room for all runs of a version."""
 
 
 @dataclass(frozen=True)
-class Participant:
+class Participant(AtomLevel):
     """One level of one atom in the search, as maintenance sees it.
 
-    ``places``: depths of the atom's variables up to this level, so a branch of the index is a binding of
-    them.  ``stream``: number of its record stream, or None.  ``negated``: the branch matters when it goes.
+    ``stream``: number of its record stream, or None.  Of a negated atom the branch matters when it goes.
     """
 
-    index: int
-    level: int
-    depth: int
-    places: tuple[int, ...]
     stream: int | None
-    negated: bool
-    tested: bool  # of a negated atom: its last level
-    label: str
 
     @property
     def context_places(self) -> tuple[int, ...]:
@@ -80,7 +72,7 @@ class RegionPlan:
 
     def new_state(self) -> np.ndarray:
         state = np.zeros(self.state_length, dtype=np.int64)
-        state[R.Q_FAILED] = -1
+        state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
         return state
 
 
@@ -96,149 +88,96 @@ def compile_regions(
 
 
 class _Compiler:
+    """Adds to the rows of both machines what the region machine has alone: streams and node logs."""
+
     def __init__(self, problem: JoinProblem, order: tuple[str, ...], gap: int, tail: int) -> None:
         self.problem = problem
         self.order = order
         self.gap = gap
         self.tail = tail
-        self.place = {name: depth for depth, name in enumerate(order)}
-        self.memory: list[int] = [0] * R.HEADER
-        self.state_length = R.REGISTERS
+        self.writer = PlanWriter(problem, order, RUNS_CURSOR_FIELDS)
         self.log_length = 0
-        self.indexes: dict[IndexUse, int] = {}
-        self.shared: dict[tuple[object, ...], int] = {}
-        self.rows: dict[int, Participant] = {}
-        self.by_depth: list[list[int]] = [[] for _ in order]
-        self.negations: list[list[int]] = [[] for _ in order]
-        self.streams: list[Participant] = []
+        self.participants: dict[int, Participant] = {}
         self.stream_rows: list[int] = []
         self.node_logs: list[tuple[int, int, tuple[int, ...]]] = []
-        self.node_rows: list[int] = []
-        self.counted: list[tuple[int, str]] = []
 
-    def row(self, fields: Sequence[int]) -> int:
-        offset = len(self.memory)
-        self.memory += fields
-        return offset
-
-    def in_state(self, length: int) -> int:
-        offset = self.state_length
-        self.state_length += length
-        return offset
-
-    def in_log(self, length: int) -> int:
-        offset = self.log_length
-        self.log_length += length
-        return offset
+    def in_log(self) -> int:
+        """Take a row of the log; returns the offset."""
+        self.log_length += L.LOG_FIELDS
+        return self.log_length - L.LOG_FIELDS
 
     def run(self) -> RegionPlan:
-        for atom in self.problem.atoms:
-            self.add_atom(atom, negated=False)
-        for atom in self.problem.negations:
+        problem, writer = self.problem, self.writer
+        paths = [self.add_atom(atom, negated=False) for atom in problem.atoms]
+        for atom in problem.negations:
             self.add_atom(atom, negated=True)
-        conditions = condition_rows(self.problem, self.place)
-        depths = [field for d in range(len(self.order)) for field in self.depth_fields(d, conditions[d])]
-        memory = self.memory
-        memory[R.G_DEPTHS] = len(self.order)
-        memory[R.G_KEYS] = self.in_state(len(self.order))
-        memory[R.G_GAP] = self.gap
-        memory[R.G_TAIL] = self.tail
-        memory[R.G_DEPTH_ROWS] = self.row(depths)
-        array = np.array(memory, dtype=np.int64)
-        array.setflags(write=False)
+        for row, walked in writer.iterators.items():
+            self.participants[row] = self.participant(row, walked)
+        depths = [self.depth_fields(depth) for depth in range(len(self.order))]
+        writer.memory[L.H_GAP] = self.gap
+        memory = writer.finish(depths, self.tail)
+        tables = fill_conditions(memory, writer.condition_rows, problem)
+        assert not tables, "ranks of a dictionary change with it"
+        memory.setflags(write=False)
+        participants = self.participants
         return RegionPlan(
             order=self.order,
-            memory=array,
-            state_length=self.state_length,
+            memory=memory,
+            state_length=writer.state_length,
             log_length=self.log_length,
-            indexes=tuple(self.indexes),
-            participants=tuple(self.rows.values()),
-            streams=tuple(self.streams),
+            indexes=tuple(writer.indexes),
+            participants=tuple(participants.values()),
+            streams=tuple(one for one in participants.values() if one.stream is not None),
             stream_rows=tuple(self.stream_rows),
             node_logs=tuple(self.node_logs),
-            node_rows=tuple(self.node_rows),
+            node_rows=tuple(writer.nodes),
             tail=self.tail,
-            counted=tuple((self.rows[row], label) for row, label in self.counted),
-            is_one_atom=len(self.problem.atoms) == 1
-            and not self.problem.negations
-            and not self.problem.conditions,
+            counted=tuple(
+                (participants[path[-1]], atom.label)
+                for atom, path in zip(problem.atoms, paths, strict=True)
+                if atom.counted
+            ),
+            is_one_atom=len(problem.atoms) == 1 and not problem.negations and not problem.conditions,
         )
 
-    def add_atom(self, atom: JoinAtom, negated: bool) -> None:
-        """Add the participants of one atom, sharing those that are there."""
-        columns, variables = atom.levels(self.order)
-        places = tuple(self.place[name] for name in variables)
+    def add_atom(self, atom: JoinAtom, negated: bool) -> list[int]:
+        columns, _ = atom.levels(self.order)
         use = IndexUse(atom.relation, (levels_of(columns, atom.equal, atom.arity), atom.equal), atom.side)
-        index = self.indexes.setdefault(use, len(self.indexes))
-        parent = -1
-        for level, depth in enumerate(places):
-            last = level + 1 == len(places)
-            # A level of a negated atom counts as its last one or it does not: those are not shared.
-            key = (index, places[: level + 1], negated, negated and last)
-            row = self.shared.get(key, -1)
-            if row < 0:
-                is_prefix = places[: level + 1] == tuple(range(level + 1))
-                records = not is_prefix and (not negated or last)
-                stream = len(self.streams) if records else None
-                participant = Participant(
-                    index, level, depth, places[: level + 1], stream, negated, last, atom.label
-                )
-                row = self.shared[key] = self.add_participant(participant, parent, last)
-                (self.negations if negated else self.by_depth)[depth].append(row)
-            parent = row
-        if atom.counted:
-            self.counted.append((parent, atom.label))
+        return self.writer.add_atom(atom, negated, self.writer.number_of(use))
 
-    def add_participant(self, participant: Participant, parent: int, last: bool) -> int:
-        fields = [0] * R.P_FIELDS
-        fields[R.P_INDEX] = participant.index
-        fields[R.P_LEVEL] = participant.level
-        fields[R.P_PARENT] = parent
-        fields[R.P_CURSOR] = self.in_state(CURSOR_FIELDS)
-        fields[R.P_LAST] = int(last)
-        fields[R.P_STREAM] = -1
-        if participant.stream is not None:
-            fields[R.P_STREAM] = self.in_log(R.STREAM_FIELDS)
-            self.streams.append(participant)
-            self.stream_rows.append(fields[R.P_STREAM])
-        row = self.row(fields)
-        self.rows[row] = participant
-        return row
-
-    def bound_at(self, row: int) -> int:
-        """Depth of the level above a participant; -1 on level 0."""
-        parent = self.memory[row + R.P_PARENT]
-        return -1 if parent < 0 else self.rows[parent].depth
-
-    def depth_fields(self, depth: int, conditions: list[ConditionRow]) -> list[int]:
-        # Whoever needs no record steps after a match: the others then record points.
-        own = sorted(self.by_depth[depth], key=lambda row: self.memory[row + R.P_STREAM] >= 0)
-        negations = self.negations[depth]
-        recording = [row for row in (*own, *negations) if self.memory[row + R.P_STREAM] >= 0]
-        filters = any(condition.is_filter for condition in conditions)
-        fields = [0] * R.E_FIELDS
-        fields[R.E_FIRST], fields[R.E_PARTICIPANTS] = self.row(own), len(own)
-        fields[R.E_NEGATION], fields[R.E_NEGATIONS] = self.row(negations), len(negations)
-        fields[R.E_CONDITION] = self.row(
-            [field for row in conditions for field in self.condition_fields(row)]
+    def participant(self, row: int, walked: AtomLevel) -> Participant:
+        """What an iterator row stands for; it gets what is the region machine's own (invariant 2)."""
+        memory = self.writer.memory
+        memory[row + L.I_INDEX], memory[row + L.I_LEVEL] = walked.index, walked.level
+        memory[row + L.I_STREAM] = -1
+        is_prefix = walked.places == tuple(range(walked.level + 1))
+        stream = None
+        if not is_prefix and (walked.tested or not walked.negated):
+            stream = len(self.stream_rows)
+            memory[row + L.I_STREAM] = self.in_log()
+            self.stream_rows.append(memory[row + L.I_STREAM])
+        return Participant(
+            walked.index, walked.level, walked.places, walked.negated, walked.tested, walked.label, stream
         )
-        fields[R.E_CONDITIONS] = len(conditions)
-        fields[R.E_NODE] = self.in_state(R.NODE_FIELDS)
-        fields[R.E_STREAM], fields[R.E_STREAMS] = self.row(recording), len(recording)
-        fields[R.E_LOG] = -1
-        fields[R.E_FILTERS] = int(filters)
-        last = depth + 1 == len(self.order)
-        merges = last and len(own) == 2 and not negations and not filters and self.tail == len(self.order)
-        fields[R.E_MERGES] = int(merges)
-        fields[R.E_FIXED] = next((i for i, row in enumerate(own) if self.bound_at(row) < depth - 1), -1)
-        self.node_rows.append(fields[R.E_NODE])
-        if recording:
-            fields[R.E_LOG] = self.in_log(R.NODE_LOG_FIELDS)
-            streams = [self.rows[row].stream for row in recording]
-            self.node_logs.append((depth, fields[R.E_LOG], tuple(s for s in streams if s is not None)))
-        return fields
 
-    def condition_fields(self, row: ConditionRow) -> list[int]:
-        fields, table = row.fields(self.problem)
-        assert table is None, "ranks of a dictionary change with it"
+    def depth_fields(self, depth: int) -> list[int]:
+        writer = self.writer
+
+        def records(row: int) -> bool:
+            return writer.memory[row + L.I_STREAM] >= 0
+
+        # Whoever needs no record steps after a match: the others then record points.
+        own, negations = sorted(writer.participants[depth], key=records), writer.negations[depth]
+        recording = [row for row in (*own, *negations) if records(row)]
+        fields = writer.depth_fields(depth, own, positions=True)
+        fields[L.D_STREAM], fields[L.D_STREAMS] = writer.row(recording), len(recording)
+        fields[L.D_LOG] = -1
+        last = depth + 1 == len(self.order) == self.tail
+        merges = last and own and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE
+        fields[L.D_MERGES] = int(bool(merges))
+        fields[L.D_FIXED] = next((i for i, row in enumerate(own) if writer.bound_at(row) < depth - 1), -1)
+        if recording:
+            fields[L.D_LOG] = self.in_log()
+            streams = [self.participants[row].stream for row in recording]
+            self.node_logs.append((depth, fields[L.D_LOG], tuple(s for s in streams if s is not None)))
         return fields

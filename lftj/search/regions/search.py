@@ -37,49 +37,49 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.search.conditions import condition_bounds
-from lftj.search.regions.cursor import extend, flush, holds, open_cursor
-from lftj.search.regions.layout import (
-    C_KEY,
-    C_PENDING,
-    E_CONDITION,
-    E_CONDITIONS,
-    E_FIELDS,
-    E_FIRST,
-    E_MERGES,
-    E_NEGATION,
-    E_NEGATIONS,
-    E_NODE,
-    E_PARTICIPANTS,
-    E_STREAM,
-    E_STREAMS,
-    G_DEPTH_ROWS,
-    G_DEPTHS,
-    G_KEYS,
-    G_TAIL,
+from lftj.search.layout import (
+    D_CONDITION,
+    D_CONDITIONS,
+    D_FIRST,
+    D_NEGATION,
+    D_NEGATIONS,
+    D_NODE,
+    D_PARTICIPANTS,
+    D_STREAM,
+    D_STREAMS,
+    DEPTH_FIELDS,
+    H_DEPTH_ROWS,
+    H_DEPTHS,
+    H_KEYS,
+    H_TAIL,
+    I_CURSOR,
     MOVE_ALIGN,
     MOVE_NEXT,
     MOVE_OPEN,
     MOVE_REGION,
     N_LOGGED,
-    P_CURSOR,
-    Q_DEPTH,
-    Q_FAILED,
-    Q_FAILED_REGIONS,
-    Q_FLOOR,
-    Q_HELD,
-    Q_HIGH,
-    Q_LOW,
-    Q_MOVE,
-    Q_OPENS,
-    Q_REGION,
-    Q_ROWS,
-    Q_VALID,
-    Q_WORK,
+    OPENS,
+    P_KEY,
+    P_PENDING,
+    R_COUNTERS,
+    R_DEPTH,
+    R_FAILED,
+    R_FAILED_REGIONS,
+    R_FLOOR,
+    R_HELD,
+    R_HIGH,
+    R_LOW,
+    R_MOVE,
+    R_REGION,
+    R_ROWS,
+    R_VALID,
+    R_WORK,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_LOG_FULL,
     STATUS_PAUSED,
 )
+from lftj.search.regions.cursor import extend, flush, holds, open_cursor
 from lftj.search.regions.node import (
     ALIGN_LOG_FULL,
     ALIGN_MATCH,
@@ -91,7 +91,7 @@ from lftj.search.regions.node import (
     open_node,
     step,
 )
-from lftj.search.regions.pair import merge_pair, open_pair, plain_pair
+from lftj.search.regions.plain import is_plain, list_plain, open_plain
 from lftj.search.regions.tail import enter_tail, keep_witness, same_head, tail_has_room
 
 
@@ -103,23 +103,23 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
     """
     shared = np.int64(0)
     if region > 0:
-        limit = min(fixed, max(state[Q_VALID], state[Q_FAILED] + 1))
+        limit = min(fixed, max(state[R_VALID], state[R_FAILED] + 1))
         while shared < limit and regions[region, 2 + shared] == regions[region - 1, 2 + shared]:
             shared += 1
-    if state[Q_FAILED] >= 0 and shared > state[Q_FAILED]:
+    if state[R_FAILED] >= 0 and shared > state[R_FAILED]:
         return False  # where the region before failed
-    depth = min(shared, state[Q_VALID])
-    state[Q_FAILED] = -1
+    depth = min(shared, state[R_VALID])
+    state[R_FAILED] = -1
     while depth < fixed:
         key = regions[region, 2 + depth]
-        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
-        state[Q_VALID] = depth
+        row = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
+        state[R_VALID] = depth
         if not on_path(plan, state, indexes, log, row, key, depth + 1 == fixed):
-            state[Q_FAILED] = depth
+            state[R_FAILED] = depth
             return False
-        state[plan[G_KEYS] + depth] = key
+        state[plan[H_KEYS] + depth] = key
         depth += 1
-    state[Q_VALID] = fixed
+    state[R_VALID] = fixed
     return True
 
 
@@ -130,29 +130,29 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     The first participant that lacks it records that point.  If none does, the node has a new match at the
     path's last coordinate, which all of them have to record: some may have passed over it before.
     """
-    node = plan[row + E_NODE]
+    node = plan[row + D_NODE]
     state[node + N_LOGGED] = 0
-    first = plan[row + E_STREAM]
-    for place in range(first, first + plan[row + E_STREAMS]):
-        state[plan[plan[place] + P_CURSOR] + C_PENDING] = 0
-    first, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
-    low, high = condition_bounds(plan, state, plan[G_KEYS], first, count, KEY_MIN, KEY_MAX)
+    first = plan[row + D_STREAM]
+    for place in range(first, first + plan[row + D_STREAMS]):
+        state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0
+    first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
+    low, high = condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
     if key < low or key > high:
         return False
-    first = plan[row + E_FIRST]
-    for place in range(first, first + plan[row + E_PARTICIPANTS]):
+    first = plan[row + D_FIRST]
+    for place in range(first, first + plan[row + D_PARTICIPANTS]):
         participant = plan[place]
         open_cursor(plan, state, indexes, participant)
-        state[Q_OPENS] += 1
-        state[Q_WORK] += 1
+        state[R_COUNTERS + OPENS] += 1
+        state[R_WORK] += 1
         held = holds(plan, state, indexes, participant, key)
         if is_last or not held:
             extend(plan, state, log, row, participant, key, key, False)
         if not held:
             flush(plan, state, log, row, participant)
             return False
-    first = plan[row + E_NEGATION]
-    for place in range(first, first + plan[row + E_NEGATIONS]):
+    first = plan[row + D_NEGATION]
+    for place in range(first, first + plan[row + D_NEGATIONS]):
         open_cursor(plan, state, indexes, plan[place])
     accepted = accept(plan, state, indexes, log, row, key)
     close_node(plan, state, log, row)
@@ -162,15 +162,15 @@ def on_path(plan, state, indexes, log, row, key, is_last):
 @part(_nrt=False, forceinline=True)
 def descend(plan, state, log, rows, depth):
     """After a match: the depth and move that come next.  A whole binding is emitted, and ends its tail."""
-    if depth + 1 < plan[G_DEPTHS]:
+    if depth + 1 < plan[H_DEPTHS]:
         return depth + 1, MOVE_OPEN
     emit(plan, state, rows)
-    if plan[G_TAIL] == plan[G_DEPTHS]:
+    if plan[H_TAIL] == plan[H_DEPTHS]:
         return depth, MOVE_NEXT
     keep_witness(plan, state, log)
-    if state[Q_FLOOR] < plan[G_TAIL]:
-        return plan[G_TAIL] - 1, MOVE_NEXT
-    state[Q_HELD] = state[Q_REGION]
+    if state[R_FLOOR] < plan[H_TAIL]:
+        return plan[H_TAIL] - 1, MOVE_NEXT
+    state[R_HELD] = state[R_REGION]
     return depth, MOVE_REGION
 
 
@@ -178,60 +178,60 @@ def descend(plan, state, log, rows, depth):
 def search_regions(plan, state, indexes, log, regions, rows, budget):
     """Run until all regions are done, buffers are full or the budget of operations is spent; a STATUS_*.
 
-    plan, state, log: int64, as region_layout.py says; plan is only read.  indexes: int64, the address of
+    plan, state, log: int64, as lftj.search.layout says; plan is only read.  indexes: int64, the address of
     the memory of each index's version, by number.  regions: int64 (n, 2 + depths), sorted: number of bound
     variables d >= 1, end of the interval of the last of them, the values; read only.
-    rows: int64 (depths, capacity), written from column Q_ROWS on.
+    rows: int64 (depths, capacity), written from column R_ROWS on.
     """
-    depths, tail = plan[G_DEPTHS], plan[G_TAIL]
+    depths, tail = plan[H_DEPTHS], plan[H_TAIL]
     last = depths - 1
-    depth, move = state[Q_DEPTH], state[Q_MOVE]
-    state[Q_WORK] = 0
+    depth, move = state[R_DEPTH], state[R_MOVE]
+    state[R_WORK] = 0
     status = STATUS_DONE
     while True:
-        if state[Q_WORK] > budget:
+        if state[R_WORK] > budget:
             status = STATUS_PAUSED
             break
         if move == MOVE_REGION:
-            region = state[Q_REGION]
+            region = state[R_REGION]
             if region == regions.shape[0]:
                 break
             bound = regions[region, 0]
             value, end = regions[region, 1 + bound], regions[region, 1]
             fixed = bound if value == end else bound - 1
-            room = state[Q_ROWS] < rows.shape[1]
+            room = state[R_ROWS] < rows.shape[1]
             if not room:
                 status = STATUS_FULL
                 break
-            row = plan[G_DEPTH_ROWS]
+            row = plan[H_DEPTH_ROWS]
             for _ in range(fixed):
                 room = room and has_room(plan, log, row)
-                row += E_FIELDS
+                row += DEPTH_FIELDS
             if not room:
                 status = STATUS_LOG_FULL
                 break
-            state[Q_REGION] = region + 1
+            state[R_REGION] = region + 1
             if fixed > tail:
-                if state[Q_HELD] > 0 and same_head(plan, regions, region, state[Q_HELD] - 1):
+                if state[R_HELD] > 0 and same_head(plan, regions, region, state[R_HELD] - 1):
                     continue
                 enter_tail(plan, log)
             if not follow_path(plan, state, indexes, log, regions, region, fixed):
-                state[Q_FAILED_REGIONS] += 1
+                state[R_FAILED_REGIONS] += 1
                 continue
             if fixed == depths:
                 emit(plan, state, rows)
                 if tail < depths:
                     keep_witness(plan, state, log)
-                    state[Q_HELD] = region + 1
+                    state[R_HELD] = region + 1
                 continue
             depth = fixed
-            state[Q_FLOOR] = depth
-            state[Q_LOW], state[Q_HIGH] = KEY_MIN, KEY_MAX
+            state[R_FLOOR] = depth
+            state[R_LOW], state[R_HIGH] = KEY_MIN, KEY_MAX
             if fixed < bound:
-                state[Q_LOW], state[Q_HIGH] = value, end
+                state[R_LOW], state[R_HIGH] = value, end
             move = MOVE_OPEN
             continue
-        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
+        row = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
         if not has_room(plan, log, row):
             status = STATUS_LOG_FULL
             break
@@ -243,33 +243,33 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             if depth == tail:
                 enter_tail(plan, log)
             low, high = KEY_MIN, KEY_MAX
-            if depth == state[Q_FLOOR]:
-                low, high = state[Q_LOW], state[Q_HIGH]
-            first, count = plan[row + E_CONDITION], plan[row + E_CONDITIONS]
-            low, high = condition_bounds(plan, state, plan[G_KEYS], first, count, low, high)
-            state[Q_WORK] += 1
-            if plan[row + E_PARTICIPANTS] == 0 and state[Q_ROWS] == rows.shape[1]:
+            if depth == state[R_FLOOR]:
+                low, high = state[R_LOW], state[R_HIGH]
+            first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
+            low, high = condition_bounds(plan, state, plan[H_KEYS], first, count, low, high)
+            state[R_WORK] += 1
+            if plan[row + D_PARTICIPANTS] == 0 and state[R_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
                 break
             move = MOVE_ALIGN
             unbounded = low == KEY_MIN and high == KEY_MAX
-            going = unbounded and plan[row + E_MERGES] == 1 and open_pair(plan, state, indexes, row)
+            going = unbounded and open_plain(plan, state, indexes, row)
             if not going:
                 going = open_node(plan, state, indexes, log, row, low, high)
-            if going and plan[row + E_PARTICIPANTS] == 0:  # bound by an equality alone
+            if going and plan[row + D_PARTICIPANTS] == 0:  # bound by an equality alone
                 going = low == high and accept(plan, state, indexes, log, row, low)
                 if going:
-                    state[plan[G_KEYS] + depth] = low
+                    state[plan[H_KEYS] + depth] = low
                     depth, move = descend(plan, state, log, rows, depth)
                     continue
         if going and move == MOVE_NEXT:
             going = step(plan, state, indexes, log, row)
             move = MOVE_ALIGN
-        if going and depth == last and plain_pair(plan, state, row):
-            if state[Q_ROWS] == rows.shape[1]:
+        if going and depth == last and is_plain(plan, state, row):
+            if state[R_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
                 break
-            status = merge_pair(plan, state, log, row, rows)
+            status = list_plain(plan, state, log, row, rows)
             if status != STATUS_DONE:
                 break
             going = False
@@ -279,20 +279,20 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 status = STATUS_LOG_FULL
                 break
             if found == ALIGN_MATCH:
-                if depth == last and state[Q_ROWS] == rows.shape[1]:
+                if depth == last and state[R_ROWS] == rows.shape[1]:
                     status = STATUS_FULL
                     break
-                key = state[plan[plan[plan[row + E_FIRST]] + P_CURSOR] + C_KEY]
+                key = state[plan[plan[plan[row + D_FIRST]] + I_CURSOR] + P_KEY]
                 move = MOVE_NEXT
                 if accept(plan, state, indexes, log, row, key):
-                    state[plan[G_KEYS] + depth] = key
+                    state[plan[H_KEYS] + depth] = key
                     depth, move = descend(plan, state, log, rows, depth)
                 continue
         close_node(plan, state, log, row)
-        if depth == state[Q_FLOOR]:
+        if depth == state[R_FLOOR]:
             move = MOVE_REGION
         else:
             depth -= 1
             move = MOVE_NEXT
-    state[Q_DEPTH], state[Q_MOVE] = depth, move
+    state[R_DEPTH], state[R_MOVE] = depth, move
     return status

@@ -8,7 +8,7 @@ make the binding fail.  A tail that fails keeps all its records.
 
 Invariants
 
-1. S_BEFORE <= S_COUNT and L_BEFORE <= L_COUNT in the logs of the tail's depths: what was logged before
+1. L_BEFORE <= L_COUNT and L_BEFORE <= L_COUNT in the logs of the tail's depths: what was logged before
    the tail that is being searched, as far as it is in the buffers still.
 2. After a success the tail's depths have logged, since then, one point for each stream: the witness.
 """
@@ -18,50 +18,48 @@ Invariants
 from __future__ import annotations
 
 from indices.compiled import part
-from lftj.search.regions.cursor import flush
-from lftj.search.regions.layout import (
-    C_FROM,
-    C_PENDING,
-    C_TO,
-    E_FIELDS,
-    E_LOG,
-    E_NODE,
-    E_STREAM,
-    E_STREAMS,
-    G_DEPTH_ROWS,
-    G_DEPTHS,
-    G_KEYS,
-    G_TAIL,
+from lftj.search.layout import (
+    D_LOG,
+    D_NODE,
+    D_STREAM,
+    D_STREAMS,
+    DEPTH_FIELDS,
+    H_DEPTH_ROWS,
+    H_DEPTHS,
+    H_KEYS,
+    H_TAIL,
+    I_CURSOR,
+    I_STREAM,
     L_BEFORE,
     L_COUNT,
     N_LOGGED,
-    P_CURSOR,
-    P_STREAM,
-    Q_RECORD,
-    S_BEFORE,
-    S_COUNT,
+    P_FROM,
+    P_PENDING,
+    P_TO,
+    R_RECORD,
 )
+from lftj.search.regions.cursor import flush
 from lftj.search.regions.node import has_room
 
 
 @part(_nrt=False)
 def enter_tail(plan, log):
     """Note what has been logged before the tail that is searched from now on."""
-    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
-        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
-        if plan[row + E_LOG] >= 0:
-            log[plan[row + E_LOG] + L_BEFORE] = log[plan[row + E_LOG] + L_COUNT]
-        first = plan[row + E_STREAM]
-        for place in range(first, first + plan[row + E_STREAMS]):
-            stream = plan[plan[place] + P_STREAM]
-            log[stream + S_BEFORE] = log[stream + S_COUNT]
+    for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
+        row = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
+        if plan[row + D_LOG] >= 0:
+            log[plan[row + D_LOG] + L_BEFORE] = log[plan[row + D_LOG] + L_COUNT]
+        first = plan[row + D_STREAM]
+        for place in range(first, first + plan[row + D_STREAMS]):
+            stream = plan[plan[place] + I_STREAM]
+            log[stream + L_BEFORE] = log[stream + L_COUNT]
 
 
 @part(_nrt=False)
 def tail_has_room(plan, log):
     """Whether the logs of the tail's depths take a witness."""
-    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
-        if not has_room(plan, log, plan[G_DEPTH_ROWS] + depth * E_FIELDS):
+    for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
+        if not has_room(plan, log, plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS):
             return False
     return True
 
@@ -69,24 +67,24 @@ def tail_has_room(plan, log):
 @part(_nrt=False)
 def keep_witness(plan, state, log):
     """After a success: of all records of the tail keep the points of the witness, which the keys are now."""
-    for depth in range(plan[G_TAIL], plan[G_DEPTHS]):
-        row = plan[G_DEPTH_ROWS] + depth * E_FIELDS
-        if plan[row + E_LOG] >= 0:
-            log[plan[row + E_LOG] + L_COUNT] = log[plan[row + E_LOG] + L_BEFORE]
-        state[plan[row + E_NODE] + N_LOGGED] = 0
-        first = plan[row + E_STREAM]
-        last = first + plan[row + E_STREAMS]
+    for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
+        row = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
+        if plan[row + D_LOG] >= 0:
+            log[plan[row + D_LOG] + L_COUNT] = log[plan[row + D_LOG] + L_BEFORE]
+        state[plan[row + D_NODE] + N_LOGGED] = 0
+        first = plan[row + D_STREAM]
+        last = first + plan[row + D_STREAMS]
         for place in range(first, last):
-            stream = plan[plan[place] + P_STREAM]
-            log[stream + S_COUNT] = log[stream + S_BEFORE]
-        if not state[Q_RECORD]:
+            stream = plan[plan[place] + I_STREAM]
+            log[stream + L_COUNT] = log[stream + L_BEFORE]
+        if not state[R_RECORD]:
             continue
-        key = state[plan[G_KEYS] + depth]
+        key = state[plan[H_KEYS] + depth]
         for place in range(first, last):
-            cursor = plan[plan[place] + P_CURSOR]
-            state[cursor + C_PENDING] = 1
-            state[cursor + C_FROM] = key
-            state[cursor + C_TO] = key
+            cursor = plan[plan[place] + I_CURSOR]
+            state[cursor + P_PENDING] = 1
+            state[cursor + P_FROM] = key
+            state[cursor + P_TO] = key
             flush(plan, state, log, row, plan[place])
 
 
@@ -94,6 +92,6 @@ def keep_witness(plan, state, log):
 def same_head(plan, regions, one, other):
     """Whether two regions, both inside of the tail, are below one binding of the head variables."""
     same = True
-    for column in range(2, 2 + plan[G_TAIL]):
+    for column in range(2, 2 + plan[H_TAIL]):
         same = same and regions[one, column] == regions[other, column]
     return same

@@ -1,0 +1,94 @@
+"""The rows of a plan that hold addresses, and what fills them in when the plan is bound to data.
+
+What rows hold besides stands in the plan's template: :mod:`lftj.search.base.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.memory import address
+from lftj.search import layout as L
+from lftj.search.marks import mark_words
+from lftj.search.problem import JoinProblem
+from lftj.storage.catalog import SearchView
+from lftj.storage.patch import PATCH_FIELDS
+
+
+@dataclass(frozen=True)
+class IteratorRow:
+    """Which level of which index an iterator row reads."""
+
+    row: int
+    use: int
+    level: int
+    cursor: int
+    pinned_by: int | None  # number of the condition with the constant that is sought, if only that is
+
+    def walks_root(self, view: SearchView, problem: JoinProblem) -> bool:
+        """Of one on level 0: whether it comes upon keys of the root that the base has otherwise."""
+        if view.patch is None:
+            return False
+        return self.pinned_by is None or view.patch.moves_root(problem.conditions[self.pinned_by].offset)
+
+    def fill(self, memory: np.ndarray, view: SearchView) -> list[tuple[int, int]]:
+        """Write the addresses of the level; what its cursor starts with, as (place in the state, value)."""
+        row, level, base, patch = self.row, self.level, view.base, view.patch
+        where, length, children = base.places[level]
+        part, ranks = 0, base.ranks
+        if patch is not None:
+            memory[row + L.I_PATCH] = patch.address + 8 * PATCH_FIELDS * level
+            if level == 0 and patch.relists_root:
+                part = 1
+                where, length = patch.keys_at(0)
+                ranks = None if self.pinned_by is not None else patch.root_ranks
+        memory[row + L.I_KEYS] = where
+        memory[row + L.I_LENGTH] = length
+        memory[row + L.I_CHILDREN] = children
+        if level == 0 and ranks is not None:
+            memory[row + L.I_RANKS] = address(ranks) if part else base.ranks_place
+            memory[row + L.I_BASE] = patch.root_low if part and patch else base.key_ranges[0][0]
+            memory[row + L.I_SPREAD] = len(ranks) - 1
+        return [(self.cursor + L.P_LIST, where), (self.cursor + L.P_PART, part)]
+
+
+@dataclass(frozen=True)
+class FactorRow:
+    """A factor row: branches of level ``deeper`` below those of ``level`` are counted."""
+
+    row: int
+    use: int
+    level: int
+    deeper: int
+
+    def fill(self, memory: np.ndarray, view: SearchView) -> np.ndarray:
+        """Write the address of the offsets, which are returned."""
+        offsets = view.base.offsets(self.level, self.deeper)
+        memory[self.row + L.F_OFFSETS] = address(offsets)
+        memory[self.row + L.F_COLUMN] = self.deeper
+        return offsets
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """A stage row, whose room in the state depends on the data."""
+
+    row: int
+    covered: tuple[tuple[int, int], ...]  # use and level of the participants that it intersects
+    participants: tuple[tuple[int, int], ...]  # of all of the depth
+    lists: bool
+
+    def fill(self, memory: np.ndarray, views: Sequence[SearchView], length: int) -> int:
+        """Give the stage its room in the state, behind ``length`` items; returns the new length."""
+        ranges = [views[use].key_ranges[level] for use, level in self.participants]
+        largest = max(len(views[use].base.keys[level]) for use, level in self.participants)
+        if self.lists:
+            memory[self.row + L.S_LIST] = length
+            # a rejected last key is written too
+            length += 1 + min(views[use].max_fanouts[level] for use, level in self.covered)
+        memory[self.row + L.S_BASE], words = mark_words(ranges, largest)
+        memory[self.row + L.S_MARKS] = length if words else -1
+        return length + words

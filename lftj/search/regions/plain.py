@@ -1,0 +1,206 @@
+"""The innermost node in one loop, under a prefix where only the base has tuples.
+
+A node is *plain* if it is one of the last depth, no participant has tuples of runs and nothing
+drops matches.  One participant is listed, two are merged (:mod:`lftj.search.regions.pair`), more
+are intersected where none of them records.  The matches are those that
+:mod:`lftj.search.regions.node` gives, and records cover at least as much.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import part
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import view
+from lftj.search.layout import (
+    D_FIRST,
+    D_MERGES,
+    D_NODE,
+    D_PARTICIPANTS,
+    D_STREAMS,
+    H_DEPTHS,
+    I_CURSOR,
+    I_PARENT,
+    I_STREAM,
+    N_HIGH,
+    N_LOGGED,
+    NEXTS,
+    OPENS,
+    P_ACTIVE,
+    P_AT,
+    P_END,
+    P_FROM,
+    P_KEY,
+    P_LIST,
+    P_PENDING,
+    P_POSITION,
+    P_TO,
+    R_COUNTERS,
+    R_RECORD,
+    R_ROWS,
+    R_WORK,
+    SEEKS,
+    STATUS_DONE,
+    STATUS_FULL,
+)
+from lftj.search.regions.cursor import open_base
+from lftj.search.regions.node import repeat_prefix
+from lftj.search.regions.pair import merge_pair
+from lftj.storage.seek import gallop, upper_bound
+
+MERGE_RATIO = 12
+"""Two ranges are merged when the second has at most this many times the keys of the first."""
+
+
+@part(_nrt=False, forceinline=True)
+def may_be_plain(plan, state, row):
+    """Whether the depth's nodes are plain where no participant has tuples of runs."""
+    if not plan[row + D_MERGES]:
+        return False
+    return plan[row + D_PARTICIPANTS] <= 2 or plan[row + D_STREAMS] == 0 or state[R_RECORD] == 0
+
+
+@part(_nrt=False, forceinline=True)
+def is_plain(plan, state, row):
+    """Whether the node, all of whose participants are open, is plain."""
+    if not may_be_plain(plan, state, row):
+        return False
+    first = plan[row + D_FIRST]
+    active = np.int64(0)
+    for place in range(first, first + plan[row + D_PARTICIPANTS]):
+        active += state[plan[plan[place] + I_CURSOR] + P_ACTIVE]
+    return active == 0
+
+
+@part(_nrt=False, forceinline=True)
+def open_plain(plan, state, indexes, row):
+    """Open a plain node without bounds below others; False, and nothing done, if it is none."""
+    if not may_be_plain(plan, state, row):
+        return False
+    first = plan[row + D_FIRST]
+    last = first + plan[row + D_PARTICIPANTS]
+    for place in range(first, last):
+        parent = plan[plan[place] + I_PARENT]
+        if parent < 0:
+            return False
+        above = plan[parent + I_CURSOR]
+        if state[above + P_ACTIVE] or state[above + P_AT] < 0:
+            return False
+    for place in range(first, last):
+        open_base(plan, state, indexes, plan[place])
+        cursor = plan[plan[place] + I_CURSOR]
+        state[cursor + P_FROM] = KEY_MIN
+        state[cursor + P_PENDING] = state[R_RECORD] == 1 and plan[plan[place] + I_STREAM] >= 0
+    node = plan[row + D_NODE]
+    state[node + N_HIGH] = KEY_MAX
+    state[node + N_LOGGED] = 0
+    state[R_COUNTERS + OPENS] += last - first
+    return True
+
+
+@part(_nrt=False, forceinline=True)
+def list_plain(plan, state, log, row, rows):
+    """Write the matches of a plain node, from where its participants stand; a STATUS_*."""
+    if plan[row + D_PARTICIPANTS] == 2:
+        return merge_pair(plan, state, log, row, rows)
+    if plan[row + D_PARTICIPANTS] == 1:
+        return list_one(plan, state, row, rows)
+    return list_common(plan, state, row, rows)
+
+
+@part(_nrt=False)
+def range_below(state, cursor, high):
+    """Half-open range of the keys up to ``high`` that are ahead of a cursor."""
+    start, end = state[cursor + P_POSITION], state[cursor + P_END]
+    if high != KEY_MAX:
+        end = upper_bound(view(state[cursor + P_LIST], end), start, end, high)
+    return start, end
+
+
+@part(_nrt=False)
+def list_one(plan, state, row, rows):
+    """:func:`list_plain` for one participant: its keys."""
+    participant = plan[plan[row + D_FIRST]]
+    cursor = plan[participant + I_CURSOR]
+    start, end = range_below(state, cursor, state[plan[row + D_NODE] + N_HIGH])
+    keys = view(state[cursor + P_LIST], state[cursor + P_END])
+    at = state[R_ROWS]
+    count = min(end - start, rows.shape[1] - at)
+    out = rows[plan[H_DEPTHS] - 1]
+    for match in range(count):
+        out[at + match] = keys[start + match]
+    repeat_prefix(plan, state, rows, at, count)
+    stop = start + count
+    state[cursor + P_POSITION] = stop
+    state[cursor + P_KEY] = keys[stop] if stop < state[cursor + P_END] else KEY_MAX
+    if state[cursor + P_PENDING]:
+        state[cursor + P_TO] = state[cursor + P_KEY]
+    state[R_COUNTERS + NEXTS] += count
+    state[R_WORK] += count
+    return STATUS_DONE if stop == end else STATUS_FULL
+
+
+@part(_nrt=False)
+def list_common(plan, state, row, rows):
+    """:func:`list_plain` for three participants or more: those of the shortest range that all others hold.
+
+    Each of the others is intersected with what is left, in the rows' last column.
+    """
+    first = plan[row + D_FIRST]
+    last = first + plan[row + D_PARTICIPANTS]
+    high = state[plan[row + D_NODE] + N_HIGH]
+    leader = first
+    start, end = range_below(state, plan[plan[first] + I_CURSOR], high)
+    for place in range(first + 1, last):
+        low, to = range_below(state, plan[plan[place] + I_CURSOR], high)
+        if to - low < end - start:
+            leader, start, end = place, low, to
+    cursor = plan[plan[leader] + I_CURSOR]
+    at = state[R_ROWS]
+    stop = min(end, start + rows.shape[1] - at)
+    out = rows[plan[H_DEPTHS] - 1]
+    keys = view(state[cursor + P_LIST], end)
+    work = stop - start
+    state[cursor + P_POSITION] = stop
+    low, to = start, stop
+    for place in range(first, last):
+        if place != leader:
+            other = plan[plan[place] + I_CURSOR]
+            other_low, other_to = range_below(state, other, high)
+            others = view(state[other + P_LIST], other_to)
+            work += min(to - low, other_to - other_low)
+            found = intersect(keys, low, to, others, other_low, other_to, out, at)
+            keys, low, to = out, at, at + found
+    repeat_prefix(plan, state, rows, at, to - at)
+    state[R_COUNTERS + SEEKS] += work
+    state[R_WORK] += work
+    return STATUS_DONE if stop == end else STATUS_FULL
+
+
+@part(_nrt=False)
+def intersect(keys, start, end, others, other, other_end, out, at):
+    """List what keys[start:end] and others[other:other_end] share at ``out[at:]``; return how many.
+
+    ``keys[start:end]`` may be ``out[at:]`` itself: it is never written ahead of what is read.
+    """
+    found = at
+    if other_end - other <= MERGE_RATIO * (end - start):
+        while start < end and other < other_end:
+            key, landed = keys[start], others[other]
+            out[found] = key
+            found += key == landed
+            start += key <= landed
+            other += landed <= key
+        return found - at
+    while start < end:
+        key = keys[start]
+        other = gallop(others, other, other_end, key)
+        if other == other_end:
+            break
+        out[found] = key
+        found += others[other] == key
+        start += 1
+    return found - at
