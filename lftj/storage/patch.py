@@ -103,7 +103,7 @@ class Patch:
         self.n_tuples = base.n_tuples + sizes[-1][S_CAME]
         self.came = tuple(size[S_CAME] for size in sizes)
         self.relists_root = sizes[0][S_NODES] > 0
-        self._is_rooted = list_root or not len(self.moved_roots)
+        self.is_rooted = list_root or not len(self.moved_roots)
         self.max_fanouts = tuple(
             max(most, size[S_FANOUT]) for most, size in zip(base.max_fanouts, sizes, strict=True)
         )
@@ -114,7 +114,7 @@ class Patch:
     @cached_property
     def rooted(self) -> Patch:
         """The patch with the root, if that has other keys than the base's."""
-        return self if self._is_rooted else Patch(self.base, *self._change)
+        return self if self.is_rooted else Patch(self.base, *self._change)
 
     def moves_root(self, key: int) -> bool:
         """Whether a key of the root came or went."""

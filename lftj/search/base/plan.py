@@ -25,11 +25,11 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
 from lftj.search.base import layout as L
-from lftj.search.conditions import CONDITION_FIELDS, ConditionRow, condition_rows
+from lftj.search.conditions import C_OFFSET, CONDITION_FIELDS, ConditionRow, condition_rows
 from lftj.search.marks import mark_words
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
-from lftj.storage.patch import PATCH_FIELDS
+from lftj.storage.patch import PATCH_FIELDS, Patch
 from lftj.storage.trie import Trie
 
 
@@ -44,11 +44,9 @@ class _Iterator:
     cursor: int
     pinned_by: int | None  # number of the condition with the constant that is sought, if only that is
 
-    def walks_root(self, view: SearchView, problem: JoinProblem) -> bool:
+    def walks_root(self, patch: Patch, problem: JoinProblem) -> bool:
         """Of one on level 0: whether it comes upon keys of the root that the base has otherwise."""
-        if view.patch is None:
-            return False
-        return self.pinned_by is None or view.patch.moves_root(problem.conditions[self.pinned_by].offset)
+        return self.pinned_by is None or patch.moves_root(problem.conditions[self.pinned_by].offset)
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Plan:
     uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
     needs_distinct: bool
-    counter_rows: tuple[int, ...]  # per depth: its counters in a search's state
+    counter_places: np.ndarray  # int64 (depths, 3): where opens, nexts, seeks stand in a search's state
     iterator_names: dict[int, tuple[str, int]]  # atom and level of each iterator row, for people
     iterators: tuple[_Iterator, ...]
     factors: tuple[_Factor, ...]
@@ -121,7 +119,8 @@ class Plan:
 
         views = [table_of(use.relation, use.side).view(use.key) for use in self.uses]
         for iterator in self.iterators:
-            if iterator.level == 0 and iterator.walks_root(views[iterator.use], problem):
+            patch = views[iterator.use].patch if iterator.level == 0 else None
+            if patch is not None and iterator.walks_root(patch, problem):
                 views[iterator.use] = views[iterator.use].rooted
         memory = self.template.copy()
         start: list[tuple[int, int]] = []
@@ -206,6 +205,23 @@ class BoundPlan:
     views: tuple[SearchView, ...]
     kept: tuple[np.ndarray, ...]  # rank tables and offsets
     start: tuple[tuple[int, int], ...]  # what a new state holds beside zeros
+
+    def with_constants(self, problem: JoinProblem) -> BoundPlan | None:
+        """The same over the same tables, for the constants of another problem of the same shape.
+
+        None where a patch has to list a root for them that it leaves out: then the plan is bound anew.
+        """
+        for iterator in self.plan.iterators:
+            patch = self.views[iterator.use].patch if iterator.level == 0 else None
+            if patch is not None and not patch.is_rooted and iterator.walks_root(patch, problem):
+                return None
+        memory = self.memory.copy()
+        for row, condition in self.plan.condition_rows:
+            memory[row + C_OFFSET] = condition.offset(problem)
+        memory.setflags(write=False)
+        return BoundPlan(
+            self.plan, problem, memory, self.factor, self.empty, self.views, self.kept, self.start
+        )
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -312,7 +328,7 @@ class _Compilation:
             uses=tuple(self.uses),
             segments=segments,
             needs_distinct=needs_distinct(problem, order, segments),
-            counter_rows=tuple(fields[L.D_COUNTERS] for fields in rows),
+            counter_places=_counter_places([fields[L.D_COUNTERS] for fields in rows]),
             iterator_names=self.names,
             iterators=tuple(self.iterators.values()),
             factors=tuple(
@@ -452,6 +468,11 @@ class _Compilation:
             fields[L.S_STATE] = self.in_state(L.STAGE_STATE_FIELDS)
             rows.append((fields, _Stage(-1, places(staged[:covered]), places(own), covered > 1)))
         return own, rows
+
+
+def _counter_places(rows: Sequence[int]) -> np.ndarray:
+    """Places of the counters, which begin at ``rows``, one per depth."""
+    return np.array(rows, dtype=np.int64).reshape(-1, 1) + np.arange(L.COUNTERS)
 
 
 def _index_of(atom: JoinAtom, order: Sequence[str]) -> IndexUse:
