@@ -87,6 +87,11 @@ class CodedConstant:
     operators: list[str]
     is_term: bool
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has the same codes whatever comes: no parameter, and its domain has no dictionary."""
+        return self.constant.parameter is None and self.domain.ordered
+
     def value(self, values: Mapping[str, Value]) -> Value:
         """With these values of the parameters."""
         name = self.constant.parameter
@@ -129,11 +134,12 @@ class Lowered:
         offsets = [condition.offset for condition in self.problem.conditions]
         terms = set()
         for constant in self.constants:
-            limits = _limits(constant.domain, constant.operator, constant.value(values))
-            if limits is None or [operator for operator, _ in limits] != constant.operators:
-                return None
-            for number, (_, code) in enumerate(limits, constant.first):
-                offsets[number] = code
+            if not constant.is_settled:
+                limits = _limits(constant.domain, constant.operator, constant.value(values))
+                if limits is None or [operator for operator, _ in limits] != constant.operators:
+                    return None
+                for number, (_, code) in enumerate(limits, constant.first):
+                    offsets[number] = code
             if constant.is_term:
                 terms.add((constant.domain, offsets[constant.first]))
         if len(terms) < sum(constant.is_term for constant in self.constants):
