@@ -22,7 +22,7 @@ Invariants
 6. At a path there is at any time a whole image, or what was there before (:mod:`lftj.files.sink`).
 
 Subscribers, changes that are still being told to them, snapshots and staged transactions
-are no part of an image.  Plans are written without the rows that they were made over.
+are no part of an image.
 
 Cost: one pass over the memory of the engine for the checksum and one for writing it, or for
 copying it out.  Arrays are not taken as they stand in what is read: an engine lives long, and
@@ -58,10 +58,8 @@ from lftj.errors import ImageError
 from lftj.files import sink
 from lftj.search.regions.evaluation import RegionSearch
 from lftj.storage.index_version import IndexVersion, Runs
-from lftj.storage.relation import Relation
 from lftj.storage.support import described
 from lftj.storage.trie import Trie
-from lftj.values.schema import Schema
 from lftj.values.semigroup import Operation, registered_names, semigroup
 from maintenance.workspace.workspace import Workspace
 
@@ -292,11 +290,6 @@ def _index_version(base: Trie, runs: Runs) -> IndexVersion:
     return version
 
 
-def _relation(name: str, schema: Schema) -> Relation:
-    """What a plan knows of a relation: all but its rows."""
-    return Relation.from_codes(name, schema, [np.empty(0, np.int64) for _ in schema.columns])
-
-
 def _operation(name: str, dtype: str) -> Operation:
     if name not in registered_names():
         raise ImageError(
@@ -323,7 +316,6 @@ _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] 
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
     IndexVersion: lambda index: (_index_version, (index.base, index.runs)),
     RegionSearch: lambda search: (RegionSearch, (search.plan,)),
-    Relation: lambda relation: (_relation, (relation.name, relation.schema)),
     Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
     Monoid: _form_of_monoid,
 }

@@ -60,10 +60,10 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     """
     evaluation, name = database._evaluation(rule, None, 1, order, BATCH_ROWS, None)
     evaluation.derive_for(name)
-    ((checked, head),) = evaluation.rules_of(name)
+    ((checked, head),) = evaluation.program.rules_of(name)
     (body,) = checked.bodies
     run = evaluation.plan_body(checked, head, body, wanted_variables(head), False)
-    plan = compile_plan(run.lowered.problem, run.plan.order, write=True, share=False)
+    plan = compile_plan(run.plan.problem, run.plan.order, write=True, share=False)
     bound = plan.bind(run.lowered.tables(evaluation.relations))
     rows = trace_codes(bound, limit) if run.lowered.empty is None else trace_codes(bound, 0)
     iterators = np.array(sorted(plan.iterator_names), dtype=np.int64)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.plans import Plans
     from lftj.language.syntax import Program
+    from lftj.values.literals import Value
 
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
@@ -187,7 +189,7 @@ class Database:
                 for columns in evaluation.head_batches(name)
                 for piece in _pieces(columns, QUERY_BATCH_ROWS)
             ]
-        return pa.Table.from_batches(batches, _arrow_schema(schema))
+        return pa.Table.from_batches(batches, schema.arrow)
 
     def stream(
         self,
@@ -350,8 +352,8 @@ class Database:
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation.evaluation import Evaluation, Settings
 
-        program, read, plans = self.ready(rule, params)
-        name = chosen_head(program, head)
+        ready = self.ready(rule, params)
+        name = chosen_head(ready.program, head)
         if threads is None:
             threads = (
                 len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -361,22 +363,31 @@ class Database:
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
-        return Evaluation(program, read, settings, target=name, plans=plans), name
+        return Evaluation(
+            ready.program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
+        ), name
 
-    def ready(
-        self, rule: str | Program | PreparedProgram, params: Mapping[str, Any] | None = None
-    ) -> tuple[CheckedProgram, dict[str, Table], Plans]:
-        """A program, checked with the values of its parameters; the tables that it reads; its plans so far.
-
-        Raises RuleError.
-        """
+    def ready(self, rule: str | Program | PreparedProgram, params: Mapping[str, Any] | None = None) -> Ready:
+        """A program ready to be evaluated.  Raises RuleError."""
         from lftj.language.parameters import plain_values
 
         prepared = rule if isinstance(rule, PreparedProgram) else self._prepared.of(rule)
         values = plain_values(prepared.parameters, params)
         tables, schemas = self._now()
-        program, kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
-        return program, {name: tables[name].tuples for name in kept.reads}, kept.plans
+        kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
+        return Ready(kept.program, {name: tables[name].tuples for name in kept.reads}, kept.plans, values)
+
+
+class Ready(NamedTuple):
+    """What an evaluation takes: a checked program, the tables that it reads, plans and values.
+
+    ``plans``: those made so far, which others may use too.  ``values``: of the program's parameters.
+    """
+
+    program: CheckedProgram
+    tables: dict[str, Table]
+    plans: Plans
+    values: dict[str, Value]
 
 
 def chosen_head(program: CheckedProgram, head: str | None) -> str:
@@ -394,23 +405,14 @@ def chosen_head(program: CheckedProgram, head: str | None) -> str:
 
 
 def _progress(settings: Settings, enabled: bool, label: str) -> AbstractContextManager[Settings]:
-    """The settings with a progress bar's ``advance`` for the length of the block."""
-    from contextlib import contextmanager
-    from dataclasses import replace
-
-    @contextmanager
-    def shown() -> Iterator[Settings]:
-        if not enabled:
-            yield settings
-            return
-        with bar(label) as advance:
-            yield replace(settings, advance=advance)
-
-    return shown()
+    """The settings, where enabled with a progress bar's ``advance``, for the length of the block."""
+    return _with_bar(settings, label) if enabled else nullcontext(settings)
 
 
-def _arrow_schema(schema: Schema) -> pa.Schema:
-    return pa.schema([(column.name, column.type.arrow) for column in schema.columns])
+@contextmanager
+def _with_bar(settings: Settings, label: str) -> Iterator[Settings]:
+    with bar(label) as advance:
+        yield replace(settings, advance=advance)
 
 
 def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:
@@ -419,7 +421,7 @@ def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBat
         column.type.domain.decode(codes, column.type.arrow)
         for column, codes in zip(schema.columns, columns, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_arrow_schema(schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
 
 def _pieces(columns: Sequence[np.ndarray], most_rows: int) -> Iterator[Sequence[np.ndarray]]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.plans import Plans
-    from lftj.language.parameters import Substitution
     from lftj.language.syntax import Program
     from lftj.values.literals import Value
 
@@ -43,12 +42,14 @@ def parsed(rule: str | Program) -> Program:
 
 @dataclass(frozen=True)
 class CheckedForTypes:
-    """A program checked with values of some types, the schemas that it reads, and the plans of its bodies."""
+    """A program checked with values of some types, the schemas that it reads, and the plans of its bodies.
+
+    It serves all values of these types: they come with each evaluation.
+    """
 
     program: CheckedProgram
     reads: dict[str, Schema]
     plans: Plans
-    substitution: Substitution
 
     def holds_for(self, schemas: Mapping[str, Schema]) -> bool:
         """Whether the program reads relations of these schemas and derives none of them."""
@@ -72,16 +73,16 @@ class PreparedProgram:
         values: Mapping[str, Value],
         schemas: Mapping[str, Schema],
         check: Callable[[Program], CheckedProgram],
-    ) -> tuple[CheckedProgram, CheckedForTypes]:
-        """The program with values for its parameters, and what is kept of it."""
+    ) -> CheckedForTypes:
+        """The program for parameters of the types that these values have."""
         from lftj.evaluation.plans import Plans
-        from lftj.language.parameters import Substitution, types_of
+        from lftj.language.parameters import types_of, with_values
 
         types = types_of(values)
         with self._lock:
             kept = self._variants.get(types)
         if kept is None or not kept.holds_for(schemas):
-            program = check(Substitution(self.tree).of(values))
+            program = check(with_values(self.tree, values))
             read = {
                 atom.relation
                 for stratum in program.strata
@@ -90,13 +91,12 @@ class PreparedProgram:
                 for atom in (*body.atoms, *body.negations)
             }
             reads = {name: schemas[name] for name in read - set(program.derived)}
-            kept = CheckedForTypes(program, reads, Plans(), Substitution(program))
+            kept = CheckedForTypes(program, reads, Plans())
             with self._lock:
                 self._variants[types] = kept
                 while len(self._variants) > VARIANTS:
                     self._variants.popitem(last=False)
-            return program, kept
-        return kept.substitution.of(values), kept
+        return kept
 
 
 class PreparedPrograms:

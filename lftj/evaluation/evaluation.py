@@ -17,7 +17,7 @@ rule share it (:mod:`lftj.evaluation.sharing`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -26,23 +26,23 @@ import pyarrow as pa
 
 from lftj.aggregates.shared_rows import SharedRows
 from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
-from lftj.evaluation.finishing import compared_variables, finish
-from lftj.evaluation.plans import Plans, Wanted
+from lftj.evaluation.finishing import finish
+from lftj.evaluation.plans import Plans, Wanted, lowered_body
 from lftj.evaluation.sharing import searches
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
-from lftj.language.syntax import Aggregate, Atom, Variable
-from lftj.planning.lowering import Lowered, lower
+from lftj.language.syntax import Aggregate, Variable
+from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.base.plan import BoundPlan
 from lftj.search.base.search import batches, count_assignments, count_rows
-from lftj.search.problem import JoinProblem, connected
+from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
 from lftj.values.functional import refuse_conflicts
-from lftj.values.schema import Schema
+from lftj.values.literals import Value
 
 Advance = Callable[[float], None]
 Columns = list[np.ndarray]
@@ -65,7 +65,7 @@ class BodyRun:
     rule: CheckedRule
     head: CheckedHead
     body: Body
-    lowered: Lowered
+    lowered: Lowered  # with constants of another run perhaps; the plan has those of this one
     choice: OrderChoice
     plan: BoundPlan
     counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
@@ -84,6 +84,7 @@ class Evaluation:
     target: str | None = None  # the head that Settings.order is meant for
     runs: list[BodyRun] = field(default_factory=list)
     plans: Plans = field(default_factory=Plans)  # kept by the database for the next evaluation of the program
+    values: Mapping[str, Value] = field(default_factory=dict)  # of the program's parameters
     warned: set[str] = field(default_factory=set)  # what this evaluation has warned about
     needed: set[str] = field(default_factory=set)  # the heads that are going to be asked for
     searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
@@ -93,8 +94,11 @@ class Evaluation:
 
     def derive_for(self, head: str) -> None:
         """Evaluate every derived relation that ``head`` reads, in stratum order."""
+        self.needed = {head}
+        if len(self.program.strata) == 1:
+            return
         needed = self._read_by(head)
-        self.needed = {*needed, head}
+        self.needed |= needed
         # A relation is complete in the last stratum that one of its rules stands in.
         numbered = enumerate(self.program.strata)
         last = {h.relation: number for number, stratum in numbered for rule in stratum for h in rule.heads}
@@ -107,17 +111,13 @@ class Evaluation:
         found: set[str] = set()
         todo = [head]
         while todo:
-            for rule, _ in self.rules_of(todo.pop()):
+            for rule, _ in self.program.rules_of(todo.pop()):
                 for body in rule.bodies:
                     for atom in (*body.atoms, *body.negations):
                         if atom.relation in self.program.derived and atom.relation not in found:
                             found.add(atom.relation)
                             todo.append(atom.relation)
         return found
-
-    def rules_of(self, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
-        rules = [rule for stratum in self.program.strata for rule in stratum]
-        return [(rule, head) for rule in rules for head in rule.heads if head.relation == name]
 
     def relation(self, name: str) -> Relation:
         """The whole head as a relation of its own."""
@@ -134,7 +134,7 @@ class Evaluation:
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
         schema = self.program.derived[name]
-        rules = self.rules_of(name)
+        rules = self.program.rules_of(name)
         aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
         if len(rules) == 1 and (not schema.functional or aggregated):
             yield from self._rule_batches(*rules[0])
@@ -211,7 +211,7 @@ class Evaluation:
         """What is searched for aggregate heads of a rule with one body, and over what."""
         wanted, keys = wanted_together(heads), grouped_together(heads)
         body = rule.bodies[0]
-        lowered = lower(body, schemas_of(body, self.relations), wanted, counted=True, grouped=keys)
+        lowered = lowered_body(body, self.values, self.relations, Wanted(tuple(wanted), True, keys))
         return lowered.problem, lowered.tables(self.relations)
 
     def _aggregated(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[tuple[Columns, pa.Array]]:
@@ -259,7 +259,7 @@ class Evaluation:
         write: bool = True,
         grouped: Sequence[str] | None = None,
     ) -> BodyRun:
-        """Lower a body, choose its order, compile its plan.
+        """Lower a body, choose its order, compile its plan; warn of a cartesian product, once.
 
         ``grouped``: variables that can't be NaN, by default the keys of a functional ``head``.
         """
@@ -267,10 +267,12 @@ class Evaluation:
         ordered = self._is_target(head) and not joins_auxiliary(body)
         order = self.settings.order if ordered else None
         grouped = grouped_together([head]) if grouped is None else tuple(grouped)
-        self._warn(rule, body, wanted, counted)
         planned = self.plans.planned(
-            place_of(rule, body), body, self.relations, Wanted(tuple(wanted), counted, grouped, write, order)
+            rule, body, self.values, self.relations, Wanted(tuple(wanted), counted, grouped, write, order)
         )
+        if planned.warning and planned.warning not in self.warned:
+            self.warned.add(planned.warning)
+            warn_caller(planned.warning, CartesianProductWarning)
         run = BodyRun(
             rule,
             head,
@@ -283,15 +285,6 @@ class Evaluation:
         )
         self.runs.append(run)
         return run
-
-    def _warn(self, rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> None:
-        """Warn of a cartesian product, once."""
-        if len(body.atoms) < 2:
-            return
-        warning = product_warning(rule, body, wanted, counted)
-        if warning and warning not in self.warned:
-            self.warned.add(warning)
-            warn_caller(warning, CartesianProductWarning)
 
     def _rows(self, run: BodyRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Rows of a body by variable, finished (:mod:`lftj.evaluation.finishing`), and their weights."""
@@ -322,7 +315,7 @@ class Evaluation:
 
     def plan_head(self, name: str) -> None:
         """Plan every body of a head without running it; ``runs`` then holds the plans."""
-        for rule, head in self.rules_of(name):
+        for rule, head in self.program.rules_of(name):
             aggregated = isinstance(head.value, Aggregate)
             self._plan_bodies(rule, self._fed_together(rule, head) if aggregated else [head])
 
@@ -330,7 +323,7 @@ class Evaluation:
 
     def count(self, name: str) -> int:
         """Number of rows of a head, without building it where the search can count."""
-        rules = self.rules_of(name)
+        rules = self.program.rules_of(name)
         if len(rules) == 1:
             rule, head = rules[0]
             plain = (
@@ -346,35 +339,18 @@ class Evaluation:
 
     def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
         body = rule.bodies[0]
-        if body.assignments or not head.variables:
+        if not head.variables or not self.plans.finishes_in_search(body, self.values, self.relations):
             return None
-        lowered = lower(body, schemas_of(body, self.relations), head.variables, counted=False)
-        lowered.check(self.relations)
-        if not lowered.finishes_in_search or set(lowered.problem.emitted) != set(head.variables):
-            return None
-        if lowered.empty:
-            return 0
-        if set(body.atom_variables()) == set(head.variables):  # rows are assignments
-            run = self.plan_body(rule, head, body, [], counted=True)
-            run.rows = count_assignments(run.plan, run.counters, self.settings.threads, self.settings.advance)
-            return run.rows
-        run = self.plan_body(rule, head, body, head.variables, counted=False, write=False)
-        if run.plan.plan.needs_distinct:
+        are_assignments = set(body.atom_variables()) == set(head.variables)
+        wanted = () if are_assignments else head.variables
+        run = self.plan_body(rule, head, body, wanted, counted=are_assignments, write=are_assignments)
+        if run.plan.plan.needs_distinct or not run.lowered.finishes_in_search:
             self.runs.remove(run)
             return None
-        run.rows = count_rows(run.plan, run.counters, self.settings.threads, self.settings.advance)
+        if run.lowered.empty is None:
+            count = count_assignments if are_assignments else count_rows
+            run.rows = count(run.plan, run.counters, self.settings.threads, self.settings.advance)
         return run.rows
-
-
-def schemas_of(body: Body, catalog: Catalog) -> dict[str, Schema]:
-    """The schemas of the relations that a body reads."""
-    return {atom.relation: catalog[atom.relation].schema for atom in (*body.atoms, *body.negations)}
-
-
-def place_of(rule: CheckedRule, body: Body) -> tuple[object, ...]:
-    """Where a body stands in its program; the same whatever the parameters are."""
-    number = next(number for number, other in enumerate(rule.bodies) if other is body)
-    return rule.span, tuple(head.relation for head in rule.heads), number
 
 
 def wanted_variables(head: CheckedHead) -> list[str]:
@@ -401,21 +377,3 @@ def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
 def common_variables(rule: CheckedRule) -> list[str]:
     """The variables that every body binds, of which an aggregate over several takes the assignments."""
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
-
-
-def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
-    """What to say when two parts of a body that multiply the rows share no variable."""
-    if joins_auxiliary(body):
-        return None  # at most one tuple each
-    tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
-    edges = [tuple(variable.name for variable in variables) for variables in tied]
-    parts = connected(frozenset(body.atom_variables()), edges)
-    multiplying = [part for part in parts if counted or part & set(wanted)]
-    if len(multiplying) < 2:
-        return None
-    shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
-    return f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}"
-
-
-def _atom_variables(atom: Atom) -> list[Variable]:
-    return [term for term in atom.terms if isinstance(term, Variable)]

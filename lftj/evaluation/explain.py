@@ -199,7 +199,7 @@ def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
     reasons = []
     if head.schema.functional:
         reasons.append("a key may come up with two values")
-    if len(evaluation.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
+    if len(evaluation.program.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
         reasons.append("rows of several bodies may be equal")
     hidden = [name for name in problem.emitted if name not in wanted_variables(head)]
     if hidden:

@@ -4,23 +4,30 @@ A plan is apart from data, so it holds for every version of the relations and ev
 parameters.  Its key order was chosen for the sizes that the relations had then: when one of them
 is ``MOVED`` times as large or as small, the order is chosen anew.
 
-Invariant: nothing here keeps data alive: what a plan was bound to last goes with the tables.
+Invariants
 
-Cost: a plan over the tables of last time none; over others one lowering and one binding.
+1. Nothing here keeps data alive: what a plan was bound to last goes with the tables.
+2. What is kept is replaced, never changed: other threads run it, with other parameters.
+
+Cost: a plan over the tables of last time none, with other constants their codes and a copy of the plan's
+memory; over other tables one binding, and one lowering where the body depends on constants in other ways.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from lftj.language.body import Body
+from lftj.evaluation.products import product_warning
+from lftj.language.body import Body, CheckedRule
+from lftj.language.parameters import with_values
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.storage.catalog import Catalog, Table
+from lftj.values.literals import Value
 
 MOVED = 4
 """A relation that has become so many times as large or as small has moved far."""
@@ -35,84 +42,92 @@ class Wanted:
 
     variables: tuple[str, ...]
     counted: bool
-    grouped: tuple[str, ...]
-    write: bool
-    order: tuple[str, ...] | None
+    grouped: tuple[str, ...] = ()
+    write: bool = True
+    order: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A body over tables, ready to run.  ``kept``: where its key order comes from, if not from this run."""
+    """A body over tables, ready to run.
+
+    ``lowered``: with constants of another run perhaps; those of this one stand in the problem of ``plan``.
+    ``warning``: of a cartesian product.  ``kept``: where the key order comes from, if not from this run.
+    """
 
     lowered: Lowered
     choice: OrderChoice
     plan: BoundPlan
+    warning: str | None = None
     kept: str | None = None
 
 
 class _Bound:
     """What a plan was bound to last, as long as all the tables live."""
 
-    def __init__(self, body: Body, tables: Sequence[Table], planned: Planned) -> None:
-        self.body = body
-        self.planned: Planned | None = planned
+    def __init__(self, tables: Sequence[Table], planned: Planned) -> None:
+        self._planned: Planned | None = planned
         self._tables = [weakref.ref(table, self._forget) for table in tables]
 
     def _forget(self, _: object) -> None:
-        self.planned = None
+        self._planned = None
 
-    def is_over(self, body: Body, tables: Sequence[Table]) -> bool:
-        return self.body is body and all(
-            known() is table for known, table in zip(self._tables, tables, strict=True)
-        )
+    def over(self, tables: Sequence[Table]) -> Planned | None:
+        """The plan, if these are the tables."""
+        same = all(known() is table for known, table in zip(self._tables, tables, strict=True))
+        return self._planned if same else None
 
 
 @dataclass
 class _Kept:
-    """One plan; ``rows``: of each relation when its order was chosen; ``last``: what was lowered last.
+    """One plan.  ``rows``: of each relation when its order was chosen."""
 
-    ``last`` and ``bound`` are replaced as wholes: another thread may run the plan with other constants.
-    """
-
-    shape: tuple[object, ...]
+    body: Body
+    names: tuple[str, ...]  # of the relations that it reads
     rows: dict[str, int]
     choice: OrderChoice
     plan: Plan
-    last: tuple[Body, Lowered]
+    warning: str | None
+    lowered: Lowered
     bound: _Bound | None = None
 
 
 @dataclass
 class Plans:
-    """The plans of a program's bodies.  Safe to use from several threads."""
+    """The plans of a program's bodies, which stay the same objects.  Safe to use from several threads."""
 
-    _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
+    _kept: dict[tuple[int, Wanted], _Kept] = field(default_factory=dict)
+    _finishes: dict[int, tuple[Body, bool]] = field(
+        default_factory=dict
+    )  # the search, or there is more to do
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def planned(self, place: object, body: Body, catalog: Catalog, wanted: Wanted) -> Planned:
-        """A body, which stands at ``place`` of its program, over the tables of a catalog.
+    def planned(
+        self, rule: CheckedRule, body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted
+    ) -> Planned:
+        """A body of a rule with values of its parameters, over the tables of a catalog.
 
         Raises OrderError; NanError and FunctionalConflictError about the data.
         """
-        key = (place, wanted)
-        names = list(dict.fromkeys(atom.relation for atom in (*body.atoms, *body.negations)))
-        tables = [catalog[name] for name in names]
+        key = id(body), wanted
         with self._lock:
             kept = self._kept.get(key)
-            bound = kept.bound if kept else None
-            last = kept.last if kept else None
-        if bound is not None and bound.is_over(body, tables):
-            planned = bound.planned
-            if planned is not None:
-                return planned
-        schemas = {name: table.schema for name, table in zip(names, tables, strict=True)}
-        if last is not None and last[0] is body and last[1].is_fixed:
-            lowered = last[1]
-        else:
-            lowered = lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
+            lowered, bound = (kept.lowered, kept.bound) if kept else (None, None)
+        names = kept.names if kept else _relations_of(body)
+        tables = [catalog[name] for name in names]
+        last = bound.over(tables) if bound else None
+        if last is not None and not values:
+            return last
+        problem = lowered.problem_for(values) if lowered else None
+        if last is not None and lowered is not None and problem is not None:
+            bound_plan = last.plan.with_constants(problem)
+            if bound_plan is not None:
+                return Planned(lowered, last.choice, bound_plan, last.warning, last.kept)
+        if lowered is None or problem is None:
+            lowered = lowered_body(body, values, catalog, wanted)
+            problem = lowered.problem
         lowered.check(catalog)
         everything = lowered.tables(catalog)
-        problem = lowered.problem
         rows = {name: table.n_rows for name, table in zip(names, tables, strict=True)}
         moved = kept is not None and _moved(kept.rows, rows)
         note = None
@@ -120,18 +135,43 @@ class Plans:
             note = f"the key order was chosen when there were {_sizes(kept.rows)}"
             if moved:
                 note += ", and is chosen anew"
-        if kept is None or kept.shape != problem.shape or moved:
+        if kept is None or kept.plan.problem.shape != problem.shape or moved:
             choice = choose_order(problem, everything, wanted.order, body.atom_variables())
             plan = compile_plan(problem, choice.order, wanted.write)
-            kept = _Kept(problem.shape, rows, choice, plan, (body, lowered))
+            warning = product_warning(rule, body, wanted.variables, wanted.counted)
+            kept = _Kept(body, names, rows, choice, plan, warning, lowered)
         elif note:
             note += f"; a relation {MOVED} times as large or as small has it chosen anew"
-        planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), note)
+        planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), kept.warning, note)
         with self._lock:
-            kept.last = body, lowered
-            kept.bound = _Bound(body, tables, planned)
+            if lowered.constants is not None:
+                kept.lowered = lowered
+            kept.bound = _Bound(tables, replace(planned, kept=None) if moved else planned)
             self._kept[key] = kept
         return planned
+
+    def finishes_in_search(self, body: Body, values: Mapping[str, Value], catalog: Catalog) -> bool:
+        """Whether nothing is left to do on the rows of a body: told by the values that it came with first."""
+        with self._lock:
+            known = self._finishes.get(id(body))
+        if known is None:
+            lowered = lowered_body(body, values, catalog, Wanted((), counted=False))
+            known = body, lowered.finishes_in_search
+            with self._lock:
+                self._finishes[id(body)] = known
+        return known[1]
+
+
+def lowered_body(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Lowered:
+    """A body with values of its parameters, lowered over the tables of a catalog."""
+    schemas = {name: catalog[name].schema for name in _relations_of(body)}
+    body = with_values(body, values)
+    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
+
+
+def _relations_of(body: Body) -> tuple[str, ...]:
+    """The relations that a body reads, each once."""
+    return tuple(dict.fromkeys(atom.relation for atom in (*body.atoms, *body.negations)))
 
 
 def _sizes(rows: dict[str, int]) -> str:

@@ -313,15 +313,14 @@ def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
 
     if limit < 0:
         raise ValueError(f"limit is a number of operations, not {limit}")
-    rules = evaluation.rules_of(name)
+    rules = evaluation.program.rules_of(name)
     if len(rules) != 1 or len(rules[0][0].bodies) != 1:
         raise RuleError(f"{name} has several bodies; a trace is of one rule without disjunction")
     rule, head = rules[0]
     counted = isinstance(head.value, Aggregate)
     run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted)
-    problem = run.lowered.problem
     tables = run.lowered.tables(evaluation.relations)
-    plan = compile_plan(problem, run.plan.order, write=True, share=False).bind(tables)
+    plan = compile_plan(run.plan.problem, run.plan.order, write=True, share=False).bind(tables)
     if run.lowered.empty is not None:
         return SCHEMA.empty_table()
     log = trace_codes(plan, limit)

@@ -14,6 +14,7 @@ Invariants
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Span
 from lftj.values.schema import ColumnType, Schema
@@ -86,3 +87,15 @@ class CheckedProgram:
         return self.last_heads
 
     last_heads: tuple[str, ...] = ()
+
+    def rules_of(self, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
+        """The rules of a head, in evaluation order, each with that head of it."""
+        return self._rules.get(name, [])
+
+    @cached_property
+    def _rules(self) -> dict[str, list[tuple[CheckedRule, CheckedHead]]]:
+        found: dict[str, list[tuple[CheckedRule, CheckedHead]]] = {}
+        for rule in (rule for stratum in self.strata for rule in stratum):
+            for head in rule.heads:
+                found.setdefault(head.relation, []).append((rule, head))
+        return found

@@ -1,8 +1,8 @@
 """Parameters: ``$day`` in a rule's body stands where a literal does; a call says what it is.
 
 A parameter is a constant that has a name.  :func:`parameters_of` finds those of a
-program, :class:`Substitution` puts values in, into the tree that the parser made or into
-what the checker made of it.  Types follow from values, so a checked program holds for
+program, :func:`with_values` puts values in, into the tree that the parser made or into a
+body that the checker made of it.  Types follow from values, so a checked program holds for
 all values of the same types (:func:`types_of`).
 """
 
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from lftj.errors import ParameterError
-from lftj.language.body import Assignment, Body, CheckedProgram, CheckedRule
+from lftj.language.body import Assignment, Body
 from lftj.language.syntax import (
     Aggregate,
     Atom,
@@ -91,50 +92,21 @@ def types_of(values: Mapping[str, Value]) -> tuple[tuple[str, object], ...]:
     return tuple((name, (type(value), literal_type(value))) for name, value in values.items())
 
 
-class Substitution:
-    """Puts values into a program, a checked one, or a part of one; found once where they belong.
+def with_values(node: Any, values: Mapping[str, Value]) -> Any:
+    """A program, a body or a part of one with values for its parameters; itself where it has none.
 
     >>> from lftj.language.parser import parse
-    >>> Substitution(parse("out(b) <- edge($k, b).")).of({"k": 5}).rules[0].body[0].terms[0].value
+    >>> with_values(parse("out(b) <- edge($k, b)."), {"k": 5}).rules[0].body[0].terms[0].value
     5
     """
-
-    def __init__(self, node: Any) -> None:
-        self._node = node
-        self._make = _maker(node)
-
-    def of(self, values: Mapping[str, Value]) -> Any:
-        """The node with the values; itself where it has no parameters."""
-        return self._node if self._make is None else self._make(values)
-
-
-Make = Callable[[Mapping[str, Value]], Any]
-
-
-def _maker(node: Any) -> Make | None:
-    """What makes a node with values for its parameters; None where it has none."""
     if isinstance(node, Constant):
-        name, span = node.parameter, node.span
-        return None if name is None else lambda values: Constant(values[name], span, name)
+        return node if node.parameter is None else replace(node, value=values[node.parameter])
     if isinstance(node, tuple):
-        changing = [(place, make) for place, item in enumerate(node) if (make := _maker(item))]
-
-        def make_tuple(values: Mapping[str, Value]) -> tuple[Any, ...]:
-            items = list(node)
-            for place, make in changing:
-                items[place] = make(values)
-            return tuple(items)
-
-        return make_tuple if changing else None
-    parts = [(name, make) for name in _PARTS.get(type(node), ()) if (make := _maker(getattr(node, name)))]
-
-    def make_node(values: Mapping[str, Value]) -> Any:
-        made = object.__new__(type(node))  # a frozen dataclass, without the checks of making one
-        made.__dict__.update(node.__dict__)
-        made.__dict__.update([(name, make(values)) for name, make in parts])
-        return made
-
-    return make_node if parts else None
+        items = tuple(with_values(item, values) for item in node)
+        return node if all(made is item for made, item in zip(items, node, strict=True)) else items
+    parts = {name: getattr(node, name) for name in _PARTS.get(type(node), ())}
+    made = {name: with_values(part, values) for name, part in parts.items()}
+    return node if all(made[name] is part for name, part in parts.items()) else replace(node, **made)
 
 
 def constants_of(node: Any) -> Iterator[Constant]:
@@ -152,8 +124,6 @@ def constants_of(node: Any) -> Iterator[Constant]:
 _PARTS: dict[type, tuple[str, ...]] = {
     Program: ("rules",),
     Rule: ("heads", "body"),
-    CheckedProgram: ("strata",),
-    CheckedRule: ("bodies",),
     Body: ("atoms", "negations", "comparisons", "assignments"),
     Atom: ("terms",),
     Aggregate: ("arguments",),

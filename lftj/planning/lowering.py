@@ -15,7 +15,8 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 
 Of the data only schemas and dictionaries are looked at.  What the data must hold for
 the problem to be right is said by ``Lowered``: :meth:`Lowered.check` looks, where
-tables are bound.
+tables are bound.  Where the body's literals and parameters are all codes in conditions,
+another value of a parameter needs new codes and nothing else: :meth:`Lowered.problem_for`.
 
 What it cannot do stays for the rows that come out: other comparisons,
 assignments, and negated atoms over assigned variables.  ``Lowered`` lists them,
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment, Body
 from lftj.language.expressions import fold, text_of, variables_of
+from lftj.language.parameters import constants_of
 from lftj.language.syntax import (
     Atom,
     BinaryOperation,
@@ -71,13 +73,39 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class CodedConstant:
+    """A literal or parameter that conditions compare a variable with.
+
+    ``first``: the number of the first condition; ``operators``: of that and of those after it.  ``is_term``:
+    it stands in an atom, where it is a variable of its own.
+    """
+
+    constant: Constant
+    domain: Domain
+    operator: str
+    first: int
+    operators: list[str]
+    is_term: bool
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has the same codes whatever comes: no parameter, and its domain has no dictionary."""
+        return self.constant.parameter is None and self.domain.ordered
+
+    def value(self, values: Mapping[str, Value]) -> Value:
+        """With these values of the parameters."""
+        name = self.constant.parameter
+        return self.constant.value if name is None else values[name]
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A body ready to be planned, and what is left to do on its rows.
 
     ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
     that must hold no NaN, by name and number.  ``functions``: relations that are read as functions and may
-    be none.  ``selections``: what the problem reads beside relations.  ``is_fixed``: no dictionary was asked,
-    so the body is lowered to this whatever values come.
+    be none.  ``selections``: what the problem reads beside relations.  ``constants``: those whose codes stand
+    in conditions; None where the problem depends on literals and parameters in other ways too.
     """
 
     problem: JoinProblem
@@ -89,12 +117,34 @@ class Lowered:
     nan_free: frozenset[tuple[str, int]] = frozenset()
     functions: frozenset[str] = frozenset()
     selections: tuple[Selection, ...] = ()
-    is_fixed: bool = True
+    constants: tuple[CodedConstant, ...] | None = None
 
     @property
     def finishes_in_search(self) -> bool:
         """No work is left on the rows."""
         return not (self.comparisons or self.assignments or self.negations)
+
+    def problem_for(self, values: Mapping[str, Value]) -> JoinProblem | None:
+        """The problem with other values of the parameters, of the same types, and dictionaries as they are.
+
+        None where that is of another shape, or is not known without lowering the body anew.
+        """
+        if self.constants is None:
+            return None
+        offsets = [condition.offset for condition in self.problem.conditions]
+        terms = set()
+        for constant in self.constants:
+            if not constant.is_settled:
+                limits = _limits(constant.domain, constant.operator, constant.value(values))
+                if limits is None or [operator for operator, _ in limits] != constant.operators:
+                    return None
+                for number, (_, code) in enumerate(limits, constant.first):
+                    offsets[number] = code
+            if constant.is_term:
+                terms.add((constant.domain, offsets[constant.first]))
+        if len(terms) < sum(constant.is_term for constant in self.constants):
+            return None  # literals of the same code would be one variable
+        return self.problem.with_offsets(offsets)
 
     def tables(self, catalog: Catalog) -> Catalog:
         """The catalog with the selections."""
@@ -153,10 +203,14 @@ class _Lowering:
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
         self.selections: list[Selection] = []
-        self.is_fixed = True
+        self.constants: list[CodedConstant] = []
+        self.n_coded = 0
+        """How often a parameter stands where its code is all that counts."""
+        self.has_codes = True
+        """Every constant that was asked for has a code, and none shares its variable by chance."""
         self.functions: set[str] = set()
         self.labels: dict[str, str] = {}
-        self.pinned: dict[tuple[str, int], str] = {}
+        self.pinned: dict[tuple[str, int], tuple[str, Constant]] = {}
         self.empty: str | None = None
         self.late_comparisons: list[Comparison] = []
         self.late_negations: list[Atom] = []
@@ -210,8 +264,13 @@ class _Lowering:
             nan_free=frozenset(self.nan_free),
             functions=frozenset(self.functions),
             selections=tuple(self.selections),
-            is_fixed=self.is_fixed,
+            constants=self._constants(),
         )
+
+    def _constants(self) -> tuple[CodedConstant, ...] | None:
+        """What :attr:`Lowered.constants` is, when all is done."""
+        parameters = sum(1 for constant in constants_of(self.body) if constant.parameter is not None)
+        return tuple(self.constants) if self.has_codes and self.n_coded == parameters else None
 
     def _keys(self) -> set[str]:
         """Variables that have to equal something, wherever they stand: NaN is no value for them."""
@@ -251,13 +310,14 @@ class _Lowering:
             elif isinstance(term, Constant):
                 asked = True
                 domain = schema.columns[column].type.domain
-                code = self._code(domain, term)
-                if code is None:
+                limits = _limits(domain, "=", term.value, self.lasting)
+                if limits is None:
+                    self.has_codes = False
                     if atom.negated:
                         return None
                     self.empty = f"{text_of(term)} does not occur in {atom.relation}"
-                    code = 0
-                name = self._pin(domain.name, code, text_of(term))
+                    limits = [("=", 0)]
+                name = self._pin(domain, limits[0][1], term)
                 if name in variables:
                     equal.append((columns[variables.index(name)], column))
                     continue
@@ -281,20 +341,21 @@ class _Lowering:
             label=_label(atom, uses),
         )
 
-    def _code(self, domain: Domain, literal: Constant) -> int | None:
-        """The literal's code; None when no value of the domain will ever equal it, or none equals it now."""
-        self.is_fixed = self.is_fixed and domain.ordered
-        encode = domain.code_of_constant if self.lasting else domain.encode_constant
-        return encode(literal.value)
-
-    def _pin(self, domain: str, code: int, text: str) -> str:
+    def _pin(self, domain: Domain, code: int, constant: Constant) -> str:
         """The variable that stands for a literal; one per domain and code."""
-        name = self.pinned.get((domain, code))
+        self.n_coded += constant.parameter is not None
+        name, first = self.pinned.get((domain.name, code), (None, constant))
         if name is None:
+            text = text_of(constant)
             name = f"{text}#{len(self.pinned)}"
-            self.pinned[domain, code] = name
+            self.pinned[domain.name, code] = name, constant
             self.labels[name] = text
+            self.constants.append(
+                CodedConstant(constant, domain, "=", len(self.conditions), ["="], is_term=True)
+            )
             self.conditions.append(JoinCondition(name, "=", None, code, label=f"{name} = {text}"))
+        elif first.parameter != constant.parameter:
+            self.has_codes = False
         return name
 
     def _push(self, comparison: Comparison) -> bool:
@@ -354,30 +415,47 @@ class _Lowering:
 
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
-        if operator in ("=", "!="):
-            code = self._code(domain, literal)
-            if code is not None:
-                self.conditions.append(JoinCondition(x, operator, None, code, label=label))
-            elif operator == "=":
-                self.empty = f"{label} never holds"
-            return True
-        if domain.ordered:
-            low, high = domain.interval(operator, literal.value)
-            if low > high:
-                self.empty = f"{label} never holds"
-            if low > KEY_MIN:
-                self.conditions.append(JoinCondition(x, ">=", None, low, label=label))
-            if high < KEY_MAX:
-                self.conditions.append(JoinCondition(x, "<=", None, high, label=label))
+        if domain.ordered or operator in ("=", "!="):
+            limits = _limits(domain, operator, literal.value, self.lasting)
+            if limits is None:
+                self.has_codes = False
+                if operator != "!=":
+                    self.empty = f"{label} never holds"
+                return True
+            self.n_coded += literal.parameter is not None
+            operators = [operator for operator, _ in limits]
+            self.constants.append(
+                CodedConstant(literal, domain, operator, len(self.conditions), operators, is_term=False)
+            )
+            self.conditions += [
+                JoinCondition(x, operator, None, code, label=label) for operator, code in limits
+            ]
             return True
         if self.lasting:
             return False
         schema = Schema((Column(x, self.body.types[x]),))
-        self.is_fixed = False
         selection = Selection(f"{label}#{len(self.selections)}", schema, operator, literal.value)
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
         return True
+
+
+def _limits(
+    domain: Domain, operator: str, value: Value, lasting: bool = False
+) -> list[tuple[str, int]] | None:
+    """Operators and codes: what a code is whose value compares with a literal so.
+
+    None when no value of the domain will ever equal the literal, or none equals it now; when there is
+    none that compares so.
+    """
+    if operator in ("=", "!="):
+        code = domain.code_of_constant(value) if lasting else domain.encode_constant(value)
+        return None if code is None else [(operator, code)]
+    low, high = domain.interval(operator, value)
+    if low > high:
+        return None
+    lower = [(">=", low)] if low > KEY_MIN else []
+    return lower + ([("<=", high)] if high < KEY_MAX else [])
 
 
 def _label(atom: Atom, uses: Mapping[str, int]) -> str:

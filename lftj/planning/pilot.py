@@ -101,8 +101,9 @@ class OrderPilot:
         # A short circuit ends with its first success: no sample shows how soon that is.
         self.indivisible = any(low <= first <= high for low, high in plan.plan.segments) or not len(self.keys)
         self.search = Search(self.plan)
-        rows = np.array(plan.plan.counter_rows[self.second :], dtype=np.int64).reshape(-1, 1)
-        self.counters = (rows + np.arange(L.COUNTERS)).ravel()  # of the second variable and those below
+        self.counters = plan.plan.counter_places[
+            self.second :
+        ].ravel()  # of the second variable and those below
         self.nothing = np.empty((len(problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
     @property

@@ -73,13 +73,17 @@ class ConditionRow:
     def is_filter(self) -> bool:
         return self.operator > OP_AT_MOST
 
+    def offset(self, problem: JoinProblem) -> int:
+        """The offset field, with the codes of the problem's constants."""
+        return self.sign * problem.conditions[self.number].offset + self.step
+
     def fields(self, problem: JoinProblem) -> tuple[list[int], np.ndarray | None]:
         """The fields with the codes of the problem's constants, and the table whose address they hold.
 
         The table is good as long as it lives and its dictionary does not grow.
         """
         condition = problem.conditions[self.number]
-        fields = [self.operator, self.other, self.sign * condition.offset + self.step, 0, 0]
+        fields = [self.operator, self.other, self.offset(problem), 0, 0]
         if self.operator <= OP_DIFFERS:
             return fields, None
         assert condition.ranked is not None

@@ -15,7 +15,7 @@ existential variable outside a segment stands before an emitted one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lftj.storage.catalog import Side, Table
@@ -91,6 +91,17 @@ class JoinProblem:
     emitted: tuple[str, ...] = ()
     counted: bool = False
     labels: dict[str, str] = field(default_factory=dict)  # how to show a variable that stands for a constant
+
+    def with_offsets(self, offsets: Sequence[int]) -> JoinProblem:
+        """The same with other offsets of its conditions; no other property depends on these."""
+        made = object.__new__(JoinProblem)
+        made.__dict__.update(self.__dict__)
+        conditions = [
+            condition if condition.offset == offset else replace(condition, offset=offset)
+            for condition, offset in zip(self.conditions, offsets, strict=True)
+        ]
+        made.__dict__["conditions"] = tuple(conditions)
+        return made
 
     @cached_property
     def variables(self) -> tuple[str, ...]:

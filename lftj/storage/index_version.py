@@ -121,6 +121,18 @@ def _flat_run(rows, weights, n):
     return flat
 
 
+@part
+def _merged_into(index, run, flat, n):
+    """A flat array of ``n`` tuples and run number ``run`` of a version added up, and the number of tuples."""
+    levels = index[X_LEVELS]
+    fields = X_HEADER + levels * X_LEVEL_FIELDS + run * X_RUN_FIELDS
+    length = index[fields + XR_LENGTH]
+    other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+    out = np.empty((levels + 1, length + n), dtype=np.int64)
+    n = merge_runs(other, length, flat, n, levels, out)
+    return _flat_run(out[:levels], out[levels], n), n
+
+
 @kernel
 def _with_run(index, rows, weights):
     """The X_* memory of a version and one more run, merged as invariant 3 has it.
@@ -135,12 +147,7 @@ def _with_run(index, rows, weights):
     kept = index[X_RUNS]
     while kept > 0 and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
         kept -= 1
-        fields = runs + kept * X_RUN_FIELDS
-        length = index[fields + XR_LENGTH]
-        other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
-        out = np.empty((levels + 1, length + n), dtype=np.int64)
-        n = merge_runs(other, length, flat, n, levels, out)
-        flat = _flat_run(out[:levels], out[levels], n)
+        flat, n = _merged_into(index, kept, flat, n)
     end = runs + kept * X_RUN_FIELDS
     memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
     for field in range(end):
@@ -151,6 +158,20 @@ def _with_run(index, rows, weights):
         memory[end + XR_ROWS] = flat.ctypes.data
         memory[end + XR_LENGTH] = n
     return memory, flat, n, kept
+
+
+@kernel
+def _added_runs(index):
+    """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
+
+    index: X_* memory.
+    """
+    levels = index[X_LEVELS]
+    flat, n = np.zeros(1, dtype=np.int64), np.int64(0)
+    for run in range(index[X_RUNS] - 1, -1, -1):
+        flat, n = _merged_into(index, run, flat, n)
+    rows = flat[: levels * n].copy().reshape((levels, n))
+    return rows, np.diff(flat[levels * n :])
 
 
 class IndexRun:
@@ -235,12 +256,9 @@ class IndexVersion:
         """The version as searches over base tries read it: its runs as a patch of the base."""
         if not self.runs:
             return SearchView(self.base, None)
-        columns, weights = _added(
-            [run.columns(self.levels) for run in self.runs], [run.weights for run in self.runs], self.levels
-        )
+        rows, weights = _added_runs(self.memory)
         if not len(weights):
             return SearchView(self.base, None)
-        rows = table_of(columns, len(weights))
         return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
 
     def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
@@ -305,8 +323,6 @@ def _added(
     parts: Sequence[Sequence[np.ndarray]], weights: Sequence[np.ndarray], levels: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Sum of Z-sets: sorted distinct tuples whose weights add up to something else than 0."""
-    if not parts:
-        return [np.empty(0, np.int64) for _ in range(levels)], np.empty(0, np.int64)
     columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
     summed, net = net_rows(columns, np.concatenate(weights))
     return list(summed), net

@@ -34,6 +34,7 @@ machine serve them too (``tests/storage/test_patch.py``; figures in ``docs/perfo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cached_property
 from typing import NamedTuple
 
@@ -103,7 +104,7 @@ class Patch:
         self.n_tuples = base.n_tuples + sizes[-1][S_CAME]
         self.came = tuple(size[S_CAME] for size in sizes)
         self.relists_root = sizes[0][S_NODES] > 0
-        self._is_rooted = list_root or not len(self.moved_roots)
+        self.is_rooted = list_root or not len(self.moved_roots)
         self.max_fanouts = tuple(
             max(most, size[S_FANOUT]) for most, size in zip(base.max_fanouts, sizes, strict=True)
         )
@@ -114,11 +115,12 @@ class Patch:
     @cached_property
     def rooted(self) -> Patch:
         """The patch with the root, if that has other keys than the base's."""
-        return self if self._is_rooted else Patch(self.base, *self._change)
+        return self if self.is_rooted else Patch(self.base, *self._change)
 
     def moves_root(self, key: int) -> bool:
         """Whether a key of the root came or went."""
-        return bool((self.moved_roots == key).any())
+        place = bisect_left(self.moved_roots, key)
+        return place < len(self.moved_roots) and self.moved_roots[place] == key
 
     @property
     def nbytes(self) -> int:
@@ -306,7 +308,7 @@ def _patch(base, rows, weights, list_root):
     """The arrays of a patch, one behind the other; a PA_* row per level; a S_* row per level; moved roots.
 
     base: T_* memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1; list_root:
-    bool.  Moved roots: int64, the keys of level 0 that came or went.
+    bool.  Moved roots: int64, the keys of level 0 that came or went, ascending.
     """
     levels, m = rows.shape
     sizes = np.zeros((levels, SIZE_FIELDS), np.int64)

@@ -158,7 +158,7 @@ class RelationTable:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, without building the table."""
-        return pa.schema([(column.name, column.type.arrow) for column in self._tuples.schema.columns])
+        return self._tuples.schema.arrow
 
     @property
     def column_names(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -35,3 +36,8 @@ class Schema:
 
     columns: tuple[Column, ...]
     functional: bool = False
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The columns' names and Arrow types."""
+        return pa.schema([(column.name, column.type.arrow) for column in self.columns])

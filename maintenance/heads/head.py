@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.evaluation.evaluation import Evaluation
-from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.body import CheckedProgram
 from lftj.language.syntax import Aggregate
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -56,7 +55,7 @@ class MaintainedHead(Staged):
         self.name = name
         self.program = program
         self.schema = program.derived[name]
-        self.rules = rules_of(program, name)
+        self.rules = program.rules_of(name)
         self.text = " ".join(rule.text for rule, _ in self.rules)
         atoms = [a for rule, _ in self.rules for b in rule.bodies for a in (*b.atoms, *b.negations)]
         self.reads = frozenset(atom.relation for atom in atoms)
@@ -94,7 +93,7 @@ class MaintainedHead(Staged):
 
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:
         """Whether a program defines this head as it is, and to be kept as it is."""
-        texts = [rule.text for rule, _ in rules_of(program, self.name)]
+        texts = [rule.text for rule, _ in program.rules_of(self.name)]
         here = [rule.text for rule, _ in self.rules]
         return (texts, program.derived[self.name], keeping) == (here, self.schema, self.keeping)
 
@@ -175,8 +174,3 @@ class MaintainedHead(Staged):
 
     def _check_own(self) -> None:
         assert self._support.staged is None
-
-
-def rules_of(program: CheckedProgram, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
-    """The rules of a head."""
-    return Evaluation(program, {}).rules_of(name)

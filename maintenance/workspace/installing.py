@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from lftj.errors import ChangeError, StrategyError, UnknownRelationError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary, shown_name
-from maintenance.heads.head import MaintainedHead, rules_of
+from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import RECORD_GAP, Keeping
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
@@ -56,7 +56,7 @@ def with_rules(
         raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
     versions = dict(state.versions)
     shared = [name for name in heads if isinstance(keepings[name].made(), BodyStrategy)]
-    intermediates = Intermediates([rule for name in shared for rule in rules_of(program, name)], keepings)
+    intermediates = Intermediates([rule for name in shared for rule in program.rules_of(name)], keepings)
     strata = []
     for names in heads_by_stratum(program):
         installed = []

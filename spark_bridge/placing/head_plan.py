@@ -28,7 +28,8 @@ import pyarrow as pa
 
 from lftj.aggregates.whole import argument_names
 from lftj.database.database import Database, chosen_head
-from lftj.evaluation.evaluation import product_warning, wanted_variables
+from lftj.evaluation.evaluation import wanted_variables
+from lftj.evaluation.products import product_warning
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import joins_auxiliary
@@ -205,7 +206,7 @@ class HeadPlan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        return pa.schema([(column.name, column.type.arrow) for column in self.schema.columns])
+        return self.schema.arrow
 
 
 @dataclass(frozen=True)

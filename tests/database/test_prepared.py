@@ -20,6 +20,7 @@ from lftj import errors
 from lftj.evaluation import plans
 from lftj.language.parameters import parameters_of
 from lftj.language.parser import parse
+from lftj.search.base.plan import Plan
 from maintenance import Workspace
 
 DAY = datetime.date(2026, 1, 31)
@@ -65,6 +66,10 @@ BODIES = {
     "timestamps": (T + ", at < $p", [MOMENT, MOMENT + datetime.timedelta(microseconds=1)]),
     "booleans": ("t(k, f, s, d, day, at, $p, b)", [True, False]),
     "bytes": (T + ", b = $p", [b"x", b"none"]),
+    "a bound at the ends": (T + ", k <= $p", [2, 2**63 - 1, -(2**63), 1]),
+    "an equality at the ends": (T + ", k = $p, k != 2", [1, 2, 2**63 - 1]),
+    "beside a literal": (T + ", edge($p, k), edge(1, k)", [1, 2, 99, 3]),
+    "on both sides": ("t($p, f, s, d, day, at, y, b), t(k, f, _, _, _, _, _, _), k <= $p", [1, 9, 4]),
     "an offset": (T + ", edge(k, m), m <= k + $p", [0, 1, 5]),
     "arithmetic": (T + ", v = f * $p, v > 2", [1, 2.0, Decimal("1.5")]),
     "a sign": (T + ", f > -$p", [1, 2.0]),
@@ -180,6 +185,120 @@ def test_one_plan_serves_all_parameters_and_commits(planned: list[object]) -> No
         with ws.transaction() as tx:
             tx.insert("edge", [(key, 700 + key)])
             tx.erase("edge", [(key, 2 * key)])
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many bodies were lowered, and how many plans bound to tables."""
+    done: Counter[str] = Counter()
+    lower, bind = plans.lower, Plan.bind
+
+    def counting_lower(*arguments: Any, **options: Any) -> Any:
+        done["lowered"] += 1
+        return lower(*arguments, **options)
+
+    def counting_bind(*arguments: Any) -> Any:
+        done["bound"] += 1
+        return bind(*arguments)
+
+    monkeypatch.setattr(plans, "lower", counting_lower)
+    monkeypatch.setattr(Plan, "bind", counting_bind)
+    return done
+
+
+CODED = {
+    "a term": "out(b) <- edge($k, b).",
+    "a join": "out(c) <- edge($k, b), edge(b, c), !edge($k, c).",
+    "a comparison": "out(a, b) <- edge(a, b), a = $k, b != $k.",
+    "bounds": "out(a, b) <- edge(a, b), a >= $k, a < $j.",
+    "a count": "n[] = count() <- edge($k, b).",
+}
+
+
+@pytest.mark.parametrize("case", CODED)
+def test_other_values_need_other_codes_and_nothing_else(work: Counter[str], case: str) -> None:
+    ws = workspace(3_000)
+    prepared = ws.prepare(CODED[case])
+
+    def look(key: int) -> None:
+        values = {"k": key, "j": key + 2}
+        text = CODED[case]
+        for name, value in values.items():
+            text = text.replace(f"${name}", str(value))
+        expected = rows(ws.query(text))
+        params = {name: values[name] for name in prepared.parameters}
+        work.clear()
+        assert rows(prepared(params)) == expected
+        assert prepared.count(params) == expected.total()
+
+    look(5)
+    assert work["lowered"] and work["bound"]
+    for key in (6, 7, 700, 5):
+        look(key)
+        assert not work
+    with ws.transaction() as tx:
+        tx.insert("edge", [(6, 800)])
+    look(6)
+    assert work["bound"] and not work["lowered"]
+
+
+def test_a_body_that_needs_a_value_otherwise_is_lowered_anew(work: Counter[str]) -> None:
+    ws = workspace(3_000)
+    prepared = ws.prepare("out(b) <- edge($k, a), edge(a, b), b < a * $k.")
+    for key in (1, 2, 3):
+        expected = rows(ws.query(f"out(b) <- edge({key}, a), edge(a, b), b < a * {key}."))
+        work.clear()
+        assert rows(prepared(k=key)) == expected
+        assert work["lowered"] == 1
+
+
+def test_parameters_of_one_value_are_one_variable(db: lftj.Database) -> None:
+    prepared = db.prepare("out(b) <- edge($j, b), edge($k, b).")
+    for j, k in [(1, 2), (1, 1), (2, 1), (2, 2), (1, 2), (9, 1), (9, 9), (1, 2)]:
+        expected = db.query(f"out(b) <- edge({j}, b), edge({k}, b).")
+        assert rows(prepared(j=j, k=k)) == rows(expected)
+        assert prepared.count({"j": j, "k": k}) == expected.num_rows
+
+
+def test_text_that_comes_later_is_found() -> None:
+    ws = Workspace()
+    ws.load("name", [("a", 1), ("b", 2), ("b", 3)], columns=["s", "n"])
+    texts = {"a parameter": "out(n) <- name($s, n).", "a literal": 'out(n) <- name("new", n), n != $s.'}
+    asked = {"a parameter": ("b", "new", "a", "new"), "a literal": (7, 4, 3)}
+    prepared = {case: ws.prepare(text) for case, text in texts.items()}
+    for committed in (False, True):
+        for case, text in texts.items():
+            for value in asked[case]:
+                expected = ws.query(text.replace("$s", spelled(value)))
+                assert rows(prepared[case](s=value)) == rows(expected)
+                assert prepared[case].count({"s": value}) == expected.num_rows
+        if not committed:
+            with ws.transaction() as tx:
+                tx.insert("name", [("new", 4), ("new", 5)])
+    assert rows(prepared["a parameter"](s="new")) == Counter({(4,): 1, (5,): 1})
+
+
+def test_a_key_that_came_or_went_is_found_by_a_plan_bound_for_another() -> None:
+    """A patch leaves the root out until such a key is sought."""
+    ws = workspace(3_000)
+    prepared = ws.prepare("out(b) <- edge($k, b).")
+    gone = [(9, int(b)) for b in np.arange(36, 40) % 61]
+    with ws.transaction() as tx:
+        tx.insert("edge", [(5_000, 1), (5_000, 2)])
+        tx.erase("edge", gone)
+    assert rows(prepared(k=7)).total() == 4  # keys that neither came nor went
+    assert rows(prepared(k=5_000)) == Counter({(1,): 1, (2,): 1})
+    assert rows(prepared(k=9)) == Counter()
+    assert prepared.count({"k": 8}) == 4 and prepared.count({"k": 5_000}) == 2
+    assert prepared.count({"k": 9}) == 0
+
+
+def test_every_run_warns_of_a_product_once(db: lftj.Database) -> None:
+    prepared = db.prepare("out(a, b) <- edge(a, $k), edge(b, $k).")
+    for key in (2, 3, 3):
+        with pytest.warns(errors.CartesianProductWarning) as caught:
+            assert prepared(k=key).num_rows == (1 if key == 2 else 4)
+        assert len(caught) == 1
 
 
 def test_a_relation_that_has_grown_far_has_the_order_chosen_anew(planned: list[object]) -> None:

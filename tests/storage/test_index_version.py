@@ -117,6 +117,13 @@ def check_branches(index: IndexVersion, expected: list[Row]) -> None:
     held = np.empty(len(ordered), dtype=np.int64)
     present(index.memory, rows, held)
     assert held.tolist() == [int(row in below) for row in ordered]
+    view = index.view
+    branches = Counter(len(branch) - 1 for branch in below)
+    assert [view.n_branches(level) for level in range(index.levels)] == [
+        branches[level] for level in range(index.levels)
+    ]
+    if view.patch is not None:
+        view.patch.rooted.check_invariants()
 
 
 @given(histories(), SIZES, st.data())

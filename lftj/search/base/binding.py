@@ -15,7 +15,7 @@ from lftj.search import layout as L
 from lftj.search.marks import mark_words
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import SearchView
-from lftj.storage.patch import PATCH_FIELDS
+from lftj.storage.patch import PATCH_FIELDS, Patch
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,9 @@ class IteratorRow:
     cursor: int
     pinned_by: int | None  # number of the condition with the constant that is sought, if only that is
 
-    def walks_root(self, view: SearchView, problem: JoinProblem) -> bool:
+    def walks_root(self, patch: Patch, problem: JoinProblem) -> bool:
         """Of one on level 0: whether it comes upon keys of the root that the base has otherwise."""
-        if view.patch is None:
-            return False
-        return self.pinned_by is None or view.patch.moves_root(problem.conditions[self.pinned_by].offset)
+        return self.pinned_by is None or patch.moves_root(problem.conditions[self.pinned_by].offset)
 
     def fill(self, memory: np.ndarray, view: SearchView) -> list[tuple[int, int]]:
         """Write the addresses of the level; what its cursor starts with, as (place in the state, value)."""

@@ -24,7 +24,7 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.search import layout as L
 from lftj.search.base.binding import FactorRow, IteratorRow, StageRow
-from lftj.search.conditions import ConditionRow, fill_conditions
+from lftj.search.conditions import C_OFFSET, ConditionRow, fill_conditions
 from lftj.search.plan_writer import PlanWriter
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
@@ -42,7 +42,7 @@ class Plan:
     uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
     needs_distinct: bool
-    counter_rows: tuple[int, ...]  # per depth: its counters in a search's state
+    counter_places: np.ndarray  # int64 (depths, 3): where opens, nexts, seeks stand in a search's state
     iterator_names: dict[int, tuple[str, int]]  # atom and level of each iterator row, for people
     iterators: tuple[IteratorRow, ...]
     factors: tuple[FactorRow, ...]
@@ -81,7 +81,8 @@ class Plan:
 
         views = [table_of(use.relation, use.side).view(use.key) for use in self.uses]
         for iterator in self.iterators:
-            if iterator.level == 0 and iterator.walks_root(views[iterator.use], problem):
+            patch = views[iterator.use].patch if iterator.level == 0 else None
+            if patch is not None and iterator.walks_root(patch, problem):
                 views[iterator.use] = views[iterator.use].rooted
         memory = self.template.copy()
         start: list[tuple[int, int]] = []
@@ -120,6 +121,23 @@ class BoundPlan:
     views: tuple[SearchView, ...]
     kept: tuple[np.ndarray, ...]  # rank tables and offsets
     start: tuple[tuple[int, int], ...]  # what a new state holds beside zeros
+
+    def with_constants(self, problem: JoinProblem) -> BoundPlan | None:
+        """The same over the same tables, for the constants of another problem of the same shape.
+
+        None where a patch has to list a root for them that it leaves out: then the plan is bound anew.
+        """
+        for iterator in self.plan.iterators:
+            patch = self.views[iterator.use].patch if iterator.level == 0 else None
+            if patch is not None and not patch.is_rooted and iterator.walks_root(patch, problem):
+                return None
+        memory = self.memory.copy()
+        for row, condition in self.plan.condition_rows:
+            memory[row + C_OFFSET] = condition.offset(problem)
+        memory.setflags(write=False)
+        return BoundPlan(
+            self.plan, problem, memory, self.factor, self.empty, self.views, self.kept, self.start
+        )
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -194,7 +212,7 @@ class _Compilation:
             uses=tuple(writer.indexes),
             segments=self.segments,
             needs_distinct=needs_distinct(problem, order, self.segments),
-            counter_rows=tuple(fields[L.D_COUNTERS] for fields in depths),
+            counter_places=_counter_places([fields[L.D_COUNTERS] for fields in depths]),
             iterator_names={
                 row: (f"!{walked.label}" if walked.negated else walked.label, walked.level)
                 for row, walked in writer.iterators.items()
@@ -297,6 +315,11 @@ class _Compilation:
         fields[L.S_STATE] = writer.in_state(L.STAGE_STATE_FIELDS)
         levels = tuple((writer.iterators[row].index, writer.iterators[row].level) for row in participants)
         return StageRow(writer.row(fields), levels[:covered], levels, covered > 1)
+
+
+def _counter_places(rows: Sequence[int]) -> np.ndarray:
+    """Places of the counters, which begin at ``rows``, one per depth."""
+    return np.array(rows, dtype=np.int64).reshape(-1, 1) + np.arange(L.COUNTERS)
 
 
 def _index_of(atom: JoinAtom, order: Sequence[str]) -> IndexUse:

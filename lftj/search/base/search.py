@@ -67,8 +67,7 @@ class Search:
     @property
     def counters(self) -> np.ndarray:
         """Operations so far, int64 (depths, 3): opens, nexts, seeks."""
-        rows = np.array(self.plan.plan.counter_rows, dtype=np.int64).reshape(-1, 1)
-        return self.state[rows + np.arange(L.COUNTERS)]
+        return self.state[self.plan.plan.counter_places]
 
     @property
     def total(self) -> int:
@@ -162,14 +161,14 @@ def batches(
         yield [], np.array([plan.factor], dtype=np.int64) if weighted else None
         return
     pieces = shares(plan, share_count(threads, advance))
-    stop = threading.Event()
+    stopped = False
 
     def fill(one: Search) -> Batch | None:
         rows = np.empty((len(plan.problem.emitted), batch_rows), dtype=np.int64)
         weights = np.empty(batch_rows if weighted else 0, dtype=np.int64)
         one.restart_rows()
         filled = 0
-        while not one.done and filled < batch_rows and not stop.is_set():
+        while not one.done and filled < batch_rows and not stopped:
             filled = one.run(rows, weights)
         if filled == 0:
             return None
@@ -213,7 +212,7 @@ def batches(
                     if batch is not None:
                         yield batch
         finally:
-            stop.set()
+            stopped = True
 
 
 def _scaled(weights: np.ndarray, factor: int) -> np.ndarray:

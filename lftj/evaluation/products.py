@@ -1,0 +1,32 @@
+"""Cartesian products: two parts of a body that multiply the rows and share no variable.
+
+They are allowed, and warned of: mostly a variable was misspelt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lftj.evaluation.finishing import compared_variables
+from lftj.language.body import Body, CheckedRule
+from lftj.language.several_aggregates import joins_auxiliary
+from lftj.language.syntax import Atom, Variable
+from lftj.search.problem import connected
+
+
+def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
+    """What to say when two parts of a body that multiply the rows share no variable."""
+    if len(body.atoms) < 2 or joins_auxiliary(body):
+        return None  # auxiliary heads have at most one tuple each
+    tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
+    edges = [tuple(variable.name for variable in variables) for variables in tied]
+    parts = connected(frozenset(body.atom_variables()), edges)
+    multiplying = [part for part in parts if counted or part & set(wanted)]
+    if len(multiplying) < 2:
+        return None
+    shown = " x ".join("{" + ", ".join(sorted(part)) + "}" for part in multiplying)
+    return f"cartesian product: the parts {shown} of the body share no variable\n  {rule.text}"
+
+
+def _atom_variables(atom: Atom) -> list[Variable]:
+    return [term for term in atom.terms if isinstance(term, Variable)]
