@@ -49,7 +49,7 @@ HOUSE = {
         workspace
         explanation
         heads
-        strategies.trace
+        strategies.trace  strategies.delta
         groups  strategies
         changes  stats  staged
         """,

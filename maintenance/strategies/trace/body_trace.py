@@ -35,8 +35,8 @@ from lftj.storage.index_version import IndexVersion, multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
+from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import surgeries_in
 
 
 @dataclass

@@ -29,6 +29,7 @@ class _Traces:
     """Makes searches with records.  ``gap``: as of the request."""
 
     gap: int
+    keeps_witnesses = True
 
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodyTrace:
         return BodyTrace(lowered, choice, compile_regions(lowered.problem, choice.order, self.gap))

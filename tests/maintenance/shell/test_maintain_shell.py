@@ -63,7 +63,7 @@ def succeeds(done: Done) -> list[str]:
 # -- what it does -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", ["trace", "recompute"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_changes_are_printed_with_their_transaction(lftj: Lftj, strategy: str) -> None:
     done = lftj(*MAINTAIN, "--strategy", strategy, "--out-changes", "tri=-", "--verify")
     header, *rows = succeeds(done)

@@ -23,10 +23,10 @@ from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
+from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import surgeries_in
 from support.bodies import (
     Case,
     Contents,

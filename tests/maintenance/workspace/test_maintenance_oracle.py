@@ -2,7 +2,7 @@
 
 After every transaction: the head is what the reference computes from the
 relations as they are, the reported change is the new head minus the old one,
-``trace`` and ``recompute`` agree, the oracle names no more regions than there
+all strategies agree, the oracle names no more regions than there
 were surgeries and matches, and the structures keep their invariants.
 """
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from lftj import errors
 from maintenance import Transaction, Workspace
+from maintenance.heads.strategies import STRATEGIES
 from support.maintained_scenarios import Heads, commit, expected_heads, has_functional_reads, installed
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
@@ -56,7 +57,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], **options: int) -> Non
     heads = expected_heads(scenario, relations)
     assume(heads is not None)
     assert heads is not None
-    workspaces = [installed(scenario, "trace", **options), installed(scenario, "recompute")]
+    workspaces = [installed(scenario, strategy, **options) for strategy in STRATEGIES]
     for workspace in workspaces:
         check_heads(workspace, heads)
     for staged in steps:
