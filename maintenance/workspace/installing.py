@@ -125,7 +125,7 @@ def _strategies(strategy: str | Mapping[str, str], heads: Sequence[str]) -> dict
     for head, name in chosen.items():
         if name not in STRATEGIES:
             raise StrategyError(
-                f"there is no strategy {name!r} for {head!r}: there are {' and '.join(STRATEGIES)}"
+                f"there is no strategy {name!r} for {head!r}: strategies are {', '.join(STRATEGIES)}"
             )
     return chosen
 

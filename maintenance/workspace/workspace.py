@@ -152,8 +152,9 @@ class Workspace(Database):
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
 
-        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  ``sensitivity_bytes``: memory
-        for the records, by head.  ``order``: the key order of a head's rules, by head; existential variables
+        ``strategy``: ``"trace"``, ``"delta"`` or ``"recompute"``, for all heads or by head: by records of what
+        the evaluation depended on, by joining what changed with what was there, or by evaluating again.
+        ``sensitivity_bytes``: memory for the records of ``"trace"``, by head.  ``order``: the key order of a head's rules, by head; existential variables
         behind all others are then kept by witnesses, else by support counts.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers

@@ -1,4 +1,4 @@
-"""The machine of ``test_maintenance_machine.py``: random transactions on two workspaces.
+"""The machine of ``test_maintenance_machine.py``: random transactions on a workspace per strategy.
 
 The brute-force reference says what the relations and heads have to be.
 """
@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from lftj import errors
 from lftj.storage import index_version
 from maintenance import Snapshot, Transaction, Workspace
+from maintenance.heads.strategies import STRATEGIES
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
@@ -63,7 +64,7 @@ def read(source: Snapshot | Workspace, name: str) -> set[Any]:
 
 
 class MaintenanceMachine(RuleBasedStateMachine):
-    """What the relations and heads are by the reference, and two workspaces that have to agree with it."""
+    """What relations and heads are by the reference, and a workspace per strategy that has to agree with it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,8 +92,8 @@ class MaintenanceMachine(RuleBasedStateMachine):
         self.pools = {loaded.name: pool_of(loaded, Random(seed)) for loaded in scenario.loaded}
         for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
             self.patches.enter_context(mock.patch.object(index_version, name, value))
-        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget), Workspace()]
-        for workspace, strategy in zip(self.workspaces, ("trace", "recompute"), strict=True):
+        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget), Workspace(), Workspace()]
+        for workspace, strategy in zip(self.workspaces, STRATEGIES, strict=True):
             for loaded in scenario.loaded:
                 workspace.load(loaded.name, loaded.table())
             workspace.install(scenario.text, strategy)

@@ -1,4 +1,4 @@
-"""`delta`: a step is what two evaluations differ in; its terms, their key orders and the indices they read."""
+"""`delta`: a step is what two evaluations differ in; its terms, their key orders, the indices they read."""
 
 from __future__ import annotations
 
