@@ -152,10 +152,10 @@ class Workspace(Database):
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
 
-        ``strategy``: ``"trace"``, ``"delta"`` or ``"recompute"``, for all heads or by head: by records of what
-        the evaluation depended on, by joining what changed with what was there, or by evaluating again.
-        ``sensitivity_bytes``: memory for the records of ``"trace"``, by head.  ``order``: the key order of a head's rules, by head; existential variables
-        behind all others are then kept by witnesses, else by support counts.
+        ``strategy``: for all heads or by head, ``"trace"``: by records of what evaluation depended on,
+        ``"delta"``: by joining what changed with what was there, or ``"recompute"``: by evaluating again.
+        ``sensitivity_bytes``: memory for the records, by head.  ``order``: the key order of a head's rules, by
+        head; existential variables behind all others are then kept by witnesses, else by support counts.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done.

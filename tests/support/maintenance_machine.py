@@ -64,7 +64,7 @@ def read(source: Snapshot | Workspace, name: str) -> set[Any]:
 
 
 class MaintenanceMachine(RuleBasedStateMachine):
-    """What relations and heads are by the reference, and a workspace per strategy that has to agree with it."""
+    """What relations and heads are by the reference, and a workspace per strategy that has to agree."""
 
     def __init__(self) -> None:
         super().__init__()
