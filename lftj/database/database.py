@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -218,7 +218,9 @@ class Database:
             ):
                 evaluation.settings = settings
                 evaluation.derive_for(name)
-                yield from _rebatched(schema, evaluation.head_batches(name), batch_rows)
+                # an error's traceback holds the batches, but not the threads that search for them
+                with closing(evaluation.head_batches(name)) as batches:
+                    yield from _rebatched(schema, batches, batch_rows)
 
         return each(run())
 

@@ -17,7 +17,7 @@ rule share it (:mod:`lftj.evaluation.sharing`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -128,32 +128,32 @@ class Evaluation:
         columns, _ = collected.finish()
         return Relation.from_codes(name, schema, columns)
 
-    def head_batches(self, name: str) -> Iterator[Columns]:
+    def head_batches(self, name: str) -> Generator[Columns, None, None]:
         """The head's rows as code columns, each row once, in batches of any size.
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
         schema = self.program.derived[name]
         rules = self.rules_of(name)
-        sources = [
-            self._aggregate_batches(rule, head)
-            if isinstance(head.value, Aggregate)
-            else self._set_batches(rule, head)
-            for rule, head in rules
-        ]
         aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
         if len(rules) == 1 and (not schema.functional or aggregated):
-            yield from sources[0]
+            yield from self._rule_batches(*rules[0])
             return
         collected = Distinct(len(schema.columns))
-        for source in sources:
-            for columns in source:
+        for rule, head in rules:
+            for columns in self._rule_batches(rule, head):
                 collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
         columns, weights = collected.finish()
         if schema.functional:
             refuse_conflicts(name, schema, columns, " ".join(rule.text for rule, _ in rules))
         if len(weights):
             yield columns
+
+    def _rule_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        """A head's rows from one rule."""
+        if isinstance(head.value, Aggregate):
+            return self._aggregate_batches(rule, head)
+        return self._set_batches(rule, head)
 
     # -- sets of rows --------------------------------------------------------------
 

@@ -68,8 +68,13 @@ class interruptible:
     ) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
-        if self._raised is not None and isinstance(error, Exception) and error is not self._raised:
-            raise self._raised from error
+        # Kept, it makes a circle with its traceback, and what the frames held stays until that is collected.
+        raised, self._raised = self._raised, None
+        try:
+            if raised is not None and isinstance(error, Exception) and error is not raised:
+                raise raised from error
+        finally:
+            del raised, error, trace
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if frame is not None and frame.f_code.co_filename.endswith(_DEAF):

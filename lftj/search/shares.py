@@ -31,6 +31,9 @@ SLICE = 1 << 24
 
 SHARES_PER_THREAD = 16
 
+THREAD_NAME = "lftj-search"
+"""What the names of threads begin with that take shares; none of them outlives the call that started it."""
+
 
 def share_count(threads: int, advance: Callable[[float], None] | None) -> int:
     """How many shares to cut: a single one where one thread works and nobody asks for progress."""
@@ -91,7 +94,11 @@ def each_share(
     if not helpers:
         workers = [take_shares()]
     else:
-        with futures.ThreadPoolExecutor(helpers) as pool:
-            others = [pool.submit(take_shares) for _ in range(helpers)]
-            workers = [take_shares(), *(other.result() for other in others)]
+        with futures.ThreadPoolExecutor(helpers, THREAD_NAME) as pool:
+            try:
+                others = [pool.submit(take_shares) for _ in range(helpers)]
+                workers = [take_shares(), *(other.result() for other in others)]
+            except BaseException:
+                stop.set()  # interrupted while the others are waited for
+                raise
     return workers, [results[number] for number in range(len(shares))]

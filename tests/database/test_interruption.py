@@ -17,6 +17,7 @@ import pytest
 
 import lftj
 from lftj.database.database import Database
+from lftj.search.shares import THREAD_NAME
 
 pytestmark = pytest.mark.compiled
 
@@ -33,19 +34,42 @@ def dense() -> Database:
 LONG = "long(a, b, c, d, f) <- e(a, b), e(b, c), e(a, c), e(c, d), e(a, d), e(d, f)."
 
 
+def searching() -> list[str]:
+    """The names of the threads that search now: other threads are none of the engine's."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("leave", ["close", "forget"])
 def test_a_stream_may_be_left(dense: Database, threads: int, leave: str) -> None:
-    n_threads = threading.active_count()
+    assert searching() == []
     stream = dense.stream(LONG, batch_rows=1000, threads=threads)
     assert next(stream).num_rows == 1000
+    assert len(searching()) == (threads if threads > 1 else 0)
     started = time.process_time()
     if leave == "close":
         stream.close()  # type: ignore[attr-defined]
     del stream
     assert time.process_time() - started < 2
-    assert threading.active_count() == n_threads
+    assert searching() == []
     assert dense.count("h(a) <- e(a, a).") == 700
+
+
+@pytest.mark.parametrize("rule", [LONG, LONG + " long(a, b, c, d, f) <- e(a, b), e(b, c), e(c, d), e(d, f)."])
+def test_an_error_amid_a_batch_leaves_no_threads(
+    dense: Database, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """Not even as long as somebody has the error, whose traceback holds what the stream's frames do."""
+
+    def fail(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lftj.database.database._record_batch", fail)
+    monkeypatch.setattr("lftj.evaluation.evaluation.Distinct.add", fail)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        next(dense.stream(rule, batch_rows=1000, threads=2))
+    assert caught.value.__traceback__ is not None
+    assert searching() == []
 
 
 # -- interruption -----------------------------------------------------------------------------------
@@ -70,7 +94,7 @@ def test_ctrl_c_in_a_long_join(dense: Database, way: str, threads: int) -> None:
     small.load("e", {"a": [0, 1, 2, 0], "b": [1, 2, 2, 2]})
     INTERRUPTED[way](small, threads)  # kernels are compiled
     assert dense.count("h(a) <- e(a, a).") == 700
-    n_threads = threading.active_count()
+    assert searching() == []
     over = threading.Event()
     sent: list[float] = []
 
@@ -94,6 +118,6 @@ def test_ctrl_c_in_a_long_join(dense: Database, way: str, threads: int) -> None:
         interrupting.join()
         signal.signal(signal.SIGINT, before)
     assert time.process_time() - sent[0] < threads
-    assert threading.active_count() == n_threads
+    assert searching() == []
     assert dense.count("h(a) <- e(a, a).") == 700
     assert dense.count("h(a, b, c) <- e(a, b), e(b, c), e(a, c).") == 700**3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,27 @@ def test_other_errors_come_as_they_are() -> None:
     with pytest.raises(KeyboardInterrupt) as caught, interruptible():
         signal.raise_signal(signal.SIGINT)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("how", [garbled, lambda _: signal.raise_signal(signal.SIGINT)])
+def test_what_the_frames_of_an_interruption_held_goes_with_it(how: Callable[[type[Exception]], None]) -> None:
+    class Held:
+        pass
+
+    held: list[weakref.ref[Held]] = []
+
+    def work() -> None:
+        large = Held()
+        held.append(weakref.ref(large))
+        how(SystemError)
+
+    gc.disable()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible()(work)()
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_handler_that_only_takes_note() -> None:

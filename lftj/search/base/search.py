@@ -23,7 +23,7 @@ from lftj.errors import RangeError
 from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
-from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
+from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
 
 
 class Search:
@@ -225,7 +225,7 @@ def batches(
                 advance(done / len(pieces))
         return
     waiting = iter(pieces)
-    with futures.ThreadPoolExecutor(threads) as pool:
+    with futures.ThreadPoolExecutor(threads, THREAD_NAME) as pool:
         running: dict[futures.Future[Batch | None], Search] = {}
         finished = 0
         try:

@@ -31,6 +31,7 @@ import pytest
 import lftj
 from indices import sensitivity
 from lftj import errors
+from lftj.evaluation.plans import _Bound
 from maintenance import Workspace
 from maintenance.groups import grouped
 from maintenance.image import write_image
@@ -83,6 +84,9 @@ def _everything_happens_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Line = tuple[str, int]
 
+CALLBACKS = {_Bound._forget.__code__}
+"""Called by the interpreter when an object goes, which only prints what they raise."""
+
 
 @functools.cache
 def starts(code: CodeType) -> dict[int, int]:
@@ -109,7 +113,7 @@ class Lines:
     """Counts how often our packages' code comes to each line, and raises at one of these times.
 
     The end of a ``with`` block is traced as its head, before ``__exit__`` and out of its reach.  No signal is
-    taken there (bpo-29988), so nothing is raised there either.
+    taken there (bpo-29988), so nothing is raised there either; nor in callbacks, out of which nothing comes.
     """
 
     def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
@@ -128,7 +132,7 @@ class Lines:
         """A call is the line of its ``def``; only code with the wanted line is followed."""
         code = frame.f_code
         if self.at is None:
-            wanted = code.co_filename.startswith(PACKAGES)
+            wanted = code.co_filename.startswith(PACKAGES) and code not in CALLBACKS
         else:
             wanted = code.co_filename == self.at[0] and self.at[1] in lines_of(code)
         return self._step(frame, event, argument) if wanted else None
