@@ -24,6 +24,12 @@ def _delta() -> Strategy:
     return Delta()
 
 
+def _auto() -> Strategy:
+    from maintenance.strategies.auto.auto import Auto
+
+    return Auto()
+
+
 def _recompute() -> Strategy:
     from maintenance.strategies.recompute import Recompute
 
@@ -33,6 +39,7 @@ def _recompute() -> Strategy:
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
     "trace": _trace,
     "delta": _delta,
+    "auto": _auto,
     "recompute": _recompute,
 }
 """What makes a strategy, by its name; the first is the default."""

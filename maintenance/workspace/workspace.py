@@ -153,8 +153,8 @@ class Workspace(Database):
         """Install rules: their heads are computed now and follow every commit from now on.
 
         ``strategy``: for all heads or by head, ``"trace"``: by records of what evaluation depended on,
-        ``"delta"``: by joining what changed with what was there, or ``"recompute"``: by evaluating again.
-        ``sensitivity_bytes``: memory for the records, by head.  ``order``: the key order of a head's rules, by
+        ``"delta"``: by joining what changed with the rest, or ``"recompute"``: by evaluating again.
+        ``sensitivity_bytes``: memory for records, by head.  ``order``: the key order of a head's rules, by
         head; existential variables behind all others are then kept by witnesses, else by support counts.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers

@@ -49,6 +49,7 @@ HOUSE = {
         workspace
         explanation
         heads
+        strategies.auto
         strategies.trace  strategies.delta
         groups  strategies
         changes  stats  staged

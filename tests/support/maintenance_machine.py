@@ -92,7 +92,7 @@ class MaintenanceMachine(RuleBasedStateMachine):
         self.pools = {loaded.name: pool_of(loaded, Random(seed)) for loaded in scenario.loaded}
         for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
             self.patches.enter_context(mock.patch.object(index_version, name, value))
-        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget), Workspace(), Workspace()]
+        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in STRATEGIES]
         for workspace, strategy in zip(self.workspaces, STRATEGIES, strict=True):
             for loaded in scenario.loaded:
                 workspace.load(loaded.name, loaded.table())

@@ -19,6 +19,7 @@ from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import all_rows
+from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import Columns, gathered
 from maintenance.stats import RuleStats
@@ -57,35 +58,56 @@ class DeltaBody(BodySearch):
         return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
-        if self.lowered.empty:
-            return self._nothing
-        for term in self.terms:
-            term.prepare(versions)
-        return self._evaluated(versions, threads, advance)
+        self.prepare(versions)
+        return self.evaluated(versions, threads, advance)[0]
+
+    def prepare(self, versions: Versions) -> None:
+        """Build the indices that the terms read, so that commits step them."""
+        if not self.lowered.empty:
+            for term in self.terms:
+                term.prepare(versions)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
+        return self.step_within(change, stats, None)
+
+    def step_within(self, change: Round, stats: RuleStats, budget: int | None) -> Assignments:
+        """:meth:`step`; raises OverBudget soon after more than ``budget`` operations."""
         parts: list[tuple[Columns, np.ndarray]] = []
         if not self.lowered.empty:
+            before = stats.operations
             for term, places in zip(self.terms, self._places, strict=True):
-                found = term.rows(change, stats)
+                left = None if budget is None else max(0, budget + before - stats.operations)
+                found = term.rows(change, stats, left)
                 if found is not None and len(found[1]):
                     columns, weights = found
                     parts.append(([columns[place] for place in places], weights))
         return gathered(parts) if parts else self._nothing
 
     def rows(self, change: Round, after: bool) -> list[np.ndarray]:
-        if self.lowered.empty:
-            return list(self._nothing[0])
-        return list(self._evaluated(change.new if after else change.old)[0])
+        (columns, _), _ = self.evaluated(change.new if after else change.old)
+        return list(columns)
 
-    def _evaluated(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
-        """All rows, by the search of queries."""
+    def evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[Assignments, Operations]:
+        """All rows over the versions, sorted by the variables, by the search of queries; what it took."""
+        if self.lowered.empty:
+            return self._nothing, Operations()
         problem = self.lowered.problem
         if self._plan is None:
             self._plan = compile_plan(problem, self.choice.order, write=True)
         plan = self._plan.bind(versions, problem)
-        columns, weights = all_rows(plan, plan.new_counters(), threads, problem.counted, advance)
-        return [columns[problem.emitted.index(name)] for name in self.variables], weights
+        counters = plan.new_counters()
+        columns, weights = all_rows(plan, counters, threads, problem.counted, advance)
+        rows = [columns[problem.emitted.index(name)] for name in self.variables], weights
+        return rows, Operations(*counters.sum(axis=0).tolist())
+
+    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
+        """What a step would take, by some of the changed branches of each term; and what these took."""
+        if self.lowered.empty:
+            return 0.0, 0
+        found = [term.sampled_operations(change, sample) for term in self.terms]
+        return sum(estimate for estimate, _ in found), sum(taken for _, taken in found)
 
     def describe(self) -> list[str]:
         """The key order of whole evaluations, and each term's, with the indices that it reads."""

@@ -23,7 +23,7 @@ import numpy as np
 from indices.compiled import kernel
 from lftj.errors import RangeError
 from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.search.regions.evaluation import RegionSearch
+from lftj.search.regions.evaluation import OverBudget, RegionSearch
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.catalog import IndexUse, Side
 from lftj.storage.index_version import IndexVersion, multiply_weights
@@ -98,8 +98,11 @@ class Term:
         """The variables of the rows."""
         return self.plan.choice.order
 
-    def rows(self, change: Round, stats: RuleStats) -> Assignments | None:
-        """The term's signed rows in a round, in the term's key order; None where its atom did not change."""
+    def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
+        """The term's signed rows in a round, in the term's key order; None where its atom did not change.
+
+        Raises OverBudget soon after more than ``budget`` operations.
+        """
         found = self._change(change)
         if found is None:
             return None
@@ -108,7 +111,21 @@ class Term:
         if self.plan.search is None or not len(weights):
             return columns, weights
         stats.regions += len(weights)
-        return self._joined(self.plan.search, columns, weights, change, stats)
+        return self._joined(self.plan.search, columns, weights, change, stats, budget)
+
+    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
+        """What the term would take in a round, by some of its changed branches; and what these took."""
+        found = self._change(change)
+        if found is None or self.plan.search is None:
+            return 0.0, 0
+        columns, weights = found
+        n_rows = len(weights)
+        places = np.unique(np.linspace(0, n_rows - 1, min(n_rows, sample)).astype(np.int64))
+        figures = RuleStats()
+        chosen = np.ascontiguousarray(columns[:, places])
+        self._joined(self.plan.search, chosen, weights[places], change, figures, None)
+        taken = figures.operations
+        return taken * n_rows / max(1, len(places)), taken
 
     def _change(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
         """The changed branches, int64 (bound variables, n), sorted, and their weights."""
@@ -122,18 +139,25 @@ class Term:
         return columns, plan.sign * weights
 
     def _joined(
-        self, plan: RegionPlan, columns: np.ndarray, weights: np.ndarray, change: Round, stats: RuleStats
+        self,
+        plan: RegionPlan,
+        columns: np.ndarray,
+        weights: np.ndarray,
+        change: Round,
+        stats: RuleStats,
+        budget: int | None,
     ) -> Assignments:
         indexes = [_index(use, change) for use in plan.indexes]
         regions = regions_below(columns, plan.depths)
         (search, self._search) = (self._search or RegionSearch(plan), None)
-        rows, _, operations = search.run(indexes, regions, record=False)
+        try:
+            rows, _, operations = search.run(indexes, regions, record=False, budget=budget)
+        except OverBudget as over:
+            stats.count(over.operations)
+            raise
         if search.capacity <= KEPT_CAPACITY:
             self._search = search
-        stats.opens += operations.opens
-        stats.nexts += operations.nexts
-        stats.seeks += operations.seeks
-        stats.empty_regions += operations.failed_regions
+        stats.count(operations)
         weighted = weights_of(table_of(rows, len(rows[0])), columns, weights)
         for participant, _ in plan.counted:
             path = table_of([rows[place] for place in participant.places], len(weighted))
