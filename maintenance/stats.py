@@ -20,7 +20,7 @@ class RuleStats:
     ``seeks`` are the operations of evaluation.
     """
 
-    strategy: str = "trace"
+    strategy: str = "auto"
     surgeries: int = 0
     matches: int = 0
     regions: int = 0

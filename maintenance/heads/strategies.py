@@ -37,9 +37,9 @@ def _recompute() -> Strategy:
 
 
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
+    "auto": _auto,
     "trace": _trace,
     "delta": _delta,
-    "auto": _auto,
     "recompute": _recompute,
 }
 """What makes a strategy, by its name; the first is the default."""

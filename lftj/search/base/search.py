@@ -179,12 +179,13 @@ def all_rows(
     for one in searches:
         counters += one.counters
     found = [batch for part in parts for batch in part]
-    n_rows = sum(len(columns[0]) for columns, _ in found)
+    sizes = [len(columns[0]) if columns else 1 for columns, _ in found]
+    n_rows = sum(sizes)
     rows = np.empty((width, n_rows), dtype=np.int64)
     weights = np.ones(n_rows, dtype=np.int64)
     end = 0
-    for columns, counted in found:
-        start, end = end, end + len(columns[0])
+    for (columns, counted), size in zip(found, sizes, strict=True):
+        start, end = end, end + size
         for row, column in zip(rows, columns, strict=True):
             row[start:end] = column
         if counted is not None:

@@ -122,6 +122,9 @@ class DeltaBody(BodySearch):
             for use in plan.uses:
                 columns = ", ".join(str(column) for column in use.key[0])
                 lines.append(f"  {use.side.value} {use.relation} by columns ({columns})")
+            for part, label in plan.search.counted if plan.search else ():
+                below = _shown(tuple(order[place] for place in part.places), labels)
+                lines.append(f"  tuples of {label} are counted below {below}")
         return lines
 
 

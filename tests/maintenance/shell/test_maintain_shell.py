@@ -136,7 +136,7 @@ def test_stats_are_a_line_of_json_per_transaction(lftj: Lftj) -> None:
     assert lines[2]["no_changes"] == {"edge": 1}
     assert lines[2]["heads"] == {}
     figures = lines[1]["heads"]["tri"]
-    assert figures["strategy"] == "trace"
+    assert (figures["strategy"], figures["chosen"]) == ("auto", ["delta"])
     assert figures["head_changes"] == 2
     assert set(figures) >= {
         *("surgeries", "matches", "regions", "empty_regions", "opens", "nexts", "seeks"),

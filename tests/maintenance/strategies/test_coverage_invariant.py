@@ -228,7 +228,7 @@ def test_a_participant_that_comes_to_be_needed_is_covered(gap: int) -> None:
     workspace = Workspace(record_gap=gap)
     workspace.load("a", [(1, 50)], columns=["x", "y"])
     workspace.load("b", [(y,) for y in range(20)], columns=["y"])
-    workspace.install("h(x, y) <- a(x, y), b(y).", order={"h": ["x", "y"]})
+    workspace.install("h(x, y) <- a(x, y), b(y).", "trace", order={"h": ["x", "y"]})
     with workspace.transaction() as transaction:
         transaction.insert("b", [(40,)])
     assert transaction.stats.rules["h"].regions == 0

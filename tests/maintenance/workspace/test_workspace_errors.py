@@ -254,7 +254,7 @@ def test_nan_may_be_the_value_of_a_function() -> None:
             "t(a) <- edge(a, _).",
             {"strategy": "fast"},
             errors.StrategyError,
-            "'fast'.*trace, delta, auto, recompute",
+            "'fast'.*auto, trace, delta, recompute",
         ),
         ("t(a) <- edge(a, _).", {"strategy": {"u": "trace"}}, errors.StrategyError, "'u'.*heads are t"),
         ("t(a) <- edge(a, _).", {"order": {"t": ["z"]}}, errors.OrderError, "z"),
