@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from lftj.language.diagnostics import unknown_name
+from lftj.search.regions.evaluation import Operations
 
 
 @dataclass
@@ -19,7 +20,7 @@ class RuleStats:
     ``seeks`` are the operations of evaluation.
     """
 
-    strategy: str = "trace"
+    strategy: str = "auto"
     surgeries: int = 0
     matches: int = 0
     regions: int = 0
@@ -28,6 +29,9 @@ class RuleStats:
     opens: int = 0
     nexts: int = 0
     seeks: int = 0
+    shadow_operations: int = 0  # of sampling what another strategy would take
+    recomputed: int = 0  # bodies that were evaluated again, for their budget was spent
+    chosen: tuple[str, ...] = ()  # of strategy "auto": what each body was kept by
     head_changes: int = 0
     rebuilt: int = 0  # bodies whose records were built anew
     seconds: float = 0.0
@@ -37,7 +41,14 @@ class RuleStats:
     @property
     def operations(self) -> int:
         """Operations of evaluation, matches and surgeries: the cost that the claims are about."""
-        return self.opens + self.nexts + self.seeks + self.matches + self.surgeries
+        return self.opens + self.nexts + self.seeks + self.matches + self.surgeries + self.shadow_operations
+
+    def count(self, operations: Operations) -> None:
+        """Add what a search took."""
+        self.opens += operations.opens
+        self.nexts += operations.nexts
+        self.seeks += operations.seeks
+        self.empty_regions += operations.failed_regions
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)

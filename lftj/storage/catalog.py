@@ -77,6 +77,10 @@ class Table(Protocol):
     @property
     def n_rows(self) -> int: ...
 
+    @property
+    def index_keys(self) -> frozenset[IndexKey]:
+        """Of the indices that are there already."""
+
     def view(self, key: IndexKey) -> SearchView:
         """The index whose first levels are the key's columns."""
 

@@ -202,6 +202,12 @@ class Relation:
                 entry.trie = self._build(columns, equal)
             return entry.trie
 
+    @property
+    def index_keys(self) -> frozenset[IndexKey]:
+        """Of the indices that are there already."""
+        with self._lock:
+            return frozenset(self._indices)
+
     def view(self, key: IndexKey) -> SearchView:
         """The index of a key as searches read it (:mod:`lftj.storage.catalog`)."""
         return SearchView(self.index(*key), None)

@@ -133,6 +133,12 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
+    @property
+    def index_keys(self) -> frozenset[IndexKey]:
+        """Of the indices that are there already."""
+        with self._lock:
+            return frozenset(self._indices)
+
     def view(self, key: IndexKey) -> SearchView:
         """The index whose first levels are the key's columns, as searches read it."""
         return self.index(*key).view

@@ -10,7 +10,7 @@ Invariants
 2. The result's arrays are new.
 
 Cost: of up to ``FEW_ROWS`` rows one kernel call, O(n) where they come in order and O(n log n) row
-comparisons where not; beyond, the sort of :mod:`lftj.storage.sorting`.
+comparisons where not; beyond, the sort of :mod:`lftj.storage.sorting`.  What is sorted already is merged.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -61,6 +61,22 @@ def gathered(parts: Sequence[tuple[Columns, np.ndarray]]) -> tuple[Columns, np.n
         return parts[0]
     columns = [np.concatenate(pieces) for pieces in zip(*(columns for columns, _ in parts), strict=True)]
     return columns, np.concatenate([signs for _, signs in parts])
+
+
+def difference(
+    new: Columns, new_weights: np.ndarray, old: Columns, old_weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The net rows of ``new`` less ``old``, both sorted and distinct, and their weights: O(n), by one merge.
+
+    >>> rows, weights = difference([np.array([1, 2])], np.array([1, 1]), [np.array([2, 5])], np.array([1, 1]))
+    >>> rows.tolist(), weights.tolist()
+    ([[1, 5]], [1, -1])
+    """
+    new_table, old_table = table_of(new, len(new_weights)), table_of(old, len(old_weights))
+    n_rows = _difference(new_table, new_weights, old_table, old_weights, new_table[:, :0], new_weights[:0])
+    rows, weights = np.empty((len(new_table), n_rows), np.int64), np.empty(n_rows, np.int64)
+    _difference(new_table, new_weights, old_table, old_weights, rows, weights)
+    return rows, weights
 
 
 def table_of(columns: Columns, n_rows: int) -> np.ndarray:
@@ -137,3 +153,38 @@ def _net(table, weights):
         for place in range(kept):
             rows[column, place] = table[column, order[place]]
     return rows, sums[:kept].copy()
+
+
+@kernel
+def _difference(new, new_weights, old, old_weights, rows, weights):
+    """Write what :func:`difference` gives, as far as there is room; returns how many rows that are.
+
+    new, old, rows: int64 (columns, n) each; new_weights, old_weights, weights: int64 (n,) each.
+    """
+    columns, room = rows.shape
+    i, j, n = np.int64(0), np.int64(0), np.int64(0)
+    while i < new.shape[1] or j < old.shape[1]:
+        order = np.int64(0)
+        if j == old.shape[1]:
+            order = np.int64(-1)
+        elif i == new.shape[1]:
+            order = np.int64(1)
+        else:
+            for column in range(columns):
+                if new[column, i] != old[column, j]:
+                    order = np.int64(-1) if new[column, i] < old[column, j] else np.int64(1)
+                    break
+        weight = np.int64(0)
+        if order <= 0:
+            weight += new_weights[i]
+        if order >= 0:
+            weight -= old_weights[j]
+        if weight != 0:
+            if n < room:
+                for column in range(columns):
+                    rows[column, n] = new[column, i] if order <= 0 else old[column, j]
+                weights[n] = weight
+            n += 1
+        i += order <= 0
+        j += order >= 0
+    return n

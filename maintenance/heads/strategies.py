@@ -18,13 +18,30 @@ def _trace() -> Strategy:
     return Trace()
 
 
+def _delta() -> Strategy:
+    from maintenance.strategies.delta.delta import Delta
+
+    return Delta()
+
+
+def _auto() -> Strategy:
+    from maintenance.strategies.auto.auto import Auto
+
+    return Auto()
+
+
 def _recompute() -> Strategy:
     from maintenance.strategies.recompute import Recompute
 
     return Recompute()
 
 
-STRATEGIES: Mapping[str, Callable[[], Strategy]] = {"trace": _trace, "recompute": _recompute}
+STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
+    "auto": _auto,
+    "trace": _trace,
+    "delta": _delta,
+    "recompute": _recompute,
+}
 """What makes a strategy, by its name; the first is the default."""
 
 DEFAULT = next(iter(STRATEGIES))

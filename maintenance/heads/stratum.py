@@ -9,7 +9,7 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lftj.language.body import CheckedProgram
 from maintenance.changes.change import Change
@@ -62,6 +62,12 @@ class Strata:
     def below(self, others: Iterable[Stratum]) -> Strata:
         """These, and others on top of them."""
         return Strata((*self._strata, *others))
+
+    def with_heads(self, others: Mapping[str, MaintainedHead]) -> Strata:
+        """These with some heads in the place of those of their names."""
+        return Strata(
+            Stratum([others.get(head.name, head) for head in stratum.heads]) for stratum in self._strata
+        )
 
     def without(self, names: Collection[str]) -> Strata:
         """These less some heads, which no other reads."""

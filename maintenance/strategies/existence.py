@@ -31,6 +31,10 @@ from maintenance.strategies.strategy import BodyRequest, BodySearch, BodySearche
 class SearchMaker(Protocol):
     """Makes a strategy's searches of parts of a body, whose problem ``lowered`` has, in a key order."""
 
+    @property
+    def keeps_witnesses(self) -> bool:
+        """Whether it can keep rows by a search that stops at its first success."""
+
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodySearch:
         """One whose rows are the assignments of all variables."""
 
@@ -53,32 +57,32 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         alone = _test_of(problem, component)
         tests.append(_stopping(make, lowered, alone, choose_order(alone, catalog, head_first=True)))
     problem = _without(problem, frozenset().union(*apart))
-    counting = _counting(problem)
+    every = counting(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
         return BodySearches((), tuple(tests), unbound, tuple(notes))
     if not joined:
-        every = make.enumerating(
-            replace(lowered, problem=counting), choose_order(counting, catalog, order, known)
-        )
-        return BodySearches((every,), tuple(tests), unbound, tuple(notes))
+        search = make.enumerating(replace(lowered, problem=every), choose_order(every, catalog, order, known))
+        return BodySearches((search,), tuple(tests), unbound, tuple(notes))
     pieces = [_without(problem, frozenset().union(*joined) - component) for component in joined]
     shown = ", ".join(f"{{{', '.join(sorted(component))}}}" for component in joined)
-    if order is not None:
+    choice = None
+    if not make.keeps_witnesses:
+        by_witness, why = False, "all assignments are needed"
+    elif order is not None:
         whole = complete_order(problem, catalog, order, known)
         by_witness = _is_behind(whole, frozenset().union(*joined))
         why = "the key order was given"
     else:
-        choice = choose_order(counting, catalog)
+        choice = choose_order(every, catalog)
         choices = [choose_order(piece, catalog, head_first=True) for piece in pieces]
         enumerated, stopped = choice.operations, sum(c.operations for c in choices)
         by_witness = stopped <= enumerated
         why = f"estimated operations: short circuit {stopped:,.0f}, support counts {enumerated:,.0f}"
     if not by_witness:
-        if order is not None:
-            choice = choose_order(counting, catalog, order, known)
+        choice = choice or choose_order(every, catalog, order, known)
         notes.append(f"{shown}: enumerated, rows have support counts ({why})")
-        every = make.enumerating(replace(lowered, problem=counting), choice)
-        return BodySearches((every,), tuple(tests), unbound, tuple(notes))
+        search = make.enumerating(replace(lowered, problem=every), choice)
+        return BodySearches((search,), tuple(tests), unbound, tuple(notes))
     if order is not None:
         choices = [
             choose_order(
@@ -104,7 +108,7 @@ def _is_behind(order: Sequence[str], names: frozenset[str]) -> bool:
     return names == set(order[len(order) - len(names) :])
 
 
-def _counting(problem: JoinProblem) -> JoinProblem:
+def counting(problem: JoinProblem) -> JoinProblem:
     """The problem whose rows are all assignments."""
     return replace(problem, emitted=tuple(name for name in problem.variables if name not in problem.labels))
 

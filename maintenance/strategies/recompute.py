@@ -2,7 +2,7 @@
 
 Nothing is kept beside the head itself.
 
-Cost: of a step, that of evaluating the head's rules over the new versions, and a sort of both heads.
+Cost: of a step, that of evaluating the head's rules over the new versions, and a merge of both heads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from lftj.evaluation.evaluation import Evaluation, Settings
 from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
-from lftj.storage.signed_rows import gathered, net_rows
+from lftj.storage.signed_rows import difference
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
     Advance,
@@ -45,9 +45,8 @@ class RecomputedHead(HeadSource):
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         new = self._evaluated(change.new, Settings()).codes
         old = change.old[self._name].columns()
-        return net_rows(
-            *gathered([(rows, np.full(len(rows[0]), sign, np.int64)) for rows, sign in ((new, 1), (old, -1))])
-        )
+        ones = np.ones(max(len(new[0]), len(old[0])), dtype=np.int64)
+        return difference(new, ones[: len(new[0])], old, ones[: len(old[0])])
 
     def _evaluated(self, versions: Versions, settings: Settings) -> Relation:
         relations: dict[str, Table] = {name: versions[name] for name in self._reads}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from lftj.errors import ChangeError, StrategyError, UnknownRelationError
 from lftj.language.body import CheckedProgram
+from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediates
@@ -73,6 +74,29 @@ def with_rules(
     return State(versions, state.strata.below(strata), {**state.budgets, **budgets})
 
 
+def with_strategy(state: State, name: str, strategy: str) -> State:
+    """The state in which a head, named as the user did, is kept by another strategy; its tuples are the same.
+
+    Raises UnknownRelationError and StrategyError.
+    """
+    own = [head for head in state.heads.values() if shown_name(head.name) == name]
+    if not own:
+        raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
+    _check_strategy(strategy, name)
+    keepings = {head.name: replace(head.keeping, strategy=strategy) for head in own}
+    by_bodies = isinstance(keepings[own[0].name].made(), BodyStrategy)
+    shared = [rule for head in own for rule in head.rules] if by_bodies else []
+    intermediates = Intermediates(shared, keepings)
+    others = {}
+    for head in own:
+        other = MaintainedHead(head.name, head.program, keepings[head.name], state.versions, intermediates)
+        other.build(state.versions)
+        others[head.name] = other
+    for other in others.values():
+        other.keep()
+    return replace(state, strata=state.strata.with_heads(others), commit=None)
+
+
 def without_heads(state: State, names: Collection[str]) -> State:
     """The state less some heads, named as the user did.
 
@@ -123,11 +147,15 @@ def _strategies(strategy: str | Mapping[str, str], heads: Sequence[str]) -> dict
             raise StrategyError(f"strategy= names {head!r}, but the program's heads are {', '.join(shown)}")
     chosen = {head: named.get(shown_name(head), DEFAULT) for head in heads}
     for head, name in chosen.items():
-        if name not in STRATEGIES:
-            raise StrategyError(
-                f"there is no strategy {name!r} for {head!r}: there are {' and '.join(STRATEGIES)}"
-            )
+        _check_strategy(name, head)
     return chosen
+
+
+def _check_strategy(name: str, head: str) -> None:
+    if name not in STRATEGIES:
+        raise StrategyError(
+            f"there is no strategy {name!r} for {head!r}: strategies are {', '.join(STRATEGIES)}"
+        )
 
 
 def _orders(order: Mapping[str, Sequence[str]], heads: Sequence[str]) -> dict[str, tuple[str, ...]]:

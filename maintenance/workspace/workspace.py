@@ -36,7 +36,7 @@ from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
 from maintenance.strategies.strategy import Advance
 from maintenance.workspace.budget import Budget, Budgets
-from maintenance.workspace.installing import Wishes, is_installed, with_rules, without_heads
+from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.state import State
@@ -152,9 +152,11 @@ class Workspace(Database):
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
 
-        ``strategy``: ``"trace"`` or ``"recompute"``, for all heads or by head.  ``sensitivity_bytes``: memory
-        for the records, by head.  ``order``: the key order of a head's rules, by head; existential variables
-        behind all others are then kept by witnesses, else by support counts.
+        ``strategy``: for all heads or by head, ``"trace"``: by records of what evaluation depended on,
+        ``"delta"``: by joining what changed with the rest, ``"recompute"``: by evaluating again, ``"auto"``:
+        by the first two, whichever costs less, and again where both would cost more.
+        ``sensitivity_bytes``: memory for records, by head.  ``order``: the key order of a head's rules, by
+        head; existential variables behind all others are then kept by witnesses, else by support counts.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done.
@@ -175,6 +177,18 @@ class Workspace(Database):
                 without_heads(state, gone), checked, wishes, threads, lambda title: _bar(title, progress)
             )
             self._published.change_heads(following, gone)
+
+    @interruptible()
+    @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")
+    def set_strategy(self, head: str, strategy: str) -> None:
+        """Keep a head by another strategy from now on; its tuples and subscribers stay.
+
+        Cost: that of installing it.  Raises UnknownRelationError, StrategyError, and what installing raises;
+        then it is kept as before.
+        """
+        with self._published.lock:
+            state = self._published.settled()
+            self._published.change_heads(with_strategy(state, head, strategy), {head})
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:

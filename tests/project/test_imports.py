@@ -49,7 +49,8 @@ HOUSE = {
         workspace
         explanation
         heads
-        strategies.trace
+        strategies.auto
+        strategies.trace  strategies.delta
         groups  strategies
         changes  stats  staged
         """,

@@ -24,7 +24,7 @@ from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion, net_weights, present, with_run
 from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
 from lftj.storage.trie import Trie
-from maintenance.strategies.trace.surgery import find_surgeries
+from maintenance.strategies.surgery import find_surgeries
 from support.bodies import BOTTOM, TOP, Row, advanced, change_between, columns_of, relation, rows_of
 
 pytestmark = pytest.mark.kernel

@@ -62,7 +62,7 @@ def workspace_of_all_kinds(rules: str = RULES, seed: int = 1) -> Workspace:
     edges = {(random.randrange(12), random.randrange(12)) for _ in range(50)}
     workspace.load("edge", sorted(edges), columns=["a", "b"])
     workspace.load("item", items([item(number, random) for number in range(10)]))
-    workspace.install(rules, order=ORDERS if "hub" in rules else None)
+    workspace.install(rules, "trace", order=ORDERS if "hub" in rules else None)
     return workspace
 
 

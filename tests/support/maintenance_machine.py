@@ -1,4 +1,4 @@
-"""The machine of ``test_maintenance_machine.py``: random transactions on two workspaces.
+"""The machine of ``test_maintenance_machine.py``: random transactions on workspaces of two strategies.
 
 The brute-force reference says what the relations and heads have to be.
 """
@@ -27,6 +27,8 @@ from hypothesis.stateful import (
 from lftj import errors
 from lftj.storage import index_version
 from maintenance import Snapshot, Transaction, Workspace
+from maintenance.heads.strategies import STRATEGIES
+from maintenance.strategies.auto import auto_body
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
@@ -63,7 +65,7 @@ def read(source: Snapshot | Workspace, name: str) -> set[Any]:
 
 
 class MaintenanceMachine(RuleBasedStateMachine):
-    """What the relations and heads are by the reference, and two workspaces that have to agree with it."""
+    """What relations and heads are by the reference, and workspaces of two strategies that have to agree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,9 +80,16 @@ class MaintenanceMachine(RuleBasedStateMachine):
         budget=st.sampled_from((None, None, 0, 400)),
         merges=MERGES,
         seed=SEEDS,
+        other=st.sampled_from([name for name in STRATEGIES if name != "trace"]),
     )
     def install(
-        self, scenario: Scenario, gap: int, budget: int | None, merges: tuple[int, int], seed: int
+        self,
+        scenario: Scenario,
+        gap: int,
+        budget: int | None,
+        merges: tuple[int, int],
+        seed: int,
+        other: str,
     ) -> None:
         self.scenario = scenario
         self.relations: Tuples = scenario.relations
@@ -91,8 +100,9 @@ class MaintenanceMachine(RuleBasedStateMachine):
         self.pools = {loaded.name: pool_of(loaded, Random(seed)) for loaded in scenario.loaded}
         for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
             self.patches.enter_context(mock.patch.object(index_version, name, value))
-        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget), Workspace()]
-        for workspace, strategy in zip(self.workspaces, ("trace", "recompute"), strict=True):
+        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in range(2)]
+        self.patches.enter_context(mock.patch.object(auto_body, "LEAST_BUDGET", 20))
+        for workspace, strategy in zip(self.workspaces, ("trace", other), strict=True):
             for loaded in scenario.loaded:
                 workspace.load(loaded.name, loaded.table())
             workspace.install(scenario.text, strategy)

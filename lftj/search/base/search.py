@@ -14,6 +14,7 @@ import concurrent.futures as futures
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -85,6 +86,9 @@ def shares(plan: BoundPlan, wanted: int) -> list[Share]:
     return cut_shares(None if is_proof else plan.first_trie, wanted)
 
 
+BATCH_ROWS = 1 << 16
+"""Rows that are searched for at once where all are wanted."""
+
 Batch = tuple[list[np.ndarray], np.ndarray | None]
 """Code columns, one per emitted variable, and weights where they were asked for."""
 
@@ -143,6 +147,51 @@ def _search_shares(
     return searches
 
 
+def all_rows(
+    plan: BoundPlan,
+    counters: np.ndarray,
+    threads: int = 1,
+    weighted: bool = False,
+    advance: Callable[[float], None] | None = None,
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """All rows, in the plan's key order, and their weights: how often each is found, 1 unless ``weighted``.
+
+    Memory: the rows twice, in the end.
+    """
+    width = len(plan.problem.emitted)
+    if plan.empty:
+        return [np.empty(0, np.int64) for _ in range(width)], np.empty(0, np.int64)
+    if plan.depths == 0:
+        return [], np.array([plan.factor], dtype=np.int64)
+
+    def search_share(one: Search, share: Share, stop: threading.Event) -> list[Batch]:
+        one.restart(*share)
+        found = []
+        while not one.done and not stop.is_set():
+            batch = _fill(one, BATCH_ROWS, weighted, stop.is_set)
+            if batch is not None:
+                found.append(batch)
+        return found
+
+    pieces = shares(plan, share_count(threads, advance))
+    searches, parts = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
+    for one in searches:
+        counters += one.counters
+    found = [batch for part in parts for batch in part]
+    sizes = [len(columns[0]) if columns else 1 for columns, _ in found]
+    n_rows = sum(sizes)
+    rows = np.empty((width, n_rows), dtype=np.int64)
+    weights = np.ones(n_rows, dtype=np.int64)
+    end = 0
+    for (columns, counted), size in zip(found, sizes, strict=True):
+        start, end = end, end + size
+        for row, column in zip(rows, columns, strict=True):
+            row[start:end] = column
+        if counted is not None:
+            weights[start:end] = counted
+    return list(rows), weights
+
+
 def batches(
     plan: BoundPlan,
     counters: np.ndarray,
@@ -163,19 +212,7 @@ def batches(
     pieces = shares(plan, share_count(threads, advance))
     stopped = False
 
-    def fill(one: Search) -> Batch | None:
-        rows = np.empty((len(plan.problem.emitted), batch_rows), dtype=np.int64)
-        weights = np.empty(batch_rows if weighted else 0, dtype=np.int64)
-        one.restart_rows()
-        filled = 0
-        while not one.done and filled < batch_rows and not stopped:
-            filled = one.run(rows, weights)
-        if filled == 0:
-            return None
-        return [column[:filled] for column in rows], _scaled(
-            weights[:filled], plan.factor
-        ) if weighted else None
-
+    fill = partial(_fill, batch_rows=batch_rows, weighted=weighted, is_stopped=lambda: stopped)
     if threads == 1 or len(pieces) == 1:
         for done, (low, high) in enumerate(pieces, 1):
             one = Search(plan, low, high)
@@ -213,6 +250,20 @@ def batches(
                         yield batch
         finally:
             stopped = True
+
+
+def _fill(one: Search, batch_rows: int, weighted: bool, is_stopped: Callable[[], bool]) -> Batch | None:
+    """The next rows of a search, at most ``batch_rows``; None where there are none."""
+    plan = one.plan
+    rows = np.empty((len(plan.problem.emitted), batch_rows), dtype=np.int64)
+    weights = np.empty(batch_rows if weighted else 0, dtype=np.int64)
+    one.restart_rows()
+    filled = 0
+    while not one.done and filled < batch_rows and not is_stopped():
+        filled = one.run(rows, weights)
+    if filled == 0:
+        return None
+    return [column[:filled] for column in rows], _scaled(weights[:filled], plan.factor) if weighted else None
 
 
 def _scaled(weights: np.ndarray, factor: int) -> np.ndarray:

@@ -74,6 +74,14 @@ class Operations:
         self.failed_regions += other.failed_regions
 
 
+class OverBudget(Exception):
+    """A search was given up when it had taken more operations than it was allowed; ``operations``: those."""
+
+    def __init__(self, operations: Operations) -> None:
+        super().__init__(operations.total)
+        self.operations = operations
+
+
 Found = tuple[list[np.ndarray], list[tuple[int, Records]], Operations]
 """Rows, one column per depth; records by stream number; what it took."""
 
@@ -115,10 +123,12 @@ class RegionSearch:
         record: bool,
         stop: threading.Event | None = None,
         marks: Marks | None = None,
+        budget: int | None = None,
     ) -> Found:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
+        Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
         state[: L.REGISTERS] = 0
@@ -132,23 +142,29 @@ class RegionSearch:
         rows: list[np.ndarray] = []
         records: list[list[Records]] = [[] for _ in self.plan.streams]
         status = L.STATUS_PAUSED
+        pause = SLICE if budget is None else min(SLICE, budget + 1)
         while status != L.STATUS_DONE:
-            status = search_regions(self.plan.memory, state, memories, self.log, regions, self.rows, SLICE)
+            status = search_regions(self.plan.memory, state, memories, self.log, regions, self.rows, pause)
             if stop is not None and stop.is_set():
                 break
+            if budget is not None and status != L.STATUS_DONE and self._operations().total > budget:
+                raise OverBudget(self._operations())
             if status != L.STATUS_PAUSED:
                 self._take_rows(rows, grow=status == L.STATUS_FULL)
                 if record:
                     self._take_records(records, grow=status == L.STATUS_LOG_FULL)
         if marks is not None:
             marks.marked = int(state[L.R_MARKED_FROM]), int(state[L.R_MARKED_TO])
-        operations = Operations(*(int(state[field]) for field in _COUNTERS))
         columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
         return (
             list(columns),
             [(stream, Records.joined(parts)) for stream, parts in enumerate(records) if parts],
-            operations,
+            self._operations(),
         )
+
+    def _operations(self) -> Operations:
+        """What the search has taken so far."""
+        return Operations(*(int(self.state[field]) for field in _COUNTERS))
 
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(self.state[L.R_ROWS])

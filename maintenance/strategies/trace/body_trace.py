@@ -29,14 +29,14 @@ from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions.evaluation import Records, RegionSearch, evaluate_whole
+from lftj.search.regions.evaluation import OverBudget, Records, RegionSearch, evaluate_whole
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.index_version import IndexVersion, multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
+from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import surgeries_in
 
 
 @dataclass
@@ -88,10 +88,22 @@ class BodyTrace(BodySearch):
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
         """All assignments; the records are those of this evaluation alone."""
+        rows, built = self.rebuilt(versions, threads, advance)
+        self.take(built)
+        return rows
+
+    def rebuilt(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[Assignments, Built]:
+        """All assignments over the versions, and this evaluation's records, for :meth:`take`."""
         if self.lowered.empty:
-            return self.nothing
-        columns, self._built = self._evaluated(versions, threads, advance)
-        return columns, self._weights(columns, versions, 1)
+            return self.nothing, Built.of(self._no_records())
+        columns, built = self._evaluated(versions, threads, advance)
+        return (columns, self._weights(columns, versions, 1)), built
+
+    def take(self, built: Built | None) -> None:
+        """Go on from what an evaluation over the newest versions left; None: without records."""
+        self._built = built or Built.of(self._no_records())
 
     def _evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
@@ -105,6 +117,10 @@ class BodyTrace(BodySearch):
         return columns, Built.of(sensitivity, operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
+        return self.step_within(change, stats, None)
+
+    def step_within(self, change: Round, stats: RuleStats, budget: int | None) -> Assignments:
+        """:meth:`step`; raises OverBudget soon after more than ``budget`` operations."""
         if self.plan.lists_an_index:
             return self._listed_change(change, stats)
         regions = self._regions(change, stats)
@@ -113,7 +129,7 @@ class BodyTrace(BodySearch):
             rows = regions.of_sign(sign)
             if not len(rows):
                 continue
-            columns = self._search_below(rows, versions, sign == PLUS, stats)
+            columns = self._search_below(rows, versions, sign == PLUS, stats, budget)
             parts.append((columns, self._weights(columns, versions, weight)))
         return gathered(parts) if parts else self.nothing
 
@@ -163,18 +179,24 @@ class BodyTrace(BodySearch):
         return regions
 
     def _search_below(
-        self, regions: np.ndarray, versions: Versions, record: bool, stats: RuleStats
+        self,
+        regions: np.ndarray,
+        versions: Versions,
+        record: bool,
+        stats: RuleStats,
+        budget: int | None = None,
     ) -> list[np.ndarray]:
         """Rows below regions; records are entered, operations counted."""
         (search, self._search) = (self._search or RegionSearch(self.plan), None)
-        columns, records, operations = search.run(self._indexes(versions), regions, record)
+        try:
+            columns, records, operations = search.run(self._indexes(versions), regions, record, budget=budget)
+        except OverBudget as over:
+            stats.count(over.operations)
+            raise
         if search.capacity <= KEPT_CAPACITY:
             self._search = search
         _enter(self.sensitivity, records)
-        stats.opens += operations.opens
-        stats.nexts += operations.nexts
-        stats.seeks += operations.seeks
-        stats.empty_regions += operations.failed_regions
+        stats.count(operations)
         self._built.wasted_operations += operations.failed_regions * self.plan.depths
         return columns
 

@@ -31,7 +31,7 @@ from indices.keys import KEY_MIN
 from indices.sensitivity import SensitivityIndex
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
-from maintenance.strategies.trace.surgery import Surgeries
+from maintenance.strategies.surgery import Surgeries
 
 PLUS = 1  # a branch came: nothing was there before
 MINUS = 2  # a branch went: nothing is there now

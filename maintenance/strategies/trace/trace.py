@@ -21,14 +21,15 @@ class Trace(BodyStrategy):
     """Keeps every rule of the language."""
 
     def plan(self, request: BodyRequest, lowered: Lowered) -> BodySearches:
-        return plan_existence(request, lowered, _Traces(request.gap))
+        return plan_existence(request, lowered, Traces(request.gap))
 
 
 @dataclass(frozen=True)
-class _Traces:
+class Traces:
     """Makes searches with records.  ``gap``: as of the request."""
 
     gap: int
+    keeps_witnesses = True
 
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodyTrace:
         return BodyTrace(lowered, choice, compile_regions(lowered.problem, choice.order, self.gap))

@@ -146,6 +146,7 @@ def test_figures_are_a_mapping_of_all_heads(tx: Transaction) -> None:
     assert stats["tri"].head_changes == 1 and stats["tri"] is stats.rules["tri"]
     untouched = stats["same"].as_dict()
     assert untouched.pop("strategy") == "recompute"
+    assert untouched.pop("chosen") == ()
     assert set(untouched.values()) == {0}
     assert "same" in stats and "same" not in stats.rules and "tir" not in stats
     assert stats.get("tir") is None

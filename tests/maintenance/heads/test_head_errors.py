@@ -19,10 +19,10 @@ import pytest
 
 from lftj import errors
 from maintenance import Transaction, Workspace, aggregate
+from maintenance.heads.strategies import STRATEGIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
-STRATEGIES = ["trace", "recompute"]
 Change = Callable[[Transaction], None]
 
 

@@ -63,7 +63,7 @@ def succeeds(done: Done) -> list[str]:
 # -- what it does -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", ["trace", "recompute"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_changes_are_printed_with_their_transaction(lftj: Lftj, strategy: str) -> None:
     done = lftj(*MAINTAIN, "--strategy", strategy, "--out-changes", "tri=-", "--verify")
     header, *rows = succeeds(done)
@@ -136,7 +136,7 @@ def test_stats_are_a_line_of_json_per_transaction(lftj: Lftj) -> None:
     assert lines[2]["no_changes"] == {"edge": 1}
     assert lines[2]["heads"] == {}
     figures = lines[1]["heads"]["tri"]
-    assert figures["strategy"] == "trace"
+    assert (figures["strategy"], figures["chosen"]) == ("auto", ["delta"])
     assert figures["head_changes"] == 2
     assert set(figures) >= {
         *("surgeries", "matches", "regions", "empty_regions", "opens", "nexts", "seeks"),

@@ -23,10 +23,10 @@ from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
+from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-from maintenance.strategies.trace.surgery import surgeries_in
 from support.bodies import (
     Case,
     Contents,
@@ -228,7 +228,7 @@ def test_a_participant_that_comes_to_be_needed_is_covered(gap: int) -> None:
     workspace = Workspace(record_gap=gap)
     workspace.load("a", [(1, 50)], columns=["x", "y"])
     workspace.load("b", [(y,) for y in range(20)], columns=["y"])
-    workspace.install("h(x, y) <- a(x, y), b(y).", order={"h": ["x", "y"]})
+    workspace.install("h(x, y) <- a(x, y), b(y).", "trace", order={"h": ["x", "y"]})
     with workspace.transaction() as transaction:
         transaction.insert("b", [(40,)])
     assert transaction.stats.rules["h"].regions == 0

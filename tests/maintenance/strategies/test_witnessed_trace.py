@@ -19,6 +19,7 @@ from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
 from maintenance.strategies.trace import body_trace
@@ -258,11 +259,12 @@ def test_what_no_head_variable_touches_is_a_test() -> None:
 
 
 @pytest.mark.parametrize("rule", ["h(c) <- r(_), c = 1.", "h(c) <- r(2), c = 1.", "h[] = c <- r(_), c = 1."])
-def test_rows_without_a_variable_to_search(rule: str) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rows_without_a_variable_to_search(rule: str, strategy: str) -> None:
     """Only computed variables are left for the rows, and tests let them through."""
     workspace = Workspace()
     workspace.load("r", [(2,)], columns=["x"])
-    workspace.install(rule)
+    workspace.install(rule, strategy)
     assert workspace["h"].table.to_pylist() == [{"c": 1}]
     for change, rows in (("erase", []), ("insert", [{"c": 1}])):
         with workspace.transaction() as transaction:

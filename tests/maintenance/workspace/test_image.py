@@ -120,7 +120,8 @@ def test_random_workspaces_go_on_as_if_nothing_had_been(
         mock.patch.object(index_version, "BASE_LEAST", merges[0]),
         mock.patch.object(index_version, "BASE_FRACTION", merges[1]),
     ):
-        written = installed(scenario, data.draw(st.sampled_from(("trace", "trace", "recompute"))), 8, budget)
+        strategy = data.draw(st.sampled_from(("trace", "trace", "delta", "recompute")))
+        written = installed(scenario, strategy, 8, budget)
         for staged in before:
             tried(written, staged)
         again = read_back(written)

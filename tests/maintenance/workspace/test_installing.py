@@ -164,3 +164,27 @@ def test_one_head_of_a_rule_with_several(ws: Workspace) -> None:
     insert(ws, (9, 1))
     ws.verify()
     assert (9,) in rows(ws["b"])
+
+
+@pytest.mark.parametrize("program", [TRI, "all(count(), max(a)) <- edge(a, _). top(n) <- all(n, _)."])
+def test_the_strategy_of_a_head_is_changed(ws: Workspace, program: str) -> None:
+    """Tuples and subscribers stay, heads above go on; what is shared stays with the others."""
+    ws.install(program, "trace")
+    name = ws.heads[0]
+    heard: list[pa.Table] = []
+    ws.subscribe(name, heard.append)
+    before = set(ws[name])
+    for number, strategy in enumerate(("delta", "recompute", "auto", "trace")):
+        ws.set_strategy(name, strategy)
+        assert ws.strategy_of(name) == strategy and set(ws[name]) == before and not heard[number:]
+        with ws.transaction() as tx:
+            tx.insert("edge", [(70 + number, 71), (71, 72), (70 + number, 72)])
+        assert tx.stats[name].strategy == strategy and len(heard) == number + 1
+        before = set(ws[name])
+        ws.verify()
+        ws.check_invariants()
+    with pytest.raises(errors.StrategyError, match="'fast'"):
+        ws.set_strategy(name, "fast")
+    with pytest.raises(errors.UnknownRelationError, match="tir"):
+        ws.set_strategy("tir", "trace")
+    assert ws.strategy_of(name) == "trace"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lftj.errors import EvaluationError, FunctionalConflictError, RangeError
 from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
 from support.maintained_scenarios import commit, has_functional_reads, heads_of, installed, pool_of
 from support.reference import Row
 from support.rows import rows_of
@@ -122,7 +123,7 @@ def test_changes_and_their_inverses(
     workspace.check_invariants()
 
 
-@pytest.mark.parametrize("strategy", ["trace", "recompute"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_head_with_rules_in_two_strata_follows_what_it_reads(strategy: str) -> None:
     workspace = Workspace()
     workspace.load("r", [(1,)], columns=["a"])

@@ -2,13 +2,15 @@
 
 After every transaction: the head is what the reference computes from the
 relations as they are, the reported change is the new head minus the old one,
-``trace`` and ``recompute`` agree, the oracle names no more regions than there
+``trace`` and another strategy agree, the oracle names no more regions than there
 were surgeries and matches, and the structures keep their invariants.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from unittest import mock
 
 import numba
 import numpy as np
@@ -18,6 +20,8 @@ from hypothesis import strategies as st
 
 from lftj import errors
 from maintenance import Transaction, Workspace
+from maintenance.heads.strategies import STRATEGIES
+from maintenance.strategies.auto import auto_body
 from support.maintained_scenarios import Heads, commit, expected_heads, has_functional_reads, installed
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
@@ -27,6 +31,15 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
     pytest.mark.kernel,
 ]
+
+OTHERS = st.sampled_from([name for name in STRATEGIES if name != "trace"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_budgets() -> Iterator[None]:
+    """`auto` has something to choose also where everything is small."""
+    with mock.patch.object(auto_body, "LEAST_BUDGET", 20), mock.patch.object(auto_body, "SHADOW_EVERY", 2):
+        yield
 
 
 def check_heads(workspace: Workspace, expected: Heads) -> None:
@@ -51,12 +64,13 @@ def check_changes(transaction: Transaction, before: Heads, now: Heads) -> None:
             assert stats.regions <= stats.surgeries + stats.matches
 
 
-def follow(scenario: Scenario, steps: list[list[Staged]], **options: int) -> None:
+def follow(scenario: Scenario, steps: list[list[Staged]], other: str, **options: int) -> None:
+    """Workspaces of ``trace`` and of another strategy."""
     relations: Tuples = scenario.relations
     heads = expected_heads(scenario, relations)
     assume(heads is not None)
     assert heads is not None
-    workspaces = [installed(scenario, "trace", **options), installed(scenario, "recompute")]
+    workspaces = [installed(scenario, strategy, **options) for strategy in ("trace", other)]
     for workspace in workspaces:
         check_heads(workspace, heads)
     for staged in steps:
@@ -82,28 +96,28 @@ def follow(scenario: Scenario, steps: list[list[Staged]], **options: int) -> Non
 
 @pytest.mark.parametrize(("gap", "most_atoms"), [(0, 3), (8, 3), (0, 4), (2, 2)])
 @settings(suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject) -> None:
+@given(data=st.data(), other=OTHERS)
+def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject, other: str) -> None:
     scenario = data.draw(scenarios(most_atoms, plain=True))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=6))
-    follow(scenario, steps, gap=gap)
+    follow(scenario, steps, other, gap=gap)
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_programs_follow(data: st.DataObject) -> None:
+@given(data=st.data(), other=OTHERS)
+def test_programs_follow(data: st.DataObject, other: str) -> None:
     scenario = data.draw(scenarios(most_atoms=3, most_rules=4))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
-    follow(scenario, steps)
+    follow(scenario, steps, other)
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(data=st.data(), budget=st.sampled_from((0, 200, 1000)))
-def test_rules_follow_with_little_memory(data: st.DataObject, budget: int) -> None:
+@given(data=st.data(), other=OTHERS, budget=st.sampled_from((0, 200, 1000)))
+def test_rules_follow_with_little_memory(data: st.DataObject, other: str, budget: int) -> None:
     """Down to one record per node: exact, however little is recorded apart."""
     scenario = data.draw(scenarios(3, plain=True))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
-    follow(scenario, steps, gap=0, budget=budget)
+    follow(scenario, steps, other, gap=0, budget=budget)
 
 
 @pytest.mark.parametrize("gap", [0, 8])

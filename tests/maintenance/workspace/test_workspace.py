@@ -16,6 +16,7 @@ import pytest
 import lftj
 from lftj import errors
 from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
 from support.example_workspace import EDGES, TRI, Rows, committed, example, rows
 
 
@@ -86,7 +87,7 @@ def test_changes_and_stats(ws: Workspace) -> None:
     assert set(tx.stats) == set(tx.changes)
     assert set(tx.stats.rules) == {"tri", "lonely"}
     figures = tx.stats["tri"]
-    assert (figures.strategy, figures.head_changes) == ("trace", 3)
+    assert (figures.strategy, figures.head_changes) == ("auto", 3)
     assert figures.surgeries > 0
     assert figures.regions <= figures.surgeries + figures.matches
     assert 0 < figures.seconds <= tx.stats.seconds
@@ -211,11 +212,12 @@ def test_commit_and_roll_back_by_hand(ws: Workspace) -> None:
         "t(a) <- node(a), edge(b, c), edge(c, b).",
     ],
 )
-def test_trace_keeps_every_rule(ws: Workspace, rule: str) -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_keeps_every_rule(ws: Workspace, rule: str, strategy: str) -> None:
     ws.load("price", {"a": [1], "v": [5]})
-    ws.install(rule)
+    ws.install(rule, strategy)
     name = rule.partition("[")[0].partition("(")[0]
-    assert ws.strategy_of(name) == "trace"
+    assert ws.strategy_of(name) == strategy
     with ws.transaction() as tx:
         tx.erase("edge", EDGES)
         tx.insert("price", [(2, 6)])
@@ -224,7 +226,7 @@ def test_trace_keeps_every_rule(ws: Workspace, rule: str) -> None:
         tx.insert("edge", EDGES)
         tx.insert("node", [(50,), (25,)])
         tx.insert("price", [(3, 7)])
-    assert tx.stats[name].strategy == "trace"
+    assert tx.stats[name].strategy == strategy
     ws.verify()
     ws.check_invariants()
 
@@ -234,7 +236,12 @@ def test_several_aggregates_in_one_head() -> None:
     ws = Workspace()
     ws.load("e", [(1, 2), (1, 3), (2, 3)], columns=["a", "b"])
     rules = "stats(a, count(), sum(b), max(b)) <- e(a, b), e(_, b).  all(count(), min(a)) <- e(a, _)."
-    ws.install(rules, {"all": "recompute"}, order={"stats": ["b", "a"]}, sensitivity_bytes={"stats": 500})
+    ws.install(
+        rules,
+        {"all": "recompute", "stats": "trace"},
+        order={"stats": ["b", "a"]},
+        sensitivity_bytes={"stats": 500},
+    )
     assert ws.heads == ("stats", "all")
     told = ws.explain_maintenance("stats#1")
     assert "key order   b, a\n" in told and "tuples of e(_, b) are counted below b" in told
@@ -257,7 +264,7 @@ def test_the_strata_are_drawn() -> None:
         "strata",
         "  0  edge               2 rows",
         "  0  node               2 rows",
-        "  1  p     <- edge      trace, 2 rows",
+        "  1  p     <- edge      auto, 2 rows",
         "  2  q     <- p, !node  recompute, 1 row",
     ]
 
@@ -265,9 +272,9 @@ def test_the_strata_are_drawn() -> None:
 def test_strategies_by_head(ws: Workspace) -> None:
     ws.install("p(a) <- edge(a, _).\nq(a) <- p(a), node(a).", {"p": "recompute"})
     assert ws.explain_maintenance("p").startswith("p: strategy recompute")
-    assert "records" in ws.explain_maintenance("q")
+    assert "auto: delta" in ws.explain_maintenance("q")
     tx = committed(ws, lambda tx: tx.insert("edge", [(5, 1)]))
-    assert (tx.stats["p"].strategy, tx.stats["q"].strategy) == ("recompute", "trace")
+    assert (tx.stats["p"].strategy, tx.stats["q"].strategy) == ("recompute", "auto")
     assert rows(tx.changes["q"]) == [(5, 1)]
 
 
@@ -277,7 +284,7 @@ def test_the_memory_of_records_is_kept_to() -> None:
     for options in ({}, {"sensitivity_bytes": 20_000}):
         workspace = Workspace(record_gap=0, **options)
         workspace.load("edge", edges, columns=["a", "b"])
-        workspace.install(TRI)
+        workspace.install(TRI, "trace")
         sizes.append(workspace.sensitivity_bytes)
         committed(workspace, lambda tx: tx.erase("edge", edges[::7]))
         workspace.verify()

@@ -2,7 +2,7 @@
 
 A change of one tuple is a surgery at the tuple's last level, and at each level
 above whose branch comes with it or goes with it.  The surgeries of an index are found when a
-body first asks for them, once for all bodies of a round.
+body first asks for them, once for all bodies of a round; those of the last level need no index.
 
 Cost: O(changed tuples * levels * log n), or nothing where only the last level is asked for.
 """
@@ -11,6 +11,7 @@ Cost: O(changed tuples * levels * log n), or nothing where only the last level i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import cast
 
@@ -29,8 +30,8 @@ class Surgeries:
     ``rows``: int64 (levels of the index, changed tuples), sorted by column.
     """
 
-    def __init__(self, index: IndexVersion, rows: np.ndarray, weights: np.ndarray) -> None:
-        """``index``: after the change; ``rows``: the changed tuples, in the index's order."""
+    def __init__(self, index: Callable[[], IndexVersion], rows: np.ndarray, weights: np.ndarray) -> None:
+        """``index``: gives it, after the change; ``rows``: the changed tuples, in the index's order."""
         self.rows = rows
         self._index = index
         self._weights = weights
@@ -42,7 +43,7 @@ class Surgeries:
     @cached_property
     def _found(self) -> np.ndarray:
         found = np.empty((3, self.rows.size), dtype=np.int64)
-        n = surgeries(self._index.memory, self.rows, self._weights, *found)
+        n = surgeries(self._index().memory, self.rows, self._weights, *found)
         return np.ascontiguousarray(found[:, :n])
 
     @property
@@ -141,7 +142,7 @@ def find_surgeries(index: IndexVersion, columns: Columns, weights: np.ndarray) -
     0 [4] 1
     1 [4, 9] 1
     """
-    return Surgeries(index, table_of(columns, len(weights)), weights)
+    return Surgeries(lambda: index, table_of(columns, len(weights)), weights)
 
 
 def surgeries_in(change: Round, relation: str, key: IndexKey) -> Surgeries | None:
@@ -151,7 +152,9 @@ def surgeries_in(change: Round, relation: str, key: IndexKey) -> Surgeries | Non
         return None
     place = delta, key
     if place not in change.found:
-        columns, weights = index_change(key, delta.columns, delta.weights)
-        index = change.new[relation].index_at(key)
-        change.found[place] = find_surgeries(index, columns, weights) if len(weights) else None
+        rows, weights = index_change(key, delta.columns, delta.weights)
+        version = change.new[relation]
+        change.found[place] = (
+            Surgeries(lambda: version.index_at(key), rows, weights) if len(weights) else None
+        )
     return cast("Surgeries | None", change.found[place])

@@ -1,0 +1,48 @@
+"""`auto`: trace or delta for each body, and evaluation again for a commit that changes much.
+
+Where a body is searched for existence, by stopping at the first success, its records tell what
+a change can't touch: those searches are `trace`'s.  All assignments are kept by
+:class:`~maintenance.strategies.auto.auto_body.AutoBody`, which begins as `trace` where the body has
+a negated atom and as `delta` where not (STRATEGIES.md section 1, "before any measurement").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.existence import plan_existence
+from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy, BodyTest
+from maintenance.strategies.trace.trace import Traces
+
+
+class Auto(BodyStrategy):
+    """Keeps every rule of the language."""
+
+    def plan(self, request: BodyRequest, lowered: Lowered) -> BodySearches:
+        found = plan_existence(request, lowered, _Choosing(request, Traces(request.gap)))
+        notes = [
+            f"auto: trace, for {', '.join(search.variables) or 'a test'} by first success"
+            for search in (*found.rows, *found.tests)
+            if not isinstance(search, AutoBody)
+        ]
+        return replace(found, notes=(*found.notes, *notes))
+
+
+@dataclass(frozen=True)
+class _Choosing:
+    """Makes searches that choose, and `trace`'s where there is nothing to choose."""
+
+    request: BodyRequest
+    traces: Traces
+    keeps_witnesses = True
+
+    def enumerating(self, lowered: Lowered, choice: OrderChoice) -> AutoBody:
+        delta = DeltaBody(lowered, choice, self.request.relations)
+        return AutoBody(delta, self.traces.enumerating(lowered, choice))
+
+    def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> BodyTest:
+        return self.traces.stopping(lowered, choice, tail)

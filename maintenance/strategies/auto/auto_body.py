@@ -1,0 +1,192 @@
+"""One body, kept by `trace` or by `delta`, whichever costs less, or evaluated again when both cost more.
+
+Decisions, in counted operations (STRATEGIES.md section 1, "auto"):
+
+* *per commit*: the way in use may take as many operations as evaluating the body took last; when they are
+  spent its rows are dropped, the body is evaluated over the old and the new versions, and what they differ in
+  is the step.  So a step costs at most that much more than the better one of the two;
+* *per body*: an account (:mod:`maintenance.strategies.auto.ledger`) of what the way in use costs and what the
+  other one would.  What `delta` would take is measured while `trace` is in use, on a sample of the changed
+  branches in every ``SHADOW_EVERY``-th step.  What `trace` would take can't be sampled without its records:
+  it is taken to be what it took per changed branch when it was last in use, and before that ``TRACE_PRIOR``
+  times what `delta` takes.
+
+Invariants
+
+1. Rows and weights are the same whichever way is in use: all assignments.
+2. While `delta` is in use there are no records; the indices that `delta` reads are there always.
+3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from indices.sensitivity import SensitivityIndex
+from lftj.search.regions.evaluation import OverBudget
+from lftj.storage.signed_rows import difference
+from maintenance.stats import RuleStats
+from maintenance.strategies.auto.ledger import Ledger
+from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
+from maintenance.strategies.trace.body_trace import BodyTrace, Built
+
+LEAST_BUDGET = 1 << 16
+"""Operations that no step is denied, and the least price of a change: about a millisecond."""
+
+SHADOW_EVERY = 32
+SHADOW_SAMPLE = 64
+"""Changed branches of each term that a sample has."""
+
+TRACE_PRIOR = 4.0
+"""What `trace` costs is taken to be so many times what `delta` does, as long as nothing is known of it."""
+
+
+class AutoBody(BodySearch):
+    """A body whose rows are the assignments of all variables."""
+
+    def __init__(self, delta: DeltaBody, trace: BodyTrace) -> None:
+        self.delta = delta
+        self.trace = trace
+        self.traces = bool(delta.lowered.problem.negations)
+        """Whether `trace` is in use."""
+        self.ledger = Ledger(LEAST_BUDGET)
+        self.changes = 0
+        self.recomputed = 0
+        self._why = "a negated atom" if self.traces else "no negated atom"
+        self._whole = 0  # operations of the last whole evaluation
+        self._steps = 0
+        self._per_branch: float | None = None  # what trace took per changed branch when it was last in use
+        self._shadow: float | None = None  # what delta would take per changed branch, by the last sample
+        self._staged: Built | None = None
+        self._places = [trace.variables.index(name) for name in delta.variables]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.delta.variables
+
+    @property
+    def way(self) -> str:
+        """What is in use."""
+        return "trace" if self.traces else "delta"
+
+    @property
+    def sensitivity(self) -> Sequence[SensitivityIndex]:
+        return self.trace.sensitivity if self.traces else ()
+
+    @property
+    def nbytes(self) -> int:
+        return self.trace.nbytes if self.traces else 0
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+        self.delta.prepare(versions)
+        if not self.traces:
+            rows, operations = self.delta.evaluated(versions, threads, advance)
+            self._measured(operations.total)
+            return rows
+        rows, self._staged = self.trace.rebuilt(versions, threads, advance)
+        self._measured(self._staged.operations)
+        return self._of_trace(rows)
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        before, branches = stats.operations, stats.surgeries
+        chosen = self.way
+        budget = max(LEAST_BUDGET, self._whole)
+        try:
+            if self.traces:
+                found = self._of_trace(self.trace.step_within(change, stats, budget))
+            else:
+                found = self.delta.step_within(change, stats, budget)
+        except OverBudget:
+            chosen = "recompute"
+            found = self._recomputed(change, stats)
+        stats.chosen = (*stats.chosen, chosen)
+        self._enter(change, stats, stats.operations - before, stats.surgeries - branches)
+        return found
+
+    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+        return self.delta.rows(change, after)
+
+    def _of_trace(self, rows: Assignments) -> Assignments:
+        columns, weights = rows
+        return [columns[place] for place in self._places], weights
+
+    def _recomputed(self, change: Round, stats: RuleStats) -> Assignments:
+        """The step by two evaluations."""
+        stats.recomputed += 1
+        self.recomputed += 1
+        (old, old_weights), operations = self.delta.evaluated(change.old)
+        stats.count(operations)
+        if self.traces:
+            rows, self._staged = self.trace.rebuilt(change.new)
+            new, new_weights = self._of_trace(rows)
+            whole = self._staged.operations
+            stats.nexts += whole
+        else:
+            (new, new_weights), operations = self.delta.evaluated(change.new)
+            stats.count(operations)
+            whole = operations.total
+        self._measured(whole)
+        return difference(new, new_weights, old, old_weights)
+
+    def _measured(self, whole: int) -> None:
+        self._whole = whole
+        self.ledger.price = max(LEAST_BUDGET, whole)
+
+    def _enter(self, change: Round, stats: RuleStats, taken: int, branches: int) -> None:
+        """Note what a step took, and what the other way would have taken."""
+        if not branches:
+            return
+        self._steps += 1
+        if not self.traces:
+            per_branch = TRACE_PRIOR * taken / branches if self._per_branch is None else self._per_branch
+            self.ledger.enter(taken, per_branch * branches)
+            return
+        self._per_branch = taken / branches
+        if self._shadow is None or self._steps % SHADOW_EVERY == 0:
+            operations, sampled = self.delta.sampled_operations(change, SHADOW_SAMPLE)
+            self._shadow = operations / branches
+            stats.shadow_operations += sampled
+        self.ledger.enter(taken, self._shadow * branches)
+
+    def tidy(self, versions: Versions) -> bool:
+        rebuilt = self.traces and self.trace.tidy(versions)
+        if self.ledger.says_change:
+            if self.traces:
+                built = None
+            else:
+                _, built = self.trace.rebuilt(versions)
+                rebuilt = True
+            self._why = f"{self.way} had lost {self.ledger.balance:,.0f} operations, the price of a change"
+            self.trace.take(built)
+            self.traces = not self.traces
+            self._shadow = None
+            self.changes += 1
+            self.ledger.changed(max(LEAST_BUDGET, self._whole))
+        return rebuilt
+
+    def _keep_own(self) -> None:
+        if self._staged is not None:
+            self.trace.take(self._staged)
+            self._staged = None
+
+    def _drop_own(self) -> None:
+        self._staged = None
+
+    def _check_own(self) -> None:
+        assert self._staged is None
+        self.trace.check_invariants()
+        assert self.traces or not any(index.n_records for index in self.trace.sensitivity)
+
+    def describe(self) -> list[str]:
+        order, *others = (self.trace if self.traces else self.delta).describe()
+        ledger = self.ledger
+        return [
+            order,
+            f"auto: {self.way}: {self._why}",
+            f"lost {ledger.balance:,.0f} of {ledger.price:,.0f} operations; changed {self.changes} times,"
+            f" evaluated again in {self.recomputed} commits",
+            *others,
+        ]

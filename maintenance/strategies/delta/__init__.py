@@ -1,0 +1,1 @@
+"""`delta`: bodies are kept by delta rules, a search for each atom whose relation changed."""

@@ -1,0 +1,169 @@
+"""One body of a rule, kept by its delta rule (STRATEGIES.md section 1).
+
+Nothing is kept: what a transaction changes is joined with what was there, atom by atom.
+
+Invariants
+
+1. The terms' rows add up to the assignments over the new versions less those over the old ones:
+   ``step == build(new) - build(old)`` (``tests/maintenance/strategies/test_delta.py``).
+2. The indices that the terms read are built with the body, so that commits step them.
+
+Cost: of a build that of a query; of a step that of its terms (:mod:`maintenance.strategies.delta.term`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lftj.planning.lowering import Lowered
+from lftj.planning.planner import OrderChoice
+from lftj.search.base.plan import Plan, compile_plan
+from lftj.search.base.search import all_rows
+from lftj.search.regions.evaluation import Operations
+from lftj.storage.catalog import Catalog
+from lftj.storage.signed_rows import Columns, gathered
+from maintenance.stats import RuleStats
+from maintenance.strategies.delta.term import Term, left_over, plan_term
+from maintenance.strategies.delta.term_order import choose_term_orders
+from maintenance.strategies.strategy import Advance, Assignments, BodySearch, BodyTest, Round, Versions
+
+
+class DeltaBody(BodySearch):
+    """A body whose rows are the assignments of all variables."""
+
+    def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
+        problem = lowered.problem
+        self.lowered = lowered
+        self.choice = choice
+        self._variables = tuple(name for name in choice.order if name in problem.emitted)
+        parts = left_over(problem)
+        orders = choose_term_orders(problem, parts, catalog)
+        self.terms = [
+            Term(plan_term(atom, place >= len(problem.atoms), rest, order))
+            for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
+        ]
+        self._places = [[term.order.index(name) for name in self._variables] for term in self.terms]
+        self._plan: Plan | None = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._variables
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    @property
+    def _nothing(self) -> Assignments:
+        return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+        self.prepare(versions)
+        return self.evaluated(versions, threads, advance)[0]
+
+    def prepare(self, versions: Versions) -> None:
+        """Build the indices that the terms read, so that commits step them."""
+        if not self.lowered.empty:
+            for term in self.terms:
+                term.prepare(versions)
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        return self.step_within(change, stats, None)
+
+    def step_within(self, change: Round, stats: RuleStats, budget: int | None) -> Assignments:
+        """:meth:`step`; raises OverBudget soon after more than ``budget`` operations."""
+        parts: list[tuple[Columns, np.ndarray]] = []
+        if not self.lowered.empty:
+            before = stats.operations
+            for term, places in zip(self.terms, self._places, strict=True):
+                left = None if budget is None else max(0, budget + before - stats.operations)
+                found = term.rows(change, stats, left)
+                if found is not None and len(found[1]):
+                    columns, weights = found
+                    parts.append(([columns[place] for place in places], weights))
+        return gathered(parts) if parts else self._nothing
+
+    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+        (columns, _), _ = self.evaluated(change.new if after else change.old)
+        return list(columns)
+
+    def evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[Assignments, Operations]:
+        """All rows over the versions, sorted by the variables, by the search of queries; what it took."""
+        if self.lowered.empty:
+            return self._nothing, Operations()
+        problem = self.lowered.problem
+        if self._plan is None:
+            self._plan = compile_plan(problem, self.choice.order, write=True)
+        plan = self._plan.bind(versions, problem)
+        counters = plan.new_counters()
+        columns, weights = all_rows(plan, counters, threads, problem.counted, advance)
+        rows = [columns[problem.emitted.index(name)] for name in self.variables], weights
+        return rows, Operations(*counters.sum(axis=0).tolist())
+
+    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
+        """What a step would take, by some of the changed branches of each term; and what these took."""
+        if self.lowered.empty:
+            return 0.0, 0
+        found = [term.sampled_operations(change, sample) for term in self.terms]
+        return sum(estimate for estimate, _ in found), sum(taken for _, taken in found)
+
+    def describe(self) -> list[str]:
+        """The key order of whole evaluations, and each term's, with the indices that it reads."""
+        labels = self.lowered.problem.labels
+        lines = [_shown(self.variables, labels)]
+        for term in self.terms:
+            plan = term.plan
+            order, bound = term.order, plan.choice.bound
+            free = f" | {_shown(order[bound:], labels)}" if order[bound:] else ""
+            sign = "!" if plan.sign < 0 else ""
+            lines.append(f"change of {sign}{plan.atom.label}: {_shown(order[:bound], labels)}{free}")
+            for use in plan.uses:
+                columns = ", ".join(str(column) for column in use.key[0])
+                lines.append(f"  {use.side.value} {use.relation} by columns ({columns})")
+            for part, label in plan.search.counted if plan.search else ():
+                below = _shown(tuple(order[place] for place in part.places), labels)
+                lines.append(f"  tuples of {label} are counted below {below}")
+        return lines
+
+
+def _shown(names: tuple[str, ...], labels: dict[str, str]) -> str:
+    return ", ".join(labels.get(name, name) for name in names)
+
+
+class DeltaTest(DeltaBody, BodyTest):
+    """A body that no variable of the rows stands in: it holds when it has an assignment; they are counted."""
+
+    def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
+        super().__init__(lowered, choice, catalog)
+        self._count = 0
+        self._staged: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self._count > 0
+
+    @property
+    def will_hold(self) -> bool:
+        return (self._count if self._staged is None else self._staged) > 0
+
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+        columns, weights = super().build(versions, threads, advance)
+        self._staged = int(weights.sum())
+        return columns, weights
+
+    def step(self, change: Round, stats: RuleStats) -> Assignments:
+        columns, weights = super().step(change, stats)
+        self._staged = self._count + int(weights.sum())
+        return columns, weights
+
+    def _keep_own(self) -> None:
+        if self._staged is not None:
+            self._count, self._staged = self._staged, None
+
+    def _drop_own(self) -> None:
+        self._staged = None
+
+    def _check_own(self) -> None:
+        assert self._staged is None and self._count >= 0

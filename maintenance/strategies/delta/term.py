@@ -1,0 +1,219 @@
+"""One term of a delta rule: the change of one atom, joined with the others (STRATEGIES.md section 1).
+
+    d(A1 ... An) = SUM_i  new(A1) ... new(A_i-1) * dA_i * old(A_i+1) ... old(An)
+
+The change of atom i are the branches of its last walked level that came or went; where its
+further columns are counted, the branches below which their number changed, with the
+difference.  They are *regions* of the search of the others (:mod:`lftj.search.regions`), all
+of a transaction in one call: each row begins with the keys of its region, whose weight it gets.
+
+Of a negated atom the branches weigh the other way round: what came forbids.
+
+Cost: O(changed branches * path tests + operations below them); nothing is kept but the search's buffers.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from indices.compiled import kernel
+from lftj.errors import RangeError
+from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.regions.evaluation import OverBudget, RegionSearch
+from lftj.search.regions.plan import RegionPlan, compile_regions
+from lftj.storage.catalog import IndexUse, Side
+from lftj.storage.index_version import IndexVersion, multiply_weights
+from lftj.storage.relation_version import levels_of
+from lftj.storage.signed_rows import net_rows, table_of
+from maintenance.stats import RuleStats
+from maintenance.strategies.delta.term_order import TermChoice
+from maintenance.strategies.strategy import Assignments, Round, Versions
+from maintenance.strategies.surgery import surgeries_in
+
+
+@dataclass(frozen=True, eq=False)
+class TermPlan:
+    """How a term is searched.
+
+    ``atom``: the one that changed; ``sign``: -1 where it is negated.  ``change``, ``level``: an index and its
+    level whose branches are the change.  ``search``: that of the other atoms, None where there is nothing
+    to join or test.
+    """
+
+    atom: JoinAtom
+    sign: int
+    choice: TermChoice
+    change: IndexUse
+    level: int
+    search: RegionPlan | None
+
+    @property
+    def uses(self) -> tuple[IndexUse, ...]:
+        """The indices of the others."""
+        return self.search.indexes if self.search else ()
+
+
+def left_over(problem: JoinProblem) -> list[tuple[JoinAtom, JoinProblem]]:
+    """For each term of a problem the atom that changed, and what is left: earlier atoms are new, later old.
+
+    The atoms stand in the problem's order, the negated ones last.
+    """
+    every = (*problem.atoms, *problem.negations)
+    terms = []
+    for place, atom in enumerate(every):
+        sided = [
+            replace(other, side=Side.NEW if at < place else Side.OLD)
+            for at, other in enumerate(every)
+            if at != place
+        ]
+        cut = len(problem.atoms) - (place < len(problem.atoms))
+        rest = replace(problem, atoms=tuple(sided[:cut]), negations=tuple(sided[cut:]))
+        terms.append((atom, rest))
+    return terms
+
+
+def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoice) -> TermPlan:
+    """A term in the key order that was chosen for it."""
+    columns, _ = atom.levels(choice.order)
+    levels = (*columns, *atom.counted)
+    use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.arity), atom.equal), Side.CHANGE)
+    joins = bool(rest.atoms or rest.negations or rest.conditions)
+    search = compile_regions(rest, choice.order, gap=0) if joins else None
+    return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
+
+
+class Term:
+    """A term at work: one search at a time."""
+
+    def __init__(self, plan: TermPlan) -> None:
+        self.plan = plan
+        self._search: RegionSearch | None = None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The variables of the rows."""
+        return self.plan.choice.order
+
+    def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
+        """The term's signed rows in a round, in the term's key order; None where its atom did not change.
+
+        Raises OverBudget soon after more than ``budget`` operations.
+        """
+        found = self._change(change)
+        if found is None:
+            return None
+        columns, weights = found
+        stats.surgeries += len(weights)
+        if self.plan.search is None or not len(weights):
+            return columns, weights
+        stats.regions += len(weights)
+        return self._joined(self.plan.search, columns, weights, change, stats, budget)
+
+    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
+        """What the term would take in a round, by some of its changed branches; and what these took."""
+        found = self._change(change)
+        if found is None or self.plan.search is None:
+            return 0.0, 0
+        columns, weights = found
+        n_rows = len(weights)
+        places = np.unique(np.linspace(0, n_rows - 1, min(n_rows, sample)).astype(np.int64))
+        figures = RuleStats()
+        chosen = np.ascontiguousarray(columns[:, places])
+        self._joined(self.plan.search, chosen, weights[places], change, figures, None)
+        taken = figures.operations
+        return taken * n_rows / max(1, len(places)), taken
+
+    def _change(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
+        """The changed branches, int64 (bound variables, n), sorted, and their weights."""
+        plan = self.plan
+        found = surgeries_in(change, plan.change.relation, plan.change.key)
+        if found is None:
+            return None
+        columns, weights = found.at_level(plan.level)
+        if plan.atom.counted:
+            columns, weights = net_rows(columns[: plan.choice.bound], weights)
+        return columns, plan.sign * weights
+
+    def _joined(
+        self,
+        plan: RegionPlan,
+        columns: np.ndarray,
+        weights: np.ndarray,
+        change: Round,
+        stats: RuleStats,
+        budget: int | None,
+    ) -> Assignments:
+        indexes = [_index(use, change) for use in plan.indexes]
+        regions = regions_below(columns, plan.depths)
+        (search, self._search) = (self._search or RegionSearch(plan), None)
+        try:
+            rows, _, operations = search.run(indexes, regions, record=False, budget=budget)
+        except OverBudget as over:
+            stats.count(over.operations)
+            raise
+        if search.capacity <= KEPT_CAPACITY:
+            self._search = search
+        stats.count(operations)
+        weighted = weights_of(table_of(rows, len(rows[0])), columns, weights)
+        for participant, _ in plan.counted:
+            path = table_of([rows[place] for place in participant.places], len(weighted))
+            if not multiply_weights(indexes[participant.index].memory, path, weighted):
+                raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+        return rows, weighted
+
+    def prepare(self, versions: Versions) -> None:
+        """Build the indices that the term reads, so that commits step them."""
+        plan = self.plan
+        for use in plan.uses:
+            versions[use.relation].index_at(use.key)
+        if plan.level + 1 < len(plan.change.key[0]):  # else the changed tuples are the branches
+            versions[plan.change.relation].index_at(plan.change.key)
+
+
+KEPT_CAPACITY = 1 << 14
+"""Rows that a search which is kept has room for, at most: a large transaction's buffers go."""
+
+
+def _index(use: IndexUse, change: Round) -> IndexVersion:
+    versions = change.old if use.side is Side.OLD else change.new
+    return versions[use.relation].index_at(use.key)
+
+
+@kernel
+def regions_below(columns, depths):
+    """Sorted bindings of the first variables as regions of a search: int64 (n, 2 + depths).
+
+    columns: int64 (bound variables, n).
+    """
+    bound, n = columns.shape
+    regions = np.zeros((n, 2 + depths), np.int64)
+    for region in range(n):
+        regions[region, 0] = bound
+        regions[region, 1] = columns[bound - 1, region]
+        for depth in range(bound):
+            regions[region, 2 + depth] = columns[depth, region]
+    return regions
+
+
+@kernel
+def weights_of(rows, columns, weights):
+    """The weight of each row: that of the binding it begins with; rows and bindings are in one order.
+
+    rows: int64 (depths, n); columns: int64 (bound variables, m); weights: int64 (m,).
+    """
+    bound = columns.shape[0]
+    out = np.empty(rows.shape[1], np.int64)
+    region = 0
+    for row in range(rows.shape[1]):
+        apart = True
+        while apart:
+            apart = False
+            for depth in range(bound):
+                apart = apart or columns[depth, region] != rows[depth, row]
+            region += apart
+        out[row] = weights[region]
+    return out

@@ -1,0 +1,119 @@
+"""Key orders for the terms of a delta rule, and by them the indices that the terms read.
+
+A term begins with the variables of the atom that changed, in any order, for a changed tuple
+binds them all; then come the others, each order of which has its price.  An order says by
+which permutation of its columns every other atom is read, and each permutation is an
+index that every commit has to step.  So of the orders that are estimated near the best one,
+those are taken that need the fewest indices, over all terms of the body together and with
+the indices that the relations have already.
+
+What to choose is a covering: Soufflé solves it by chains for sets of bound columns; here the
+orders within an atom's columns have to agree over the atoms of a term too, so the choice is
+improved term by term until none gets better (``tests/maintenance/strategies/test_term_order.py``
+compares with all choices).
+
+Cost: the orders of at most ``PERMUTED`` bound variables are tried, so O(terms^2 * orders) looks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lftj.planning.cost_model import CostModel
+from lftj.planning.planner import candidates
+from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
+from lftj.storage.catalog import Catalog, IndexKey
+from lftj.storage.relation_version import levels_of
+
+NEAR = 1.5
+"""An order that is estimated at this many times the best one may be taken for the sake of an index."""
+
+PERMUTED = 4
+"""The variables of a changed atom are tried in all orders up to this many; of more in one order alone."""
+
+Index = tuple[str, IndexKey]
+"""A relation, and the levels of one of its indices."""
+
+
+@dataclass(frozen=True)
+class TermChoice:
+    """The key order of one term.  ``bound``: how many variables the change binds.  ``operations``: below one
+    changed tuple, estimated."""
+
+    order: tuple[str, ...]
+    bound: int
+    operations: float
+
+
+class _Candidate(NamedTuple):
+    choice: TermChoice
+    reads: frozenset[Index]
+
+
+def choose_term_orders(
+    problem: JoinProblem, terms: Sequence[tuple[JoinAtom, JoinProblem]], catalog: Catalog
+) -> list[TermChoice]:
+    """A key order for each term: the atom that changed, and the problem that is left when it is bound."""
+    there = frozenset(
+        (name, key)
+        for name in {atom.relation for atom in (*problem.atoms, *problem.negations)}
+        for key in catalog[name].index_keys
+    )
+    possible = [_candidates(atom, rest, catalog) for atom, rest in terms]
+    chosen = [min(options, key=lambda option: option.choice.operations) for options in possible]
+    improved = True
+    while improved:
+        improved = False
+        for place, options in enumerate(possible):
+            others = there.union(*(other.reads for at, other in enumerate(chosen) if at != place))
+            best = min(options, key=lambda option: _price(option, others))
+            if _price(best, others) < _price(chosen[place], others):
+                chosen[place], improved = best, True
+    return [option.choice for option in chosen]
+
+
+def _price(option: _Candidate, others: frozenset[Index]) -> tuple[int, float]:
+    """Indices that only this term needs, then operations."""
+    return len(option.reads - others), option.choice.operations
+
+
+def _candidates(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> list[_Candidate]:
+    first = tuple(dict.fromkeys(atom.variables))
+    costs = _tails(first, rest, catalog)
+    least = min(costs.values())
+    heads = itertools.permutations(first) if len(first) <= PERMUTED else [first]
+    near = [(tail, cost) for tail, cost in costs.items() if cost <= NEAR * least]
+    found = []
+    for head, (tail, cost) in itertools.product(heads, near):
+        order = (*head, *tail)
+        reads = frozenset(
+            (other.relation, read_key(other, order)) for other in (*rest.atoms, *rest.negations)
+        )
+        found.append(_Candidate(TermChoice(order, len(first), cost), reads))
+    return found
+
+
+def read_key(atom: JoinAtom, order: Sequence[str]) -> IndexKey:
+    """The index by which an atom is read under an order."""
+    columns = (*atom.levels(order)[0], *atom.counted)
+    return levels_of(columns, atom.equal, atom.arity), atom.equal
+
+
+def _tails(first: tuple[str, ...], rest: JoinProblem, catalog: Catalog) -> dict[tuple[str, ...], float]:
+    """Orders of the variables that a changed tuple leaves free, with the operations below one tuple."""
+    if set(rest.variables) <= set(first):
+        return {(): 1.0}
+    # A bound variable is estimated as one that a constant pins.
+    pins = tuple(JoinCondition(name, "=", None) for name in first if name not in rest.pinned)
+    tied = tuple(
+        condition
+        for condition in rest.conditions
+        if condition.operator == "=" or not set(condition.variables) & set(first)
+    )
+    labels = {**dict.fromkeys(first, ""), **rest.labels}
+    below = replace(rest, conditions=(*tied, *pins), labels=labels)
+    costs = candidates(CostModel(below, catalog))
+    return {tuple(name for name in order if name not in first): cost for order, cost in costs.items()}

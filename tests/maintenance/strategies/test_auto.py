@@ -1,0 +1,167 @@
+"""`auto`: budgets, the account, and what changing phases cost beside the best fixed choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maintenance import Workspace
+from maintenance.strategies.auto import auto_body
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.auto.ledger import Ledger
+
+Edge = tuple[int, int]
+TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+OPEN = "open(a, b, c) <- edge(a, b), edge(b, c), !edge(a, c)."
+
+
+def graph(n: int, degree: int, seed: int = 1) -> list[Edge]:
+    random = Random(seed)
+    return sorted({(random.randrange(n), random.randrange(n)) for _ in range(n * degree)})
+
+
+def workspace(rule: str, strategy: str, edges: list[Edge]) -> Workspace:
+    ws = Workspace()
+    ws.load("edge", edges, columns=["a", "b"])
+    ws.install(rule, strategy)
+    return ws
+
+
+def commit(ws: Workspace, inserted: list[Edge], erased: list[Edge] = ()) -> int:  # type: ignore[assignment]
+    """Counted operations of the only head."""
+    with ws.transaction() as tx:
+        tx.erase("edge", erased)
+        tx.insert("edge", inserted)
+    (figures,) = tx.stats.rules.values()
+    return figures.operations
+
+
+def body_of(ws: Workspace) -> AutoBody:
+    (head,) = ws._state.heads.values()
+    (search,) = head.searches
+    assert isinstance(search, AutoBody)
+    return search
+
+
+# -- the account -----------------------------------------------------------------------------
+
+COSTS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=200)
+
+
+@given(COSTS, st.integers(1, 200))
+def test_law_of_the_account(costs: list[tuple[int, int]], price: int) -> None:
+    """At most three times the best sequence of ways, but for two prices and the steps where it goes over."""
+    ledger, way, total, late = Ledger(price), 0, 0, 0
+    best = [0, price]  # cheapest sequence that ends in each way
+    for pair in costs:
+        total += pair[way]
+        ledger.enter(pair[way], pair[1 - way])
+        best = [min(best[0], best[1] + price) + pair[0], min(best[1], best[0] + price) + pair[1]]
+        if ledger.says_change:
+            way, total, late = 1 - way, total + price, late + max(pair)
+            ledger.changed(price)
+    assert total <= 3 * min(best) + 2 * price + 2 * late
+
+
+# -- budgets ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [TRIANGLES, OPEN])
+def test_a_bulk_load_is_not_maintained_row_by_row(rule: str) -> None:
+    """It takes two evaluations and a bounded try, and the head is right."""
+    edges = graph(2_000, 12)
+    ws, whole = workspace(rule, "auto", edges[:200]), workspace(rule, "auto", edges)
+    with ws.transaction() as tx:
+        tx.insert("edge", edges[200:])
+    (figures,) = tx.stats.rules.values()
+    body = body_of(whole)
+    assert figures.chosen == ("recompute",) and figures.recomputed == 1
+    assert figures.operations <= 3 * (body._whole + auto_body.LEAST_BUDGET)
+    assert set(ws[figures_head(ws)]) == set(whole[figures_head(whole)])
+    ws.verify()
+    ws.check_invariants()
+    assert "evaluated again in 1 commits" in str(ws.explain_maintenance(figures_head(ws)))
+    assert commit(ws, [(1, 3_000)]) < auto_body.LEAST_BUDGET
+    assert body_of(ws).recomputed == 1
+
+
+def figures_head(ws: Workspace) -> str:
+    (name,) = ws.heads
+    return name
+
+
+def test_a_recomputed_commit_that_fails_changes_nothing() -> None:
+    edges = graph(600, 10)
+    ws = workspace(OPEN, "auto", edges[:50])
+    ws.install("bad(a, v) <- open(a, _, c), v = 1 / (c - 7777).")
+    before = set(ws["open"])
+    with pytest.raises(Exception, match="zero"), ws.transaction() as tx:
+        tx.insert("edge", [*edges[50:], (1, 5), (5, 7777)])
+    assert set(ws["open"]) == before
+    ws.check_invariants()
+    commit_all = workspace(OPEN, "auto", edges)
+    with ws.transaction() as tx:
+        tx.insert("edge", edges[50:])
+    assert set(ws["open"]) == set(commit_all["open"])
+    ws.verify()
+
+
+# -- the way in use ----------------------------------------------------------------------------
+
+
+def test_the_first_way_is_said_and_explained() -> None:
+    assert "auto: delta: no negated atom" in str(
+        workspace(TRIANGLES, "auto", graph(50, 4)).explain_maintenance("tri")
+    )
+    assert "auto: trace: a negated atom" in str(
+        workspace(OPEN, "auto", graph(50, 4)).explain_maintenance("open")
+    )
+
+
+def phases(n: int, length: int) -> Iterator[tuple[list[Edge], list[Edge]]]:
+    """By turns: edges between the hubs' neighbours, which close nothing, and edges far from every hub."""
+    random = Random(7)
+    for phase in range(4):
+        for step in range(length):
+            far = phase % 2 == 0
+            edge = (10 * n + random.randrange(n), 20 * n + step) if far else (0, 1)
+            yield ([edge], []) if step % 2 == 0 or far else ([], [edge])
+
+
+@pytest.mark.parametrize("rule", [TRIANGLES, OPEN])
+def test_an_adversary_of_changing_phases_gains_a_factor_at_most(rule: str) -> None:
+    n = 400
+    edges = [(0, 2 * i) for i in range(1, n)] + [(1, 2 * i + 1) for i in range(1, n)] + graph(60, 4)
+    edges = sorted({(a, b) for a, b in edges} - {(0, 1)})
+    totals = {}
+    with mock.patch.object(auto_body, "LEAST_BUDGET", 2_000):
+        for strategy in ("auto", "trace", "delta"):
+            ws = workspace(rule, strategy, edges)
+            totals[strategy] = sum(commit(ws, *changes) for changes in phases(n, 60))
+            ws.verify()
+    assert totals["auto"] <= 3 * min(totals["trace"], totals["delta"]) + 3 * 2_000, totals
+
+
+def test_the_way_changes_and_back() -> None:
+    """Where `trace` was right once and is not any more: records go, and come again."""
+    ws = workspace(OPEN, "auto", graph(60, 6))
+    body = body_of(ws)
+    assert body.way == "trace" and ws.sensitivity_bytes > 0
+    body.ledger.balance = body.ledger.price
+    commit(ws, [(900, 901)])
+    assert body.way == "delta" and ws.sensitivity_bytes == 0 and body.changes == 1
+    assert "delta: trace had lost" in str(ws.explain_maintenance("open"))
+    ws.check_invariants()
+    commit(ws, [(3, 901), (901, 4)], [(900, 901)])
+    ws.verify()
+    body.ledger.balance = body.ledger.price
+    commit(ws, [(901, 5)])
+    assert body.way == "trace" and ws.sensitivity_bytes > 0
+    commit(ws, [], [(901, 4), (901, 5)])
+    ws.verify()
+    ws.check_invariants()
