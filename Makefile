@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PYTEST := $(BIN)/python -m pytest --dist worksteal
-CORES = $(shell $(BIN)/python -c 'import os; print(os.cpu_count())')
+CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 

@@ -125,7 +125,14 @@ class CostModel:
         self.reach = {
             name: _union(near[other] for other in self.names(near[name])) for name in problem.variables
         }
+        self.repeated = {
+            name: len({(atom.relation, column) for _, atom, column in uses}) < len(uses)
+            for name, uses in self.uses.items()
+        }
         self.nodes: dict[tuple[str, int], _Node] = {}
+        self.averages: dict[tuple[int, int, int], float] = {}
+        self.smallest: dict[str, Histogram | None] = {}
+        self.shares: dict[tuple[str, str | None, int, int, bool], float] = {}
         self.fanouts: dict[tuple[int, int, int], float] = {}
         self.keys: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.counts: dict[tuple[str, int], np.ndarray] = {}
@@ -174,12 +181,12 @@ class CostModel:
         rooted = 0
         for use, (at, atom, column) in enumerate(uses):
             before = self.masks[at] & bound
-            prefix = frozenset(
-                pair for pair in zip(atom.columns, atom.variables, strict=True) if self.bit[pair[1]] & before
-            )
-            if (atom.relation, column, prefix) in seen:
-                continue  # one iterator serves both atoms
-            seen.add((atom.relation, column, prefix))
+            if self.repeated[name]:
+                pairs = zip(atom.columns, atom.variables, strict=True)
+                prefix = frozenset(pair for pair in pairs if self.bit[pair[1]] & before)
+                if (atom.relation, column, prefix) in seen:
+                    continue  # one iterator serves both atoms
+                seen.add((atom.relation, column, prefix))
             rooted += not before
             fanouts.append(self._fanout(at, bound, column))
             fixed_by.append(before if self.masks[at] & ~after == 0 else 0)
@@ -269,7 +276,10 @@ class CostModel:
         atom = self.atoms[at]
         relation = self.catalog[atom.relation]
         columns = [c for c, v in zip(atom.columns, atom.variables, strict=True) if self.bit[v] & before]
-        average = distinct(relation, (*columns, column)) / distinct(relation, columns)
+        average = self.averages.get((at, before, column))
+        if average is None:
+            average = distinct(relation, (*columns, column)) / distinct(relation, columns)
+            self.averages[at, before, column] = average
         if len(columns) != 1:
             return average
         name = atom.variables[atom.columns.index(columns[0])]
@@ -297,7 +307,6 @@ class CostModel:
         ready = [b for b in self.bounds[name] if b.other is None or self.bit[b.other] & bound]
         if not ready:
             return 1.0, 1.0
-        column = self._histogram(name)
         in_bounds, passing = 1.0, 1.0
         for other in dict.fromkeys(b.other for b in ready if not b.filters):
             low, high = KEY_MIN, KEY_MAX
@@ -308,17 +317,20 @@ class CostModel:
                         low = max(low, bound_.offset + step)
                     if bound_.operator in ("<", "<=", "="):
                         high = min(high, bound_.offset + step)
-            if column is not None:
-                in_bounds *= self._share_between(column, other, low, high, of_rows)
+            key = (name, other, low, high, of_rows)
+            if key not in self.shares:
+                self.shares[key] = self._share_between(*key)
+            in_bounds *= self.shares[key]
         for bound_ in ready:
             if bound_.filters and bound_.operator != "!=":
                 passing *= 0.5
         return in_bounds, passing
 
-    def _share_between(
-        self, column: Histogram, other: str | None, low: int, high: int, of_rows: bool
-    ) -> float:
-        """Share of a column's keys from ``other + low`` to ``other + high``; KEY_MIN, KEY_MAX: no limit."""
+    def _share_between(self, name: str, other: str | None, low: int, high: int, of_rows: bool) -> float:
+        """Share of a variable's keys from ``other + low`` to ``other + high``; KEY_MIN, KEY_MAX: no limit."""
+        column = self._histogram(name)
+        if column is None:
+            return 1.0
         keys, weights = np.zeros(1, dtype=np.int64), np.ones(1)
         brought = None if other is None else self._histogram(other)
         if brought is not None:
@@ -336,8 +348,10 @@ class CostModel:
 
     def _histogram(self, name: str) -> Histogram | None:
         """The smallest histogram of a variable's columns; None where no atom holds it."""
-        columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
-        return min(columns, key=lambda column: column.n_keys, default=None)
+        if name not in self.smallest:
+            columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
+            self.smallest[name] = min(columns, key=lambda column: column.n_keys, default=None)
+        return self.smallest[name]
 
     # -- orders --------------------------------------------------------------------
 
