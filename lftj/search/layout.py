@@ -141,12 +141,12 @@ R_VALID = 8  # leading depths whose cursors stand on the last region's path
 R_FAILED = 9  # depth at which the last region's path failed, -1: it did not
 R_FAILED_REGIONS = 10  # regions whose path failed
 R_HELD = 11  # number + 1 of the last region, inside of the tail, below which there was a success
-R_RECORD = 12  # 1: records are written
-R_MARKS = 13  # address of a bit map of keys, all clear but for the marked ones; 0: there is none
-R_MARKS_WORDS = 14
-R_MARKS_BASE = 15  # key of its first bit
-R_MARKED_FROM = 16  # base range of the fixed participant that is marked; empty: none is
-R_MARKED_TO = 17
+R_MARKS = 12  # address of a bit map of keys, all clear but for the marked ones; 0: there is none
+R_MARKS_WORDS = 13
+R_MARKS_BASE = 14  # key of its first bit
+R_MARKED_FROM = 15  # base range of the fixed participant that is marked; empty: none is
+R_MARKED_TO = 16
+R_MARKED = 17  # how many keys are marked, -1: P_MARKED says nothing
 R_COUNTERS = 18  # counter row of all depths together
 REGISTERS = 21
 
@@ -189,7 +189,8 @@ P_ACTIVE = 6  # runs with tuples under the prefix
 P_FROM = 7  # record that is still growing
 P_TO = 8
 P_PENDING = 9
-P_RUNS = 10  # per run of the version: range still ahead, and where the tuples of the key landed on end
+P_MARKED = 10  # of a fixed one among three or more: 1 + start of its range that marks are of; 0: none
+P_RUNS = 11  # per run of the version: range still ahead, and where the tuples of the key landed on end
 CURSOR_RUN_FIELDS = 3
 
 # -- state: stage rows (base machine) ------------------------------------------

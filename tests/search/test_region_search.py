@@ -242,6 +242,32 @@ def test_marks_merges_and_the_plain_leapfrog_agree(case: Case, gap: int) -> None
     assert recorded(ways["marks"]) == recorded(ways["marks again"]) == recorded(ways["merge"])
 
 
+@st.composite
+def clique_cases(draw: st.DrawFn) -> Case:
+    """Bodies of pairs in which the last variable is in one atom to four, of which some stay the same."""
+    key = st.integers(0, draw(st.sampled_from((4, 9, 40))))
+    pairs = frozenset(draw(st.sets(st.tuples(key, key), max_size=60)))
+    shape = draw(
+        st.sampled_from(("ab", "ab bc", "ab ac bc", "ab ad bd cd bc", "ab ad bd cd", "ae be ce de ab cd"))
+    )
+    atoms = tuple(atom_of("e", 2, (0, 1), names, label=names) for names in shape.split())
+    problem = JoinProblem(atoms)
+    return Case(problem, tuple(sorted(problem.variables)), ({"e": pairs},))
+
+
+@given(clique_cases(), st.sampled_from((1, 2, 7, 1 << 10)))
+def test_any_number_of_participants_is_intersected(case: Case, capacity: int) -> None:
+    """With marks and without, where buffers are full at every step, and again over other marks."""
+    plan, indexes, expected = compiled(case, 8)
+    region, marks = whole(plan.depths), Marks.of(plan, indexes)
+    search = RegionSearch(plan, capacity)
+    with mock.patch.object(region_evaluation, "MOST_CAPACITY", capacity):
+        for its in (marks, None, marks, Marks.of(plan, indexes)):
+            assert rows_of(search.run(indexes, region, False, marks=its)[0]) == expected
+    assert rows_of(evaluate_whole(plan, indexes, True)[0]) == expected
+    event(f"marks: {marks is not None}, some rows: {bool(expected)}")
+
+
 # -- regions --------------------------------------------------------------------------
 
 

@@ -53,7 +53,6 @@ from lftj.search.layout import (
     P_RUNS,
     P_SKIPPED,
     P_TO,
-    R_RECORD,
 )
 from lftj.storage.index_version import (
     X_BASE,
@@ -311,7 +310,7 @@ def log_node(plan, state, log, row):
 @part(_nrt=False, forceinline=True)
 def extend(plan, state, log, row, participant, low, high, joined):
     """The trace depends on the keys in [low, high]; ``joined``: and on those since the last record."""
-    if plan[participant + I_STREAM] < 0 or not state[R_RECORD]:
+    if plan[participant + I_STREAM] < 0:
         return
     cursor = plan[participant + I_CURSOR]
     if state[cursor + P_PENDING]:

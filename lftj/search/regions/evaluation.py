@@ -99,7 +99,7 @@ class Marks:
         """None where keys are too sparse for a bit map."""
         last = [p for p in plan.participants if p.depth + 1 == plan.depths and not p.negated]
         ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
-        if len(ranges) != 2:
+        if len(ranges) < 2:
             return None
         largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
         base, words = mark_words(ranges, largest)
@@ -133,7 +133,7 @@ class RegionSearch:
         state = self.state
         state[: L.REGISTERS] = 0
         state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
-        state[L.R_RECORD] = record
+        state[L.R_MARKED] = -1
         if marks is not None:
             state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
             state[L.R_MARKS_BASE] = marks.base
@@ -141,10 +141,11 @@ class RegionSearch:
         memories = np.array([index.address for index in indexes], dtype=np.int64)
         rows: list[np.ndarray] = []
         records: list[list[Records]] = [[] for _ in self.plan.streams]
+        memory = self.plan.memory if record else self.plan.unrecorded
         status = L.STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
         while status != L.STATUS_DONE:
-            status = search_regions(self.plan.memory, state, memories, self.log, regions, self.rows, pause)
+            status = search_regions(memory, state, memories, self.log, regions, self.rows, pause)
             if stop is not None and stop.is_set():
                 break
             if budget is not None and status != L.STATUS_DONE and self._operations().total > budget:

@@ -40,7 +40,6 @@ from lftj.search.layout import (
     R_MARKS,
     R_MARKS_BASE,
     R_MARKS_WORDS,
-    R_RECORD,
     R_ROWS,
     R_WORK,
     SEEKS,
@@ -93,8 +92,8 @@ def merge_pair(plan, state, log, row, rows):
     out = rows[plan[H_DEPTHS] - 1]
     at = start = state[R_ROWS]
     capacity = rows.shape[1]
-    p_records = plan[p + I_STREAM] >= 0 and state[R_RECORD] == 1
-    q_records = plan[q + I_STREAM] >= 0 and state[R_RECORD] == 1
+    p_records = plan[p + I_STREAM] >= 0
+    q_records = plan[q + I_STREAM] >= 0
     status = STATUS_DONE
     operations = np.int64(0)
     i_stop, j_stop = i_end, j_end

@@ -1,9 +1,11 @@
 """The innermost node in one loop, under a prefix where only the base has tuples.
 
 A node is *plain* if it is one of the last depth, no participant has tuples of runs and nothing
-drops matches.  One participant is listed, two are merged (:mod:`lftj.search.regions.pair`), more
-are intersected where none of them records.  The matches are those that
+drops matches.  One participant is listed.  Where none records, any number is intersected; where
+one does, two are merged (:mod:`lftj.search.regions.pair`).  The matches are those that
 :mod:`lftj.search.regions.node` gives, and records cover at least as much.
+
+Cost of a node: the shortest range, times the logarithm of the others' lengths at most.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -23,6 +25,7 @@ from lftj.search.layout import (
     D_STREAMS,
     H_DEPTHS,
     I_CURSOR,
+    I_DEPTH,
     I_PARENT,
     I_STREAM,
     N_HIGH,
@@ -35,17 +38,24 @@ from lftj.search.layout import (
     P_FROM,
     P_KEY,
     P_LIST,
+    P_MARKED,
     P_PENDING,
     P_POSITION,
     P_TO,
     R_COUNTERS,
-    R_RECORD,
+    R_MARKED,
+    R_MARKED_FROM,
+    R_MARKED_TO,
+    R_MARKS,
+    R_MARKS_BASE,
+    R_MARKS_WORDS,
     R_ROWS,
     R_WORK,
     SEEKS,
     STATUS_DONE,
     STATUS_FULL,
 )
+from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.search.regions.cursor import open_base
 from lftj.search.regions.node import repeat_prefix
 from lftj.search.regions.pair import merge_pair
@@ -56,17 +66,17 @@ MERGE_RATIO = 12
 
 
 @part(_nrt=False, forceinline=True)
-def may_be_plain(plan, state, row):
+def may_be_plain(plan, row):
     """Whether the depth's nodes are plain where no participant has tuples of runs."""
     if not plan[row + D_MERGES]:
         return False
-    return plan[row + D_PARTICIPANTS] <= 2 or plan[row + D_STREAMS] == 0 or state[R_RECORD] == 0
+    return plan[row + D_PARTICIPANTS] <= 2 or plan[row + D_STREAMS] == 0
 
 
 @part(_nrt=False, forceinline=True)
 def is_plain(plan, state, row):
     """Whether the node, all of whose participants are open, is plain."""
-    if not may_be_plain(plan, state, row):
+    if not may_be_plain(plan, row):
         return False
     first = plan[row + D_FIRST]
     active = np.int64(0)
@@ -78,7 +88,7 @@ def is_plain(plan, state, row):
 @part(_nrt=False, forceinline=True)
 def open_plain(plan, state, indexes, row):
     """Open a plain node without bounds below others; False, and nothing done, if it is none."""
-    if not may_be_plain(plan, state, row):
+    if not may_be_plain(plan, row):
         return False
     first = plan[row + D_FIRST]
     last = first + plan[row + D_PARTICIPANTS]
@@ -93,7 +103,7 @@ def open_plain(plan, state, indexes, row):
         open_base(plan, state, indexes, plan[place])
         cursor = plan[plan[place] + I_CURSOR]
         state[cursor + P_FROM] = KEY_MIN
-        state[cursor + P_PENDING] = state[R_RECORD] == 1 and plan[plan[place] + I_STREAM] >= 0
+        state[cursor + P_PENDING] = plan[plan[place] + I_STREAM] >= 0
     node = plan[row + D_NODE]
     state[node + N_HIGH] = KEY_MAX
     state[node + N_LOGGED] = 0
@@ -104,7 +114,7 @@ def open_plain(plan, state, indexes, row):
 @part(_nrt=False, forceinline=True)
 def list_plain(plan, state, log, row, rows):
     """Write the matches of a plain node, from where its participants stand; a STATUS_*."""
-    if plan[row + D_PARTICIPANTS] == 2:
+    if plan[row + D_PARTICIPANTS] == 2 and plan[row + D_STREAMS]:
         return merge_pair(plan, state, log, row, rows)
     if plan[row + D_PARTICIPANTS] == 1:
         return list_one(plan, state, row, rows)
@@ -145,19 +155,23 @@ def list_one(plan, state, row, rows):
 
 @part(_nrt=False)
 def list_common(plan, state, row, rows):
-    """:func:`list_plain` for three participants or more: those of the shortest range that all others hold.
+    """:func:`list_plain` where nothing is recorded: the keys of the shortest range that all others hold.
 
-    Each of the others is intersected with what is left, in the rows' last column.
+    Each of the others is intersected with what is left, in the rows' last column; those that stay while
+    the depth above varies are marked together, where there is a bit map.
     """
     first = plan[row + D_FIRST]
     last = first + plan[row + D_PARTICIPANTS]
     high = state[plan[row + D_NODE] + N_HIGH]
-    leader = first
-    start, end = range_below(state, plan[plan[first] + I_CURSOR], high)
-    for place in range(first + 1, last):
-        low, to = range_below(state, plan[plan[place] + I_CURSOR], high)
-        if to - low < end - start:
-            leader, start, end = place, low, to
+    use_marks = state[R_MARKS] != 0 and mark_fixed(plan, state, row, rows)
+    leader, start, end = np.int64(-1), np.int64(0), KEY_MAX
+    for place in range(first, last):
+        if not (use_marks and is_fixed(plan, plan[place])):
+            low, to = range_below(state, plan[plan[place] + I_CURSOR], high)
+            if to - low < end - start:
+                leader, start, end = np.int64(place), low, to
+    if use_marks and state[R_MARKED] == 0:
+        return STATUS_DONE
     cursor = plan[plan[leader] + I_CURSOR]
     at = state[R_ROWS]
     stop = min(end, start + rows.shape[1] - at)
@@ -166,8 +180,12 @@ def list_common(plan, state, row, rows):
     work = stop - start
     state[cursor + P_POSITION] = stop
     low, to = start, stop
+    if use_marks:
+        marks = view(state[R_MARKS], state[R_MARKS_WORDS])
+        found = intersect_marked(keys, low, to, marks, np.int64(0), state[R_MARKS_BASE], out, at)
+        keys, low, to = out, at, at + found
     for place in range(first, last):
-        if place != leader:
+        if place != leader and not (use_marks and is_fixed(plan, plan[place])):
             other = plan[plan[place] + I_CURSOR]
             other_low, other_to = range_below(state, other, high)
             others = view(state[other + P_LIST], other_to)
@@ -178,6 +196,65 @@ def list_common(plan, state, row, rows):
     state[R_COUNTERS + SEEKS] += work
     state[R_WORK] += work
     return STATUS_DONE if stop == end else STATUS_FULL
+
+
+@part(_nrt=False, forceinline=True)
+def is_fixed(plan, participant):
+    """Whether a participant of the last depth stays while the depth above varies."""
+    parent = plan[participant + I_PARENT]
+    return parent < 0 or plan[parent + I_DEPTH] < plan[H_DEPTHS] - 2
+
+
+@part(_nrt=False)
+def mark_fixed(plan, state, row, rows):
+    """Let the bit map hold the keys that all fixed participants share; False: it would not pay."""
+    first = plan[row + D_FIRST]
+    last = first + plan[row + D_PARTICIPANTS]
+    one, shortest = np.int64(-1), np.int64(-1)
+    length, others = KEY_MAX, KEY_MAX
+    held = state[R_MARKED] >= 0
+    for place in range(first, last):
+        cursor = plan[plan[place] + I_CURSOR]
+        start, end = state[cursor + P_POSITION], state[cursor + P_END]
+        if is_fixed(plan, plan[place]):
+            one = np.int64(place) if one < 0 else one
+            if end - start < length:
+                shortest, length = np.int64(place), end - start
+            held = held and state[cursor + P_MARKED] == start + 1
+        else:
+            others = min(others, end - start)
+    at = state[R_ROWS]
+    if one < 0 or others == KEY_MAX or rows.shape[1] - at < length:
+        return False
+    if held:
+        return state[R_MARKED] == 0 or others <= MERGE_RATIO * state[R_MARKED]
+    if others > MERGE_RATIO * length:
+        return False
+    out = rows[plan[H_DEPTHS] - 1]
+    marks, base = view(state[R_MARKS], state[R_MARKS_WORDS]), state[R_MARKS_BASE]
+    cursor = plan[plan[one] + I_CURSOR]
+    keys = view(state[cursor + P_LIST], state[R_MARKED_TO])
+    clear_marks(marks, np.int64(0), base, keys, state[R_MARKED_FROM], state[R_MARKED_TO])
+    state[R_MARKED_FROM], state[R_MARKED_TO] = state[cursor + P_POSITION], state[cursor + P_END]
+    cursor = plan[plan[shortest] + I_CURSOR]
+    low, to = state[cursor + P_POSITION], state[cursor + P_END]
+    state[cursor + P_MARKED] = low + 1
+    keys = view(state[cursor + P_LIST], to)
+    work = to - low
+    for place in range(first, last):
+        if place != shortest and is_fixed(plan, plan[place]):
+            other = plan[plan[place] + I_CURSOR]
+            start, end = state[other + P_POSITION], state[other + P_END]
+            state[other + P_MARKED] = start + 1
+            others_keys = view(state[other + P_LIST], end)
+            work += min(to - low, end - start)
+            found = intersect(keys, low, to, others_keys, start, end, out, at)
+            keys, low, to = out, at, at + found
+    set_marks(marks, np.int64(0), base, keys, low, to)
+    state[R_MARKED] = to - low
+    state[R_WORK] += work
+    state[R_COUNTERS + SEEKS] += work
+    return state[R_MARKED] == 0 or others <= MERGE_RATIO * state[R_MARKED]
 
 
 @part(_nrt=False)

@@ -45,10 +45,14 @@ class Participant(AtomLevel):
 
 @dataclass(frozen=True, eq=False)
 class RegionPlan:
-    """``memory``: the kernel's plan.  ``streams``: the participants that record, by stream number."""
+    """``memory``: the kernel's plan; ``unrecorded``: the same with nothing that records.
+
+    ``streams``: the participants that record, by stream number.
+    """
 
     order: tuple[str, ...]
     memory: np.ndarray
+    unrecorded: np.ndarray
     state_length: int
     log_length: int
     indexes: tuple[IndexUse, ...]
@@ -118,11 +122,17 @@ class _Compiler:
         memory = writer.finish(depths, self.tail)
         tables = fill_conditions(memory, writer.condition_rows, problem)
         assert not tables, "ranks of a dictionary change with it"
-        memory.setflags(write=False)
+        unrecorded = memory.copy()
+        unrecorded[[row + L.I_STREAM for row in writer.iterators]] = -1
+        depth_rows = memory[L.H_DEPTH_ROWS] + L.DEPTH_FIELDS * np.arange(len(self.order))
+        unrecorded[depth_rows + L.D_LOG], unrecorded[depth_rows + L.D_STREAMS] = -1, 0
+        for array in (memory, unrecorded):
+            array.setflags(write=False)
         participants = self.participants
         return RegionPlan(
             order=self.order,
             memory=memory,
+            unrecorded=unrecorded,
             state_length=writer.state_length,
             log_length=self.log_length,
             indexes=tuple(writer.indexes),

@@ -36,7 +36,6 @@ from lftj.search.layout import (
     P_FROM,
     P_PENDING,
     P_TO,
-    R_RECORD,
 )
 from lftj.search.regions.cursor import flush
 from lftj.search.regions.node import has_room
@@ -77,8 +76,6 @@ def keep_witness(plan, state, log):
         for place in range(first, last):
             stream = plan[plan[place] + I_STREAM]
             log[stream + L_COUNT] = log[stream + L_BEFORE]
-        if not state[R_RECORD]:
-            continue
         key = state[plan[H_KEYS] + depth]
         for place in range(first, last):
             cursor = plan[plan[place] + I_CURSOR]
