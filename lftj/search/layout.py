@@ -189,7 +189,7 @@ P_ACTIVE = 6  # runs with tuples under the prefix
 P_FROM = 7  # record that is still growing
 P_TO = 8
 P_PENDING = 9
-P_MARKED = 10  # of a fixed one among three or more: 1 + start of its range that marks are of; 0: none
+P_MARKED = 10  # of a fixed one where none records: 1 + start of its range that marks are of; 0: none
 P_RUNS = 11  # per run of the version: range still ahead, and where the tuples of the key landed on end
 CURSOR_RUN_FIELDS = 3
 
