@@ -51,6 +51,7 @@ H_N_OUTPUTS = 10
 H_STATE = 11  # length of the state
 # region machine
 H_GAP = 4  # an iterator that skips at most this many keys stays one record
+H_LISTED = 5  # depths that rows hold; if not all, assignments below a row are counted into its next column
 HEADER = 12
 
 TAIL_NONE = 0  # the last walked depth is emitted
@@ -130,25 +131,25 @@ R_ROWS = 2  # rows in the output buffers
 R_WORK = 3  # operations in this call
 R_LOW = 4  # limits of the keys at H_SPLIT, in the region machine at R_FLOOR; closed
 R_HIGH = 5
+R_WEIGHT = 6  # weight gathered below the present prefix
 # base machine
-R_TOTAL = 6  # rows emitted so far
-R_WEIGHT = 7  # weight gathered below the present prefix
+R_TOTAL = 7  # rows emitted so far
 R_STAMP = 8  # last stamp given out
 # region machine
-R_REGION = 6  # number of the region
-R_FLOOR = 7  # depth at which the search of this region ends
-R_VALID = 8  # leading depths whose cursors stand on the last region's path
-R_FAILED = 9  # depth at which the last region's path failed, -1: it did not
-R_FAILED_REGIONS = 10  # regions whose path failed
-R_HELD = 11  # number + 1 of the last region, inside of the tail, below which there was a success
-R_MARKS = 12  # address of a bit map of keys, all clear but for the marked ones; 0: there is none
-R_MARKS_WORDS = 13
-R_MARKS_BASE = 14  # key of its first bit
-R_MARKED_FROM = 15  # base range of the fixed participant that is marked; empty: none is
-R_MARKED_TO = 16
-R_MARKED = 17  # how many keys are marked, -1: P_MARKED says nothing
-R_COUNTERS = 18  # counter row of all depths together
-REGISTERS = 21
+R_REGION = 7  # number of the region
+R_FLOOR = 8  # depth at which the search of this region ends
+R_VALID = 9  # leading depths whose cursors stand on the last region's path
+R_FAILED = 10  # depth at which the last region's path failed, -1: it did not
+R_FAILED_REGIONS = 11  # regions whose path failed
+R_HELD = 12  # number + 1 of the last region, inside of the tail, below which there was a success
+R_MARKS = 13  # address of a bit map of keys, all clear but for the marked ones; 0: there is none
+R_MARKS_WORDS = 14
+R_MARKS_BASE = 15  # key of its first bit
+R_MARKED_FROM = 16  # base range of the fixed participant that is marked; empty: none is
+R_MARKED_TO = 17
+R_MARKED = 18  # how many keys are marked, -1: P_MARKED says nothing
+R_COUNTERS = 19  # counter row of all depths together
+REGISTERS = 22
 
 MOVE_OPEN = 0
 MOVE_NEXT = 1

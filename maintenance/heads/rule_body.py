@@ -69,7 +69,10 @@ class RuleBody(Staged):
         self._finishing = Finishing(self.lowered)
         self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
         self._held = StagedValue(SupportVersion(len(self._emitted), least=len(self.searches)))
-        free = self.searches[0].variables if len(self.searches) == 1 else self._emitted
+        free = self._emitted
+        if len(self.searches) == 1:
+            (search,) = self.searches
+            free = search.variables if search.is_distinct else self.lowered.problem.variables
         self.distinct_by = frozenset(free) - self.lowered.problem.pinned
 
     @property
@@ -106,8 +109,8 @@ class RuleBody(Staged):
         passed = self._passes(change.old, lambda test: test.holds)
         passes = self._passes(change.new, lambda test: test.will_hold)
         if passed != passes:
-            columns, n_rows = self._all_rows(change, after=passes)
-            signs = np.full(n_rows, 1 if passes else -1, dtype=np.int64)
+            columns, weights = self._all_rows(change, after=passes)
+            signs = weights if passes else -weights
         elif not passes:
             columns, signs = [column[:0] for column in columns], signs[:0]
         elif not self.searches:
@@ -143,16 +146,16 @@ class RuleBody(Staged):
             self._held.staged, columns, signs = self._held.kept.step(columns, signs)
         return columns, signs
 
-    def _all_rows(self, change: Round, after: bool) -> tuple[list[np.ndarray], int]:
-        """All rows of the emitted variables, and how many, before the step or after it, if the tests pass."""
+    def _all_rows(self, change: Round, after: bool) -> Assignments:
+        """All rows of the emitted variables before the step or after it, if the tests pass."""
         if not self.searches:
-            return [], 1
+            return [], np.ones(1, dtype=np.int64)
         if len(self.searches) > 1:
-            columns = (self._held.newest if after else self._held.kept).visible()
-            return columns, len(columns[0])
+            held = (self._held.newest if after else self._held.kept).visible()
+            return held, np.ones(len(held[0]), dtype=np.int64)
         (search,) = self.searches
-        columns = search.rows(change, after)
-        return [columns[place] for place in self._places[0]], len(columns[0])
+        columns, weights = search.rows(change, after)
+        return [columns[place] for place in self._places[0]], weights
 
     def _passes(self, versions: Versions, holds: Callable[..., bool]) -> bool:
         if self.lowered.empty:
@@ -175,7 +178,7 @@ class RuleBody(Staged):
 
 
 def _lowered(request: BodyRequest) -> Lowered:
-    """The body, with columns that are only counted where the rows are added up and something is joined."""
+    """The body, with what is only counted where the rows are added up and something is joined."""
     schemas = {name: table.schema for name, table in request.relations.items()}
 
     def lowered(counted: bool) -> Lowered:
@@ -193,7 +196,7 @@ def _lowered(request: BodyRequest) -> Lowered:
         found = lowered(counted=True)
         atoms = found.problem.atoms
         walked = all(atom.variables for atom in (*atoms, *found.problem.negations))
-        if walked and len(atoms) > 1 and any(atom.counted for atom in atoms):
+        if walked and len(atoms) > 1:
             return found
     return lowered(counted=False)
 

@@ -35,8 +35,11 @@ class SearchMaker(Protocol):
     def keeps_witnesses(self) -> bool:
         """Whether it can keep rows by a search that stops at its first success."""
 
+    def enumerated(self, problem: JoinProblem) -> JoinProblem:
+        """The problem whose rows add up to all assignments, as it is enumerated."""
+
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodySearch:
-        """One whose rows are the assignments of all variables."""
+        """One whose rows add up to all assignments."""
 
     def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> BodyTest:
         """One whose rows are the bindings of the first ``tail`` variables that some assignment has."""
@@ -57,7 +60,7 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         alone = _test_of(problem, component)
         tests.append(_stopping(make, lowered, alone, choose_order(alone, catalog, head_first=True)))
     problem = _without(problem, frozenset().union(*apart))
-    every = counting(problem)
+    every = make.enumerated(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
         return BodySearches((), tuple(tests), unbound, tuple(notes))
     if not joined:

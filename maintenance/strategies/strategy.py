@@ -87,10 +87,16 @@ class BodyRequest:
 
 
 class BodySearch(Staged, ABC):
-    """A search whose rows are kept up to date; no two are alike.
+    """A search whose rows are kept up to date.
 
-    Each row has weight 1, or where the problem counts, the number of assignments that it stands for.
+    Each row has weight 1, or where some variables are only counted, the number of assignments that it stands
+    for.  Rows of ``build`` are all different.
     """
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether the rows hold all variables, so that none of them stands for several assignments."""
+        return True
 
     @property
     @abstractmethod
@@ -106,7 +112,7 @@ class BodySearch(Staged, ABC):
         """The rows that came (+1) and went (-1); ``stats`` gets what it took."""
 
     @abstractmethod
-    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+    def rows(self, change: Round, after: bool) -> Assignments:
         """All rows before the round, or, to be asked for when it was stepped, ``after`` it."""
 
     def tidy(self, versions: Versions) -> bool:

@@ -127,6 +127,7 @@ class RegionSearch:
     ) -> Found:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
+        Of a plan that does not list all depths, the column behind those listed counts the assignments.
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
         Raises OverBudget soon after more than ``budget`` operations.
         """

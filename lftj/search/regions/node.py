@@ -32,6 +32,7 @@ from lftj.search.layout import (
     H_DEPTHS,
     H_GAP,
     H_KEYS,
+    H_LISTED,
     I_CURSOR,
     I_LAST,
     I_STREAM,
@@ -46,6 +47,7 @@ from lftj.search.layout import (
     P_SKIPPED,
     R_COUNTERS,
     R_ROWS,
+    R_WEIGHT,
     R_WORK,
     ROOM,
     SEEKS,
@@ -185,7 +187,13 @@ def step(plan, state, indexes, log, row):
 
 @part(_nrt=False, forceinline=True)
 def repeat_prefix(plan, state, rows, start, count):
-    """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on."""
+    """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on.
+
+    Where not all depths are listed the matches are counted, and their rows are free again.
+    """
+    if plan[H_LISTED] < plan[H_DEPTHS]:
+        state[R_WEIGHT] += count
+        return
     for depth in range(plan[H_DEPTHS] - 1):
         key = state[plan[H_KEYS] + depth]
         column = rows[depth]
@@ -196,8 +204,25 @@ def repeat_prefix(plan, state, rows, start, count):
 
 @part(_nrt=False, forceinline=True)
 def emit(plan, state, rows):
-    """Write the whole binding as a row; the caller sees to room."""
+    """Write the whole binding as a row, or count it; the caller sees to room."""
+    if plan[H_LISTED] < plan[H_DEPTHS]:
+        state[R_WEIGHT] += 1
+        return
     at = state[R_ROWS]
     for depth in range(plan[H_DEPTHS]):
         rows[depth, at] = state[plan[H_KEYS] + depth]
+    state[R_ROWS] = at + 1
+
+
+@part(_nrt=False, forceinline=True)
+def emit_counted(plan, state, rows):
+    """Write the listed part of the binding with the assignments counted below it; the caller sees to room."""
+    listed = plan[H_LISTED]
+    if listed == plan[H_DEPTHS] or state[R_WEIGHT] == 0:
+        return
+    at = state[R_ROWS]
+    for depth in range(listed):
+        rows[depth, at] = state[plan[H_KEYS] + depth]
+    rows[listed, at] = state[R_WEIGHT]
+    state[R_WEIGHT] = 0
     state[R_ROWS] = at + 1

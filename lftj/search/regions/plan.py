@@ -62,6 +62,7 @@ class RegionPlan:
     node_logs: tuple[tuple[int, int, tuple[int, ...]], ...]  # depth, offset in the log, its streams
     node_rows: tuple[int, ...]  # offsets in the state, by depth
     tail: int  # first depth of the tail; the number of depths where there is none
+    listed: int  # depths that rows hold; if not all, the column behind has the assignments below each
     is_one_atom: bool  # and nothing else: no negation, no condition
     counted: tuple[tuple[Participant, str], ...]  # per atom that counts: below whose branches, and its label
 
@@ -81,24 +82,32 @@ class RegionPlan:
 
 
 def compile_regions(
-    problem: JoinProblem, order: Sequence[str], gap: int, tail: int | None = None
+    problem: JoinProblem, order: Sequence[str], gap: int, tail: int | None = None, listed: int | None = None
 ) -> RegionPlan:
     """Lay a problem out.  Every atom must have a variable.
 
     ``gap``: an iterator that skips at most this many keys stays one record.  ``tail``: the depth from which
-    on the search stops at its first success (ENGINE.md section 5.5).
+    on the search stops at its first success (ENGINE.md section 5.5); or ``listed``: the depth from which on
+    assignments are counted.
     """
-    return _Compiler(problem, tuple(order), gap, len(order) if tail is None else tail).run()
+    depths = len(order)
+    assert tail is None or listed is None
+    return _Compiler(
+        problem, tuple(order), gap, depths if tail is None else tail, depths if listed is None else listed
+    ).run()
 
 
 class _Compiler:
     """Adds to the rows of both machines what the region machine has alone: streams and node logs."""
 
-    def __init__(self, problem: JoinProblem, order: tuple[str, ...], gap: int, tail: int) -> None:
+    def __init__(
+        self, problem: JoinProblem, order: tuple[str, ...], gap: int, tail: int, listed: int
+    ) -> None:
         self.problem = problem
         self.order = order
         self.gap = gap
         self.tail = tail
+        self.listed = listed
         self.writer = PlanWriter(problem, order, RUNS_CURSOR_FIELDS)
         self.log_length = 0
         self.participants: dict[int, Participant] = {}
@@ -119,6 +128,7 @@ class _Compiler:
             self.participants[row] = self.participant(row, walked)
         depths = [self.depth_fields(depth) for depth in range(len(self.order))]
         writer.memory[L.H_GAP] = self.gap
+        writer.memory[L.H_LISTED] = self.listed
         memory = writer.finish(depths, self.tail)
         tables = fill_conditions(memory, writer.condition_rows, problem)
         assert not tables, "ranks of a dictionary change with it"
@@ -142,6 +152,7 @@ class _Compiler:
             node_logs=tuple(self.node_logs),
             node_rows=tuple(writer.nodes),
             tail=self.tail,
+            listed=self.listed,
             counted=tuple(
                 (participants[path[-1]], atom.label)
                 for atom, path in zip(problem.atoms, paths, strict=True)

@@ -24,6 +24,8 @@ Invariants
    the conditions' bounds, all participants hold it and are covered, or one
    that lacks it is.  In a tail that holds, the witness is covered.
 3. Rows come in key order within one region.
+4. Where not all depths are listed, a row is a binding of those that are, with the number of assignments
+   below it in the column behind; of a region that binds more of them, with those of the region alone.
 
 Cost: as leapfrog triejoin, O(log runs) more where runs have tuples.
 """
@@ -51,6 +53,7 @@ from lftj.search.layout import (
     H_DEPTH_ROWS,
     H_DEPTHS,
     H_KEYS,
+    H_LISTED,
     H_TAIL,
     I_CURSOR,
     MOVE_ALIGN,
@@ -87,6 +90,7 @@ from lftj.search.regions.node import (
     align,
     close_node,
     emit,
+    emit_counted,
     has_room,
     open_node,
     step,
@@ -183,7 +187,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
     variables d >= 1, end of the interval of the last of them, the values; read only.
     rows: int64 (depths, capacity), written from column R_ROWS on.
     """
-    depths, tail = plan[H_DEPTHS], plan[H_TAIL]
+    depths, tail, listed = plan[H_DEPTHS], plan[H_TAIL], plan[H_LISTED]
     last = depths - 1
     depth, move = state[R_DEPTH], state[R_MOVE]
     state[R_WORK] = 0
@@ -220,6 +224,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 continue
             if fixed == depths:
                 emit(plan, state, rows)
+                emit_counted(plan, state, rows)
                 if tail < depths:
                     keep_witness(plan, state, log)
                     state[R_HELD] = region + 1
@@ -248,7 +253,7 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
             low, high = condition_bounds(plan, state, plan[H_KEYS], first, count, low, high)
             state[R_WORK] += 1
-            if plan[row + D_PARTICIPANTS] == 0 and state[R_ROWS] == rows.shape[1]:
+            if state[R_ROWS] == rows.shape[1] and (depth == listed or plan[row + D_PARTICIPANTS] == 0):
                 status = STATUS_FULL
                 break
             move = MOVE_ALIGN
@@ -270,6 +275,9 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                 status = STATUS_FULL
                 break
             status = list_plain(plan, state, log, row, rows)
+            if status == STATUS_FULL and listed < depths:
+                status = STATUS_DONE
+                continue
             if status != STATUS_DONE:
                 break
             going = False
@@ -289,6 +297,8 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
                     depth, move = descend(plan, state, log, rows, depth)
                 continue
         close_node(plan, state, log, row)
+        if depth == listed or depth == state[R_FLOOR]:
+            emit_counted(plan, state, rows)
         if depth == state[R_FLOOR]:
             move = MOVE_REGION
         else:

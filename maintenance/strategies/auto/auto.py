@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.problem import JoinProblem
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.existence import plan_existence
+from maintenance.strategies.existence import counting, plan_existence
 from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy, BodyTest
 from maintenance.strategies.trace.trace import Traces
 
@@ -40,9 +41,13 @@ class _Choosing:
     traces: Traces
     keeps_witnesses = True
 
+    def enumerated(self, problem: JoinProblem) -> JoinProblem:
+        return replace(problem, counted=True)
+
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> AutoBody:
         delta = DeltaBody(lowered, choice, self.request.relations)
-        return AutoBody(delta, self.traces.enumerating(lowered, choice))
+        every = replace(lowered, problem=counting(lowered.problem))
+        return AutoBody(delta, self.traces.enumerating(every, choice))
 
     def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> BodyTest:
         return self.traces.stopping(lowered, choice, tail)

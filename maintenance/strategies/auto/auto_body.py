@@ -13,7 +13,7 @@ Decisions, in counted operations (STRATEGIES.md section 1, "auto"):
 
 Invariants
 
-1. Rows and weights are the same whichever way is in use: all assignments.
+1. Rows add up to the same whichever way is in use.
 2. While `delta` is in use there are no records; the indices that `delta` reads are there always.
 3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one.
 """
@@ -22,11 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from indices.sensitivity import SensitivityIndex
 from lftj.search.regions.evaluation import OverBudget
-from lftj.storage.signed_rows import difference
+from lftj.storage.signed_rows import difference, net_rows
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
@@ -45,7 +43,7 @@ TRACE_PRIOR = 4.0
 
 
 class AutoBody(BodySearch):
-    """A body whose rows are the assignments of all variables."""
+    """A body whose rows hold the emitted variables and add up to their assignments."""
 
     def __init__(self, delta: DeltaBody, trace: BodyTrace) -> None:
         self.delta = delta
@@ -68,6 +66,10 @@ class AutoBody(BodySearch):
         return self.delta.variables
 
     @property
+    def is_distinct(self) -> bool:
+        return self.delta.is_distinct
+
+    @property
     def way(self) -> str:
         """What is in use."""
         return "trace" if self.traces else "delta"
@@ -88,7 +90,7 @@ class AutoBody(BodySearch):
             return rows
         rows, self._staged = self.trace.rebuilt(versions, threads, advance)
         self._measured(self._staged.operations)
-        return self._of_trace(rows)
+        return self._netted(self._of_trace(rows))
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         before, branches = stats.operations, stats.surgeries
@@ -106,12 +108,16 @@ class AutoBody(BodySearch):
         self._enter(change, stats, stats.operations - before, stats.surgeries - branches)
         return found
 
-    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+    def rows(self, change: Round, after: bool) -> Assignments:
         return self.delta.rows(change, after)
 
     def _of_trace(self, rows: Assignments) -> Assignments:
         columns, weights = rows
         return [columns[place] for place in self._places], weights
+
+    def _netted(self, rows: Assignments) -> Assignments:
+        """Rows of the trace, each once."""
+        return rows if self.is_distinct else net_rows(*rows)
 
     def _recomputed(self, change: Round, stats: RuleStats) -> Assignments:
         """The step by two evaluations."""
@@ -121,7 +127,7 @@ class AutoBody(BodySearch):
         stats.count(operations)
         if self.traces:
             rows, self._staged = self.trace.rebuilt(change.new)
-            new, new_weights = self._of_trace(rows)
+            new, new_weights = self._netted(self._of_trace(rows))
             whole = self._staged.operations
             stats.nexts += whole
         else:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
 from maintenance.strategies.delta.delta_body import DeltaBody, DeltaTest
-from maintenance.strategies.existence import counting, plan_existence
+from maintenance.strategies.existence import plan_existence
 from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy, BodyTest
 
 
@@ -26,8 +27,11 @@ class _DeltaRules:
     relations: Catalog
     keeps_witnesses = False
 
+    def enumerated(self, problem: JoinProblem) -> JoinProblem:
+        return replace(problem, counted=True)
+
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> DeltaBody:
         return DeltaBody(lowered, choice, self.relations)
 
     def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> BodyTest:
-        return DeltaTest(replace(lowered, problem=counting(lowered.problem)), choice, self.relations)
+        return DeltaTest(lowered, choice, self.relations)

@@ -13,6 +13,8 @@ Cost: of a build that of a query; of a step that of its terms (:mod:`maintenance
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lftj.planning.lowering import Lowered
@@ -21,7 +23,7 @@ from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import all_rows
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
-from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.signed_rows import Columns, gathered, net_rows
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import Term, left_over, plan_term
 from maintenance.strategies.delta.term_order import choose_term_orders
@@ -29,25 +31,32 @@ from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Bo
 
 
 class DeltaBody(BodySearch):
-    """A body whose rows are the assignments of all variables."""
+    """A body whose rows hold the emitted variables; their weights count the assignments of the others."""
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
-        problem = lowered.problem
+        self.problem = problem = replace(lowered.problem, counted=True)
         self.lowered = lowered
         self.choice = choice
         self._variables = tuple(name for name in choice.order if name in problem.emitted)
+        free = [name for name in choice.order if name not in problem.labels]
+        self._comes_sorted = tuple(free[: len(self._variables)]) == self._variables
+        self._is_distinct = len(free) == len(self._variables)
         parts = left_over(problem)
         orders = choose_term_orders(problem, parts, catalog)
         self.terms = [
             Term(plan_term(atom, place >= len(problem.atoms), rest, order))
             for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
         ]
-        self._places = [[term.order.index(name) for name in self._variables] for term in self.terms]
+        self._places = [[term.variables.index(name) for name in self._variables] for term in self.terms]
         self._plan: Plan | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
         return self._variables
+
+    @property
+    def is_distinct(self) -> bool:
+        return self._is_distinct
 
     @property
     def nbytes(self) -> int:
@@ -83,9 +92,8 @@ class DeltaBody(BodySearch):
                     parts.append(([columns[place] for place in places], weights))
         return gathered(parts) if parts else self._nothing
 
-    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
-        (columns, _), _ = self.evaluated(change.new if after else change.old)
-        return list(columns)
+    def rows(self, change: Round, after: bool) -> Assignments:
+        return self.evaluated(change.new if after else change.old)[0]
 
     def evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
@@ -93,13 +101,15 @@ class DeltaBody(BodySearch):
         """All rows over the versions, sorted by the variables, by the search of queries; what it took."""
         if self.lowered.empty:
             return self._nothing, Operations()
-        problem = self.lowered.problem
+        problem = self.problem
         if self._plan is None:
             self._plan = compile_plan(problem, self.choice.order, write=True)
         plan = self._plan.bind(versions, problem)
         counters = plan.new_counters()
-        columns, weights = all_rows(plan, counters, threads, problem.counted, advance)
-        rows = [columns[problem.emitted.index(name)] for name in self.variables], weights
+        columns, weights = all_rows(plan, counters, threads, True, advance)
+        rows: Assignments = [columns[problem.emitted.index(name)] for name in self.variables], weights
+        if not self._comes_sorted:
+            rows = net_rows(*rows)
         return rows, Operations(*counters.sum(axis=0).tolist())
 
     def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
@@ -115,8 +125,10 @@ class DeltaBody(BodySearch):
         lines = [_shown(self.variables, labels)]
         for term in self.terms:
             plan = term.plan
-            order, bound = term.order, plan.choice.bound
-            free = f" | {_shown(order[bound:], labels)}" if order[bound:] else ""
+            order, bound = plan.choice.order, plan.choice.bound
+            listed = len(term.variables)
+            free = f" | {_shown(order[bound:listed], labels)}" if order[bound:listed] else ""
+            free += f" (counted: {_shown(order[listed:], labels)})" if order[listed:] else ""
             sign = "!" if plan.sign < 0 else ""
             lines.append(f"change of {sign}{plan.atom.label}: {_shown(order[:bound], labels)}{free}")
             for use in plan.uses:

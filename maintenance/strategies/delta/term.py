@@ -6,6 +6,7 @@ The change of atom i are the branches of its last walked level that came or went
 further columns are counted, the branches below which their number changed, with the
 difference.  They are *regions* of the search of the others (:mod:`lftj.search.regions`), all
 of a transaction in one call: each row begins with the keys of its region, whose weight it gets.
+Variables behind those that are wanted are counted, not listed.
 
 Of a negated atom the branches weigh the other way round: what came forbids.
 
@@ -82,7 +83,7 @@ def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoi
     levels = (*columns, *atom.counted)
     use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.arity), atom.equal), Side.CHANGE)
     joins = bool(rest.atoms or rest.negations or rest.conditions)
-    search = compile_regions(rest, choice.order, gap=0) if joins else None
+    search = compile_regions(rest, choice.order, gap=0, listed=choice.listed(rest)) if joins else None
     return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
 
 
@@ -94,9 +95,10 @@ class Term:
         self._search: RegionSearch | None = None
 
     @property
-    def order(self) -> tuple[str, ...]:
-        """The variables of the rows."""
-        return self.plan.choice.order
+    def variables(self) -> tuple[str, ...]:
+        """Those of the rows, in key order: all that are not only counted."""
+        search = self.plan.search
+        return self.plan.choice.order[: search.listed if search else None]
 
     def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
         """The term's signed rows in a round, in the term's key order; None where its atom did not change.
@@ -159,6 +161,9 @@ class Term:
             self._search = search
         stats.count(operations)
         weighted = weights_of(table_of(rows, len(rows[0])), columns, weights)
+        if plan.listed < plan.depths:
+            weighted *= rows[plan.listed]
+            rows = rows[: plan.listed]
         for participant, _ in plan.counted:
             path = table_of([rows[place] for place in participant.places], len(weighted))
             if not multiply_weights(indexes[participant.index].memory, path, weighted):

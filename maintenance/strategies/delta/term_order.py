@@ -47,6 +47,15 @@ class TermChoice:
     bound: int
     operations: float
 
+    def listed(self, problem: JoinProblem) -> int:
+        """How many variables rows have to hold: the assignments of those behind are only counted."""
+        needed = {
+            *problem.emitted,
+            *(name for atom in problem.atoms if atom.counted for name in atom.variables),
+        }
+        last = max((place + 1 for place, name in enumerate(self.order) if name in needed), default=0)
+        return max(last, self.bound)
+
 
 class _Candidate(NamedTuple):
     choice: TermChoice

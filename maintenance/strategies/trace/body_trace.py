@@ -157,11 +157,12 @@ class BodyTrace(BodySearch):
         stats.surgeries += len(signs)
         return columns, signs
 
-    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+    def rows(self, change: Round, after: bool) -> Assignments:
         if self.lowered.empty:
-            return list(self.nothing[0])
+            return self.nothing
         versions = change.new if after else change.old
-        return evaluate_whole(self.plan, self._indexes(versions), False)[0]
+        columns = evaluate_whole(self.plan, self._indexes(versions), False)[0]
+        return columns, self._weights(columns, versions, 1)
 
     def _regions(self, change: Round, stats: RuleStats) -> Regions:
         """The change oracle's regions; they are counted."""

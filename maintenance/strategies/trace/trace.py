@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.problem import JoinProblem
 from lftj.search.regions.plan import compile_regions
-from maintenance.strategies.existence import plan_existence
+from maintenance.strategies.existence import counting, plan_existence
 from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
@@ -30,6 +31,9 @@ class Traces:
 
     gap: int
     keeps_witnesses = True
+
+    def enumerated(self, problem: JoinProblem) -> JoinProblem:
+        return counting(problem)
 
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodyTrace:
         return BodyTrace(lowered, choice, compile_regions(lowered.problem, choice.order, self.gap))

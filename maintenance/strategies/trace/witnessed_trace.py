@@ -127,9 +127,9 @@ class WitnessedTrace(BodyTrace, BodyTest):
         self._staged = self.witnesses.advance(*net_rows(columns, signs))
         return net_rows(columns[: self.tail], signs)
 
-    def rows(self, change: Round, after: bool) -> list[np.ndarray]:
+    def rows(self, change: Round, after: bool) -> Assignments:
         witnesses = (self._staged or self.witnesses) if after else self.witnesses
-        return witnesses.columns()[: self.tail]
+        return witnesses.columns()[: self.tail], np.ones(witnesses.n_tuples, dtype=np.int64)
 
     def _keep_own(self) -> None:
         if self._staged is not None:
