@@ -8,7 +8,7 @@ make its vertex a hub by itself (23 % of the arrivals are self-loops).
 
 A step takes in one arrival, then lets the oldest go; each of the two that
 changes the relation is a transaction of its own.  Beside it, each change is put
-to the three delta rules that keep support counts (:mod:`bench.maintenance.delta_rules`).
+to a second workspace, which keeps the rule by strategy `delta`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ def existence(stream: str) -> Workload:
         note=f"the window holds {window:,} arrivals without self-loops, loaded at once; then {WARM_UP_STEPS} "
         f"steps to warm up and up to {STEPS:,} measured ones. A step is one arrival and one departure, each "
         "a transaction of its own if it changes the relation. Operations are opens, nexts, seeks and "
-        "matches; those of the delta rules are of the same kernel, without the work on the support counts. "
+        "matches; those of the delta rules are of the same kernel, without matches and support counts. "
         "The changes of the head are compared after every transaction.",
     )

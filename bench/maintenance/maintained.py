@@ -21,16 +21,22 @@ from bench.maintenance.workloads import COMMITS, WARM_UP_COMMITS
 from bench.report.repetition import Times, percentiles, repeated
 from bench.workload import Workload
 from maintenance import Transaction, Workspace
-from maintenance.strategies.trace.body_trace import BodyTrace
 
 
 class Subject(ABC):
     """One variant of a workload; ``load``, ``first``, ``times``, ``figures`` are called in this order."""
 
-    def __init__(self, workload: Workload, tables: Mapping[str, pa.Table], record_gap: int | None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        tables: Mapping[str, pa.Table],
+        strategy: str = "auto",
+        record_gap: int | None = None,
+    ) -> None:
         self.rule = workload.queries["lftj"]
         self.head = self.rule.partition("(")[0]
         self.tables = tables
+        self.strategy = strategy
         self.record_gap = record_gap
         self.workspace = self.fresh()
 
@@ -66,7 +72,7 @@ class Commits(Subject):
     """Single-edge transactions on an installed rule."""
 
     def first(self) -> int:
-        self.workspace.install(self.rule, "trace")
+        self.workspace.install(self.rule, self.strategy)
         return self.workspace[self.head].count
 
     def times(self, least: int, spend: float) -> Iterator[Times]:
@@ -96,20 +102,23 @@ class Installing(Subject):
     """Installing a rule over relations that are loaded and indexed."""
 
     def first(self) -> int:
-        self.workspace.install(self.rule, "trace")
+        self.workspace.install(self.rule, self.strategy)
         return self.workspace[self.head].count
 
     def times(self, least: int, spend: float) -> Iterator[Times]:
-        searches = self.workspace._heads[self.head].searches
-        uses = {use for search in searches if isinstance(search, BodyTrace) for use in search.plan.indexes}
+        versions = self.workspace._state.versions
+        indices = [(name, key) for name in self.tables for key in versions[name].index_keys]
 
         def prepare() -> None:
             self.workspace = self.fresh()
             self.load()
-            for use in uses:
-                self.workspace.base_version(use.relation).index_at(use.key)
+            for name, key in indices:
+                self.workspace.base_version(name).index_at(key)
 
-        yield from repeated(lambda: self.workspace.install(self.rule, "trace"), least, spend, prepare=prepare)
+        def install() -> None:
+            self.workspace.install(self.rule, self.strategy)
+
+        yield from repeated(install, least, spend, prepare=prepare)
 
 
 class Evaluating(Subject):
@@ -136,7 +145,7 @@ class BulkLoading(Subject):
     def first(self) -> int:
         self.workspace = self.fresh()
         self.load()
-        self.workspace.install(self.rule, "trace")
+        self.workspace.install(self.rule, self.strategy)
         return self.workspace[self.head].count
 
     def times(self, least: int, spend: float) -> Iterator[Times]:
@@ -151,29 +160,32 @@ class OneTransaction(BulkLoading):
         self.workspace = self.fresh()
         for name, table in self.tables.items():
             self.workspace.load(name, table.schema.empty_table())
-        self.workspace.install(self.rule, "trace")
+        self.workspace.install(self.rule, self.strategy)
         with self.workspace.transaction() as transaction:
             for name, table in self.tables.items():
                 transaction.insert(name, table)
         return self.workspace[self.head].count
 
 
-_SUBJECTS: Mapping[tuple[str, str], tuple[type[Subject], int | None]] = {
-    ("commit", ""): (Commits, None),
-    ("commit", "exact records"): (Commits, 0),
-    ("commit", "recompute"): (Evaluating, None),
-    ("install", ""): (Installing, None),
-    ("install", "exact records"): (Installing, 0),
-    ("install", "plain evaluation"): (Evaluating, None),
-    ("bulk load", ""): (BulkLoading, None),
-    ("bulk load", "one transaction"): (OneTransaction, None),
+_SUBJECTS: Mapping[tuple[str, str], tuple[type[Subject], str, int | None]] = {
+    ("commit", ""): (Commits, "auto", None),
+    ("commit", "trace"): (Commits, "trace", None),
+    ("commit", "exact records"): (Commits, "trace", 0),
+    ("commit", "recompute"): (Evaluating, "", None),
+    ("install", ""): (Installing, "trace", None),
+    ("install", "exact records"): (Installing, "trace", 0),
+    ("install", "without records"): (Installing, "delta", None),
+    ("install", "plain evaluation"): (Evaluating, "", None),
+    ("bulk load", ""): (BulkLoading, "auto", None),
+    ("bulk load", "one transaction"): (OneTransaction, "auto", None),
 }
+"""By task and variant: what is timed, the strategy, the gap of records."""
 
 
 def subject(workload: Workload, variant: str, tables: Mapping[str, pa.Table]) -> Subject:
     """What is timed for a variant of lftj on a workload; nothing is loaded yet."""
-    kind, record_gap = _SUBJECTS[workload.task, variant]
-    return kind(workload, tables, record_gap)
+    kind, strategy, record_gap = _SUBJECTS[workload.task, variant]
+    return kind(workload, tables, strategy, record_gap)
 
 
 def timed_change(

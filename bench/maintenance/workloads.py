@@ -2,8 +2,11 @@
 
 Variants of lftj stand beside it in the same run:
 
+None: strategy `auto`, except where the install of recorded rules is measured.
+``trace``: every change followed by records.
 ``recompute``: the rule evaluated whole, which a commit saves.
 ``exact records``: ``record_gap=0``, the records of the trace as ILFTJ has them.
+``without records``: strategy `delta`.
 ``plain evaluation``: the rule evaluated whole, with nothing recorded.
 ``one transaction``: the rule installed first, then all tuples inserted at once.
 """
@@ -28,7 +31,7 @@ def commits(scale: int) -> Workload:
         f"commit-rmat-{scale}",
         f"commit of one edge, triangles, RMAT {scale}/8",
         {"edge": f"rmat-{scale}"},
-        dict.fromkeys(("lftj", "lftj:exact records", "lftj:recompute"), TRIANGLE_RULE),
+        dict.fromkeys(("lftj", "lftj:trace", "lftj:exact records", "lftj:recompute"), TRIANGLE_RULE),
         RMAT_COUNTS[scale],
         task="commit",
         targets=targets,
@@ -46,7 +49,9 @@ def view_building(scale: int) -> Workload:
         f"build-rmat-{scale}",
         f"install the triangle rule, RMAT {scale}/8",
         {"edge": f"rmat-{scale}"},
-        dict.fromkeys(("lftj", "lftj:exact records", "lftj:plain evaluation"), TRIANGLE_RULE),
+        dict.fromkeys(
+            ("lftj", "lftj:exact records", "lftj:without records", "lftj:plain evaluation"), TRIANGLE_RULE
+        ),
         RMAT_COUNTS[scale],
         task="install",
         targets=floors if scale == 17 else (),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,7 +15,6 @@ from bench import __main__ as command
 from bench import datasets, workloads
 from bench.graphs import arrivals
 from bench.maintenance import edge_window, order_book, order_book_replay, signed_sums
-from bench.maintenance.delta_rules import DeltaRules
 from bench.maintenance.edge_window import Window, window_steps
 from bench.maintenance.order_book_replay import DuckReplay, LftjReplay, Replay
 from bench.maintenance.signed_sums_run import DuckSums, MaintainedSums
@@ -131,22 +129,6 @@ def hubs(edges: set[tuple[int, int]]) -> set[int]:
     return {a for a, b in edges for c in {d for s, d in edges if s == b} if (a, c) in edges}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_oracle_delta_rules_with_self_loops_and_no_changes(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    held = {(1, 2), (2, 3)}
-    rules = DeltaRules(*(np.array(ends) for ends in zip(*sorted(held), strict=True)))
-    for _ in range(300):
-        edge = tuple(generator.integers(0, 7, 2).tolist())
-        sign = 1 if generator.random() < 0.5 else -1
-        before = hubs(held)
-        (held.add if sign > 0 else held.discard)(edge)
-        now = hubs(held)
-        expected = sorted([(a, 1) for a in now - before] + [(a, -1) for a in before - now])
-        assert rules.change(edge, sign) == expected
-        assert {a for a, support in rules.support.items() if support} == now
-
-
 def test_steps_of_a_window_are_the_differences_of_its_contents() -> None:
     source, destination = arrivals(4)
     edges = list(zip(source.tolist(), destination.tolist(), strict=True))
@@ -195,7 +177,7 @@ def test_a_head_change_that_differs_from_the_delta_rules_ends_the_run(
     window = Window(workload, tables)
     window.load()
     window.first()
-    monkeypatch.setattr(DeltaRules, "change", lambda self, edge, sign: [(-1, 1)])
+    monkeypatch.setattr(Window, "_change_by_rules", lambda self, sign, edge: [(-1, 1)])
     with pytest.raises(AssertionError, match="by delta rules"):
         list(window.times(1, 0.0))
 
@@ -208,7 +190,7 @@ def test_the_expected_hubs_are_those_of_the_first_window() -> None:
     window = Window(workload, {"e": datasets.table("stream-random-8")})
     window.load()
     assert window.first() == workload.expected
-    assert sum(support > 0 for support in window.rules.support.values()) == workload.expected
+    assert window.delta[window.head].count == workload.expected
 
 
 def test_quick_runs_end_to_end(tmp_path: Path) -> None:
