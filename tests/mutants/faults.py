@@ -29,6 +29,8 @@ class Fault:
 VERSIONS = ("storage/test_index_version.py",)
 REGIONS = ("search/test_region_search.py",)
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
+DELTA = ("maintenance/strategies/test_delta.py",)
+AUTO = ("maintenance/strategies/test_auto.py",)
 SENSITIVITY = ("indices/test_sensitivity.py",)
 CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
@@ -103,8 +105,8 @@ FAULTS = (
     Fault(
         "a cursor lands on keys whose tuples are all erased",
         "lftj/search/regions/cursor.py",
-        "        if weight > 0:\n            state[cursor + C_AT] = at",
-        "        if weight >= 0:\n            state[cursor + C_AT] = at",
+        "        if weight > 0:\n            state[cursor + P_AT] = at",
+        "        if weight >= 0:\n            state[cursor + P_AT] = at",
         REGIONS,
     ),
     Fault(
@@ -117,22 +119,22 @@ FAULTS = (
     Fault(
         "below a key that a negated atom does not hold it shows what is below another",
         "lftj/search/regions/cursor.py",
-        "    state[cursor + C_AT] = -1\n    if state[cursor + C_ACTIVE]:\n        slot",
-        "    if state[cursor + C_ACTIVE]:\n        slot",
+        "    state[cursor + P_AT] = -1\n    if state[cursor + P_ACTIVE]:\n        slot",
+        "    if state[cursor + P_ACTIVE]:\n        slot",
         REGIONS,
     ),
     Fault(
         "a record begins one key late",
         "lftj/search/regions/cursor.py",
-        "state[cursor + C_FROM] = low",
-        "state[cursor + C_FROM] = low + 1",
+        "state[cursor + P_FROM] = low",
+        "state[cursor + P_FROM] = low + 1",
         COVERAGE,
     ),
     Fault(
         "a record ends where its last part began",
         "lftj/search/regions/cursor.py",
-        "state[cursor + C_TO] = max(to, high)",
-        "state[cursor + C_TO] = max(to, low)",
+        "state[cursor + P_TO] = max(to, high)",
+        "state[cursor + P_TO] = max(to, low)",
         COVERAGE,
     ),
     # -- indices: records, groups in order -----------------------------------------------------
@@ -164,6 +166,49 @@ FAULTS = (
         "put_slot(pool, right, slot - length, key, value - value, child)",
         ("indices/test_scan_tree.py",),
     ),
+    # -- maintenance: delta rules, the choice of a strategy ------------------------------------------
+    Fault(
+        "a term reads atoms behind it as they are now",
+        "maintenance/strategies/delta/term.py",
+        "side=Side.NEW if at < place else Side.OLD",
+        "side=Side.NEW",
+        DELTA,
+    ),
+    Fault(
+        "a term of a negated atom adds what came",
+        "maintenance/strategies/delta/term.py",
+        "-1 if negated else 1",
+        "1",
+        DELTA,
+    ),
+    Fault(
+        "a row of a term gets the weight of the next change",
+        "maintenance/strategies/delta/term.py",
+        "out[row] = weights[region]",
+        "out[row] = weights[min(region + 1, len(weights) - 1)]",
+        DELTA,
+    ),
+    Fault(
+        "counted assignments are left over for the next row",
+        "lftj/search/regions/node.py",
+        "    state[R_WEIGHT] = 0\n",
+        "    state[R_WEIGHT] = np.int64(1)\n",
+        DELTA,
+    ),
+    Fault(
+        "the account of a strategy forgets what was won",
+        "maintenance/strategies/auto/ledger.py",
+        "max(-self.price, self.balance + active - other)",
+        "max(0.0, self.balance + active - other)",
+        AUTO,
+    ),
+    Fault(
+        "what a commit has spent is not looked at",
+        "lftj/search/regions/evaluation.py",
+        "self._operations().total > budget:",
+        "self._operations().total > 2**62:",
+        AUTO,
+    ),
     # -- maintenance: oracle, regions, changes, groups, commits ----------------------------------
     Fault(
         "what a negated atom gains counts as gained",
@@ -189,7 +234,7 @@ FAULTS = (
     Fault(
         "regions where a branch came are searched without records",
         "maintenance/strategies/trace/body_trace.py",
-        "self._search_below(rows, versions, sign == PLUS, stats)",
+        "self._search_below(rows, versions, sign == PLUS, stats, budget)",
         "self._search_below(rows, versions, sign == MINUS, stats)",
         COVERAGE,
     ),

@@ -72,12 +72,13 @@ def test_law_of_the_account(costs: list[tuple[int, int]], price: int) -> None:
 
 
 @pytest.mark.parametrize("rule", [TRIANGLES, OPEN])
-def test_a_bulk_load_is_not_maintained_row_by_row(rule: str) -> None:
+def test_a_bulk_load_is_not_maintained_row_by_row(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes two evaluations and a bounded try, and the head is right."""
-    edges = graph(2_000, 12)
-    ws, whole = workspace(rule, "auto", edges[:200]), workspace(rule, "auto", edges)
+    monkeypatch.setattr(auto_body, "LEAST_BUDGET", 2_000)
+    edges = graph(200, 8)
+    ws, whole = workspace(rule, "auto", edges[:20]), workspace(rule, "auto", edges)
     with ws.transaction() as tx:
-        tx.insert("edge", edges[200:])
+        tx.insert("edge", edges[20:])
     (figures,) = tx.stats.rules.values()
     body = body_of(whole)
     assert figures.chosen == ("recompute",) and figures.recomputed == 1
@@ -95,18 +96,21 @@ def figures_head(ws: Workspace) -> str:
     return name
 
 
-def test_a_recomputed_commit_that_fails_changes_nothing() -> None:
-    edges = graph(600, 10)
-    ws = workspace(OPEN, "auto", edges[:50])
+def test_a_recomputed_commit_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_body, "LEAST_BUDGET", 2_000)
+    edges = graph(150, 8)
+    ws = workspace(OPEN, "auto", edges[:20])
     ws.install("bad(a, v) <- open(a, _, c), v = 1 / (c - 7777).")
     before = set(ws["open"])
     with pytest.raises(Exception, match="zero"), ws.transaction() as tx:
-        tx.insert("edge", [*edges[50:], (1, 5), (5, 7777)])
+        tx.insert("edge", [*edges[20:], (1, 5), (5, 7777)])
     assert set(ws["open"]) == before
+    (search,) = ws._state.heads["open"].searches
+    assert isinstance(search, AutoBody) and search.recomputed == 1
     ws.check_invariants()
     commit_all = workspace(OPEN, "auto", edges)
     with ws.transaction() as tx:
-        tx.insert("edge", edges[50:])
+        tx.insert("edge", edges[20:])
     assert set(ws["open"]) == set(commit_all["open"])
     ws.verify()
 
