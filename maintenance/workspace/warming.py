@@ -24,10 +24,12 @@ from lftj.storage.support import SupportVersion
 from maintenance.groups.table import GroupTable
 from maintenance.workspace.workspace import Workspace
 
+HUBS = "hub(a) <- edge(a, b), edge(b, c), edge(a, c)."
+
 _RULES = (
     TRIANGLES,
     "two(a, c) <- edge(a, b), edge(b, c).",
-    "hub(a) <- edge(a, b), edge(b, c), edge(a, c).",
+    HUBS,
     "alone(a, b) <- edge(a, b), !edge(b, a).",
     "far(a, c) <- edge(a, b), edge(b, c), !edge(a, c), a < c.",
     "n[a] = count() <- edge(a, b), edge(b, c).",
@@ -39,18 +41,19 @@ _RULES = (
 
 def steps() -> Sequence[Callable[[], object]]:
     return [
-        *(partial(_maintain, rules) for rules in _RULES),
-        partial(_maintain, TRIANGLES, sensitivity_bytes={"tri": 1 << 10}),
-        partial(_maintain, "hub(a) <- edge(a, b), edge(b, c), edge(a, c).", order={"hub": ["a", "b", "c"]}),
+        *(partial(_maintain, rules, strategy) for strategy in ("trace", "delta") for rules in _RULES),
+        partial(_maintain, TRIANGLES, "trace", sensitivity_bytes={"tri": 1 << 10}),
+        partial(_maintain, HUBS, "trace", order={"hub": ["a", "b", "c"]}),
+        partial(_maintain, TRIANGLES, "recompute"),
         _sums,
         _rare,
     ]
 
 
-def _maintain(rules: str, **options: Any) -> None:
+def _maintain(rules: str, strategy: str, **options: Any) -> None:
     workspace = Workspace()
     workspace.load("edge", EDGES, columns=["src", "dst"])
-    workspace.install(rules, **options)
+    workspace.install(rules, strategy, **options)
     for one in (1, 2, 5):
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(one, 5), (5, 6)])

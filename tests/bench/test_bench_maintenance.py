@@ -303,7 +303,7 @@ def test_quick_maintenance_runs_end_to_end(tmp_path: Path) -> None:
     assert command.main(["--quick", *selected, "--out", str(tmp_path)]) == 0
     written = json.loads((tmp_path / "results.json").read_text())
     rows = {(row["workload"], row["engine"]): row for row in written["measurements"]}
-    assert len(rows) == 8
+    assert len(rows) == 10
     assert {row["status"] for row in rows.values()} == {"ok"}
     commits = rows["commit-rmat-9", "lftj"]
     assert commits["n_runs"] == 2_000
