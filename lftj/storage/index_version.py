@@ -21,14 +21,14 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
    valid as long as the version lives.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
-for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
+for the merges of runs, and O(BASE_FRACTION) for the merge into the base, which is
+one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -39,9 +39,10 @@ from indices.keys import KEY_MAX
 from lftj.memory import address, view
 from lftj.process import debug
 from lftj.storage.catalog import SearchView
+from lftj.storage.merged_trie import merged
 from lftj.storage.patch import Patch
 from lftj.storage.seek import lower_bound, upper_bound
-from lftj.storage.signed_rows import Columns, net_rows, table_of
+from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.storage.trie import Trie
 
 BASE_FRACTION = 8
@@ -161,7 +162,7 @@ def _with_run(index, rows, weights):
 
 
 @kernel
-def _added_runs(index):
+def added_runs(index):
     """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
 
     index: X_* memory.
@@ -256,7 +257,7 @@ class IndexVersion:
         """The version as searches over base tries read it: its runs as a patch of the base."""
         if not self.runs:
             return SearchView(self.base, None)
-        rows, weights = _added_runs(self.memory)
+        rows, weights = added_runs(self.memory)
         if not len(weights):
             return SearchView(self.base, None)
         return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
@@ -271,7 +272,7 @@ class IndexVersion:
         memory, runs = with_run(self.memory, self.runs, rows, weights)
         changed = sum([run.n_tuples for run in runs])
         if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
-            return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
+            return IndexVersion(merged(self.base, *added_runs(memory)))
         following = IndexVersion.__new__(IndexVersion)
         following.base, following.runs, following.memory = self.base, runs, memory
         following._described = self._described
@@ -286,7 +287,7 @@ class IndexVersion:
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
-        return _merged(self.base, self.runs) if self.runs else base_columns(self.base)
+        return base_columns(merged(self.base, *added_runs(self.memory)) if self.runs else self.base)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
@@ -298,9 +299,9 @@ class IndexVersion:
             rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
             assert (run.weights != 0).all()
-        parts = [base_columns(self.base), *(run.columns(self.levels) for run in self.runs)]
-        weights = [np.ones(self.base.n_tuples, np.int64), *(run.weights for run in self.runs)]
-        _, net = _added(parts, weights, self.levels)
+        parts = [(run.columns(self.levels), run.weights) for run in self.runs]
+        held = base_columns(self.base), np.ones(self.base.n_tuples, np.int64)
+        _, net = net_rows(*gathered([held, *parts]))
         assert (net == 1).all(), "every tuple has weight 0 or 1"
 
 
@@ -311,21 +312,6 @@ def base_columns(base: Trie) -> list[np.ndarray]:
         below = base.n_levels - 1 - level
         columns.append(np.repeat(keys, np.diff(base.leaf_offsets(level))) if below else keys)
     return columns
-
-
-def _merged(base: Trie, runs: Sequence[IndexRun]) -> list[np.ndarray]:
-    parts = [base_columns(base), *(run.columns(base.n_levels) for run in runs)]
-    weights = [np.ones(base.n_tuples, np.int64), *(run.weights for run in runs)]
-    return _added(parts, weights, base.n_levels)[0]
-
-
-def _added(
-    parts: Sequence[Sequence[np.ndarray]], weights: Sequence[np.ndarray], levels: int
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Sum of Z-sets: sorted distinct tuples whose weights add up to something else than 0."""
-    columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
-    summed, net = net_rows(columns, np.concatenate(weights))
-    return list(summed), net
 
 
 # -- kernels on X_* memory --------------------------------------------------------

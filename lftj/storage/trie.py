@@ -95,11 +95,21 @@ class Trie:
                     offsets = np.append(np.searchsorted(starts, starts_below), len(starts))
                 children.append(offsets.astype(np.int64, copy=False))
             starts_below = starts
+        return cls.of_levels(keys, children)
+
+    @classmethod
+    def of_levels(cls, keys: Sequence[np.ndarray], children: Sequence[np.ndarray]) -> Trie:
+        """Build from the arrays of the levels, which are int64, as invariants 1 and 2 have them, and new.
+
+        >>> trie = Trie.of_levels([np.array([1, 4]), np.array([3, 5, 2])], [np.array([0, 2, 3])])
+        >>> trie.max_fanouts, trie.key_ranges
+        ((2, 2), ((1, 4), (2, 5)))
+        """
         for array in (*keys, *children):
             array.setflags(write=False)
         fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
         ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
-        ranks = rank_table(keys[0], n_rows)
+        ranks = rank_table(keys[0], len(keys[-1]))
         return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
 
     def __getstate__(self) -> dict[str, object]:
