@@ -42,7 +42,7 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.memory import address, view
-from lftj.storage.branches import child_offsets, groups, groups_above, level_keys
+from lftj.storage.branches import GROUP_FIELDS, child_offsets, find_groups, groups_above, level_keys
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie, rank_table
 
@@ -280,28 +280,19 @@ def _patch(base, rows, weights, list_root):
     """
     levels, m = rows.shape
     sizes = np.zeros((levels, SIZE_FIELDS), np.int64)
-    of_rows = np.zeros((levels + 1, m), np.int64)  # group of each row, the level above first
-    all_firsts = np.zeros((levels + 1, m), np.int64)
-    all_places = np.zeros((levels + 1, max(m, 1)), np.int64)
-    all_ahead = np.zeros((levels + 1, max(m, 1)), np.int64)
+    groups = np.zeros((GROUP_FIELDS, levels + 1, max(m, 1)), np.int64)
+    of_rows, all_firsts, all_places, all_ahead = groups[0], groups[1], groups[2], groups[3]  # G_* fields
     all_present = np.ones((levels + 1, max(m, 1)), np.bool_)
     changes = np.zeros((levels + 1, m), np.int64)
     tables = np.zeros((levels + 1, m), np.int64)
     all_nodes = np.full((levels + 2, max(m, 1)), -1, np.int64)
     numbers = np.ones(levels + 1, np.int64)  # of groups
-    whole = np.array([0, len(level_keys(base, 0))])
     for level in range(levels):
         keys = level_keys(base, level)
-        children = child_offsets(base, level - 1) if level > 0 else whole
-        of_row, firsts, places, ahead = groups(
-            rows, level, of_rows[level], all_places[level], all_ahead[level], keys, children
-        )
-        n = len(firsts)
+        children = child_offsets(base, level - 1)
+        n = find_groups(base, rows, level, 0, m, 0, groups)
         numbers[level + 1] = n
-        of_rows[level + 1] = of_row
-        all_firsts[level + 1, :n] = firsts
-        all_places[level + 1, :n] = places
-        all_ahead[level + 1, :n] = ahead
+        of_row, places = of_rows[level + 1], all_places[level + 1, :n]
         left = np.zeros(n, np.int64)
         for row in range(m):
             left[of_row[row]] += weights[row]
@@ -319,7 +310,7 @@ def _patch(base, rows, weights, list_root):
             if left[group] > 0 and places[group] < 0:
                 tables[level + 1, group] = table_rows
                 table_rows += 1
-        parents = groups_above(of_rows[level], firsts)
+        parents = groups_above(groups, level, n)
         if level == 0 and not list_root:
             all_present[0, 0] = False  # the root: as if it were gone, it is not listed
         nodes, n_nodes, size = _nodes(
@@ -342,7 +333,7 @@ def _patch(base, rows, weights, list_root):
     start = np.int64(0)
     for level in range(levels):
         keys = level_keys(base, level)
-        children = child_offsets(base, level - 1) if level > 0 else whole
+        children = child_offsets(base, level - 1)
         n, n_keys, n_rows = numbers[level + 1], sizes[level, S_KEYS], sizes[level, S_ROWS]
         places = all_places[level + 1, :n]
         listed = flat[start : start + n_keys]
@@ -358,7 +349,7 @@ def _patch(base, rows, weights, list_root):
         firsts = all_firsts[level + 1, :n]
         _list(
             all_nodes[level],
-            groups_above(of_rows[level], firsts),
+            groups_above(groups, level, n),
             all_places[level],
             rows[level],
             firsts,

@@ -18,14 +18,14 @@ O(arity log n) per run, of which there are O(log n), and then read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from indices.compiled import kernel, part
-from lftj.memory import address, view
+from lftj.memory import view
 from lftj.storage.index_version import (
     X_HEADER,
     X_LEVEL_FIELDS,
@@ -37,6 +37,7 @@ from lftj.storage.index_version import (
     IndexRun,
     Runs,
     added_runs,
+    described,
     net_weights,
     with_run,
 )
@@ -169,14 +170,6 @@ class SupportVersion:
         sizes = [run.n_tuples for run in self.runs]
         assert all(size > 2 * after for size, after in pairwise(sizes))
         assert (added_runs(self._memory)[1] >= 0).all()
-
-
-def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
-    """X_* memory of a version: the fields of its base, without runs, and its runs."""
-    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
-    memory = np.array([*base_fields, *ends], dtype=np.int64)
-    memory[X_RUNS] = len(runs)
-    return memory
 
 
 @kernel

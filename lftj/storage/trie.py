@@ -95,21 +95,11 @@ class Trie:
                     offsets = np.append(np.searchsorted(starts, starts_below), len(starts))
                 children.append(offsets.astype(np.int64, copy=False))
             starts_below = starts
-        return cls.of_levels(keys, children)
-
-    @classmethod
-    def of_levels(cls, keys: Sequence[np.ndarray], children: Sequence[np.ndarray]) -> Trie:
-        """Build from the arrays of the levels, which are int64, as invariants 1 and 2 have them, and new.
-
-        >>> trie = Trie.of_levels([np.array([1, 4]), np.array([3, 5, 2])], [np.array([0, 2, 3])])
-        >>> trie.max_fanouts, trie.key_ranges
-        ((2, 2), ((1, 4), (2, 5)))
-        """
         for array in (*keys, *children):
             array.setflags(write=False)
         fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
         ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
-        ranks = rank_table(keys[0], len(keys[-1]))
+        ranks = rank_table(keys[0], n_rows)
         return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
 
     def __getstate__(self) -> dict[str, object]:
@@ -215,13 +205,19 @@ def rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
     >>> rank_table(np.array([3, 5]), 2).tolist()
     [0, 1, 1, 2]
     """
-    if not len(keys):
-        return None
-    spread = int(keys[-1]) - int(keys[0]) + 1
-    if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31:
+    spread = rank_spread(keys, n_tuples)
+    if not spread:
         return None
     present = np.zeros(spread + 1, dtype=np.int32)
     present[keys - keys[0] + 1] = 1
     ranks = np.cumsum(present, dtype=np.int32)
     ranks.setflags(write=False)
     return ranks
+
+
+def rank_spread(keys: np.ndarray, n_tuples: int) -> int:
+    """One less than the length of :func:`rank_table`; 0 where there is to be none."""
+    if not len(keys):
+        return 0
+    spread = int(keys[-1]) - int(keys[0]) + 1
+    return 0 if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31 else spread
