@@ -57,9 +57,7 @@ from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from lftj.errors import ImageError
 from lftj.files import sink
 from lftj.search.regions.evaluation import RegionSearch
-from lftj.storage.index_version import IndexVersion, Runs
-from lftj.storage.support import described
-from lftj.storage.trie import Trie
+from lftj.storage.index_version import IndexVersion
 from lftj.values.semigroup import Operation, registered_names, semigroup
 from maintenance.workspace.workspace import Workspace
 
@@ -282,14 +280,6 @@ class _Pickler(pickle.Pickler):
         return NotImplemented if form is None else form(value)
 
 
-def _index_version(base: Trie, runs: Runs) -> IndexVersion:
-    version = IndexVersion(base)
-    if runs:
-        fields = version.memory.tolist()
-        version.runs, version.memory = runs, described(fields, runs)
-    return version
-
-
 def _operation(name: str, dtype: str) -> Operation:
     if name not in registered_names():
         raise ImageError(
@@ -314,7 +304,7 @@ def _form_of_monoid(monoid: Monoid) -> tuple[Callable[..., Any], tuple[Any, ...]
 _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
-    IndexVersion: lambda index: (_index_version, (index.base, index.runs)),
+    IndexVersion: lambda index: (IndexVersion, (index.base, index.runs)),
     RegionSearch: lambda search: (RegionSearch, (search.plan,)),
     Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
     Monoid: _form_of_monoid,

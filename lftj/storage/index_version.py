@@ -16,12 +16,17 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
 2. Base and runs add up to weight 0 or 1 for every tuple; a run holds no tuple of
    weight 0, and its tuples increase strictly.
 3. A run has more than twice the tuples of the run after it; all runs together
-   have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``.
+   have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``: the *limit*.
 4. ``memory`` describes the version to kernels (the X_* fields below) and stays
    valid as long as the version lives.
+5. A first run of more than a quarter of the limit is on its way into the base: it stays as it is,
+   whatever the run after it has, until the base with it is there.  Versions share that merge.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
-for the merges of runs, and O(BASE_FRACTION) for the merge into the base.
+for the merges of runs, and O(4 BASE_FRACTION) for the merge into the base, which is
+one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
+piece of that merge, and one more per ``PIECE_ROWS`` tuples; only a change of about as many
+tuples as the limit makes all of it.  A merge of runs is made at once.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -39,13 +44,15 @@ from indices.keys import KEY_MAX
 from lftj.memory import address, view
 from lftj.process import debug
 from lftj.storage.catalog import SearchView
+from lftj.storage.merged_trie import TrieMerge, merged
 from lftj.storage.patch import Patch
 from lftj.storage.seek import lower_bound, upper_bound
-from lftj.storage.signed_rows import Columns, net_rows, table_of
+from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.storage.trie import Trie
 
 BASE_FRACTION = 8
 BASE_LEAST = 4096
+PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
 MAX_RUNS = 40  # 2**40 tuples in runs: invariant 3 keeps their number below
 
 # -- memory: header, a row per level of the base, a row per run -----------------
@@ -134,18 +141,19 @@ def _merged_into(index, run, flat, n):
 
 
 @kernel
-def _with_run(index, rows, weights):
+def _with_run(index, rows, weights, fixed):
     """The X_* memory of a version and one more run, merged as invariant 3 has it.
 
-    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0.  Returns the
-    memory, the new run's flat array and number of tuples, and how many of the version's runs stay before it.
+    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0; fixed: how
+    many of the first runs stay as they are.  Returns the memory, the new run's flat array and number of
+    tuples, and how many of the version's runs stay before it.
     """
     levels = rows.shape[0]
     runs = X_HEADER + levels * X_LEVEL_FIELDS
     n = np.int64(len(weights))
     flat = _flat_run(rows, weights, n)
     kept = index[X_RUNS]
-    while kept > 0 and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
+    while kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
         kept -= 1
         flat, n = _merged_into(index, kept, flat, n)
     end = runs + kept * X_RUN_FIELDS
@@ -161,7 +169,7 @@ def _with_run(index, rows, weights):
 
 
 @kernel
-def _added_runs(index):
+def added_runs(index):
     """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
 
     index: X_* memory.
@@ -195,10 +203,13 @@ Runs = tuple[IndexRun, ...]
 
 
 def with_run(
-    memory: np.ndarray, runs: Runs, rows: np.ndarray, weights: np.ndarray
+    memory: np.ndarray, runs: Runs, rows: np.ndarray, weights: np.ndarray, fixed: int = 0
 ) -> tuple[np.ndarray, Runs]:
-    """The memory and the runs of a version after one more run of net rows (see ``signed_rows``)."""
-    memory, flat, n_tuples, kept = _with_run(memory, rows, weights)
+    """The memory and the runs of a version after one more run of net rows (see ``signed_rows``).
+
+    ``fixed``: how many of the first runs stay as they are.
+    """
+    memory, flat, n_tuples, kept = _with_run(memory, rows, weights, fixed)
     return memory, (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
 
 
@@ -226,12 +237,28 @@ class IndexVersion:
     ([[1, 4, 4], [3, 2, 9]], 3)
     """
 
-    def __init__(self, base: Trie) -> None:
-        """The first version on a base: its tuples, without runs."""
+    def __init__(self, base: Trie, runs: Runs = ()) -> None:
+        """A version on a base: its tuples, and runs."""
+        described_base = DescribedBase(base)
+        self._start(base, described_base, runs, described(described_base.fields, runs), None)
+
+    def _start(
+        self,
+        base: Trie,
+        described_base: DescribedBase,
+        runs: Runs,
+        memory: np.ndarray,
+        merge: TrieMerge | None,
+    ) -> None:
         self.base = base
-        self.runs: Runs = ()
-        self._described = DescribedBase(base)
-        self.memory = np.array(self._described.fields, dtype=np.int64)
+        self.runs = runs
+        self.memory = memory
+        self._described = described_base
+        if merge is None and runs and 4 * runs[0].n_tuples > _limit(base):
+            first = runs[0]
+            rows = first.rows[: base.n_levels * first.n_tuples].reshape(base.n_levels, -1)
+            merge = TrieMerge(base, rows, first.weights)
+        self._merge = merge
 
     @cached_property
     def address(self) -> int:
@@ -248,15 +275,16 @@ class IndexVersion:
 
     @property
     def nbytes(self) -> int:
-        """Memory of base, leaf offsets and runs."""
-        return self.base.nbytes + sum(run.rows.nbytes for run in self.runs)
+        """Memory of base, leaf offsets and runs, and of the base that is being made."""
+        making = 0 if self._merge is None else self._merge.nbytes
+        return self.base.nbytes + sum(run.rows.nbytes for run in self.runs) + making
 
     @cached_property
     def view(self) -> SearchView:
         """The version as searches over base tries read it: its runs as a patch of the base."""
         if not self.runs:
             return SearchView(self.base, None)
-        rows, weights = _added_runs(self.memory)
+        rows, weights = added_runs(self.memory)
         if not len(weights):
             return SearchView(self.base, None)
         return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
@@ -268,13 +296,15 @@ class IndexVersion:
         rows = table_of(columns, len(weights))
         if debug.enabled:
             self._check_change(rows, weights)
-        memory, runs = with_run(self.memory, self.runs, rows, weights)
-        changed = sum([run.n_tuples for run in runs])
-        if changed > max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION):
-            return IndexVersion(Trie.from_sorted(_merged(self.base, runs)))
+        merge = self._merge
+        memory, runs = with_run(self.memory, self.runs, rows, weights, 0 if merge is None else 1)
+        if sum([run.n_tuples for run in runs]) > _limit(self.base):
+            return IndexVersion(merged(self.base, *added_runs(memory)))
+        base = None if merge is None else merge.advance(1 + len(weights) // PIECE_ROWS)
+        if base is not None:
+            return IndexVersion(base, runs[1:])
         following = IndexVersion.__new__(IndexVersion)
-        following.base, following.runs, following.memory = self.base, runs, memory
-        following._described = self._described
+        following._start(self.base, self._described, runs, memory, merge)
         return following
 
     def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
@@ -286,22 +316,36 @@ class IndexVersion:
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
-        return _merged(self.base, self.runs) if self.runs else base_columns(self.base)
+        return base_columns(merged(self.base, *added_runs(self.memory)) if self.runs else self.base)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         self.base.check_invariants()
         sizes = [run.n_tuples for run in self.runs]
-        assert all(size > 2 * after for size, after in pairwise(sizes)), "geometric"
-        assert sum(sizes) <= max(BASE_LEAST, self.base.n_tuples // BASE_FRACTION)
+        merging = self._merge is not None
+        assert all(size > 2 * after for size, after in pairwise(sizes[merging:])), "geometric"
+        assert sum(sizes) <= _limit(self.base)
         for run in self.runs:
             rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
             assert (run.weights != 0).all()
-        parts = [base_columns(self.base), *(run.columns(self.levels) for run in self.runs)]
-        weights = [np.ones(self.base.n_tuples, np.int64), *(run.weights for run in self.runs)]
-        _, net = _added(parts, weights, self.levels)
+        parts = [(run.columns(self.levels), run.weights) for run in self.runs]
+        held = base_columns(self.base), np.ones(self.base.n_tuples, np.int64)
+        _, net = net_rows(*gathered([held, *parts]))
         assert (net == 1).all(), "every tuple has weight 0 or 1"
+
+
+def _limit(base: Trie) -> int:
+    """Invariant 3's limit."""
+    return max(BASE_LEAST, base.n_tuples // BASE_FRACTION)
+
+
+def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
+    """X_* memory of a version: the fields of its base, without runs, and its runs."""
+    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
+    memory = np.array([*base_fields, *ends], dtype=np.int64)
+    memory[X_RUNS] = len(runs)
+    return memory
 
 
 def base_columns(base: Trie) -> list[np.ndarray]:
@@ -311,21 +355,6 @@ def base_columns(base: Trie) -> list[np.ndarray]:
         below = base.n_levels - 1 - level
         columns.append(np.repeat(keys, np.diff(base.leaf_offsets(level))) if below else keys)
     return columns
-
-
-def _merged(base: Trie, runs: Sequence[IndexRun]) -> list[np.ndarray]:
-    parts = [base_columns(base), *(run.columns(base.n_levels) for run in runs)]
-    weights = [np.ones(base.n_tuples, np.int64), *(run.weights for run in runs)]
-    return _added(parts, weights, base.n_levels)[0]
-
-
-def _added(
-    parts: Sequence[Sequence[np.ndarray]], weights: Sequence[np.ndarray], levels: int
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Sum of Z-sets: sorted distinct tuples whose weights add up to something else than 0."""
-    columns = [np.concatenate([part[level] for part in parts]) for level in range(levels)]
-    summed, net = net_rows(columns, np.concatenate(weights))
-    return list(summed), net
 
 
 # -- kernels on X_* memory --------------------------------------------------------

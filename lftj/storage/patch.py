@@ -42,8 +42,9 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.memory import address, view
+from lftj.storage.branches import GROUP_FIELDS, child_offsets, find_groups, groups_above, level_keys
 from lftj.storage.seek import lower_bound
-from lftj.storage.trie import T_CHILDREN, T_HEADER, T_KEYS, T_LENGTH, T_LEVEL_FIELDS, Trie, rank_table
+from lftj.storage.trie import Trie, rank_table
 
 # -- a level's row of the patch's memory -------------------------------------------
 PA_KEYS = 0  # address of the listed keys of all its nodes
@@ -188,39 +189,6 @@ def _range_with(known: tuple[int, int], size: list[int]) -> tuple[int, int]:
 
 
 @part
-def _groups(rows, level, parents, places, keys, children):
-    """The distinct prefixes of ``level + 1`` keys among sorted rows, and where each stands in the base.
-
-    rows: int64 (levels, m).  parents: int64 (m,), the group of each row one level up; places: int64, the base
-    position of each such group, -1 where the base has none.  keys, children: int64, of the base: the level's
-    keys, and the offsets of them by position one level up.  Returns the group of each row; each group's first
-    row; its base position or -1; and the position before which it stands or would stand.
-    """
-    m = rows.shape[1]
-    of_row = np.empty(m, np.int64)
-    firsts = np.empty(m, np.int64)
-    found = np.empty(m, np.int64)
-    ahead = np.empty(m, np.int64)
-    n = np.int64(0)
-    for row in range(m):
-        if row > 0 and parents[row] == parents[row - 1] and rows[level, row] == rows[level, row - 1]:
-            of_row[row] = n - 1
-            continue
-        parent = places[parents[row]]
-        found[n] = ahead[n] = -1
-        if parent >= 0:
-            end = children[parent + 1]
-            place = lower_bound(keys, children[parent], end, rows[level, row])
-            ahead[n] = place
-            if place < end and keys[place] == rows[level, row]:
-                found[n] = place
-        of_row[row] = n
-        firsts[n] = row
-        n += 1
-    return of_row, firsts[:n].copy(), found[:n].copy(), ahead[:n].copy()
-
-
-@part
 def _nodes(parents, parent_places, parent_present, changes, children):
     """The nodes of one level that gained or lost a key; by group one level up its node or -1.
 
@@ -291,14 +259,14 @@ def _list(nodes, parents, parent_places, row, firsts, places, ahead, present, ta
         first = last
 
 
-@part(_nrt=False)
+@part
 def _below(base, level, deeper, place):
     """Branches of a deeper level of the base below a position of a level; 0 for a position of -1."""
     if place < 0:
         return np.int64(0)
     start, end = place, place + 1
     for above in range(level, deeper):
-        children = view(base[T_HEADER + above * T_LEVEL_FIELDS + T_CHILDREN], end + 1)
+        children = child_offsets(base, above)
         start, end = children[start], children[end]
     return end - start
 
@@ -312,32 +280,19 @@ def _patch(base, rows, weights, list_root):
     """
     levels, m = rows.shape
     sizes = np.zeros((levels, SIZE_FIELDS), np.int64)
-    of_rows = np.zeros((levels + 1, m), np.int64)  # group of each row, the level above first
-    all_firsts = np.zeros((levels + 1, m), np.int64)
-    all_places = np.zeros((levels + 1, max(m, 1)), np.int64)
-    all_ahead = np.zeros((levels + 1, m), np.int64)
+    groups = np.zeros((GROUP_FIELDS, levels + 1, max(m, 1)), np.int64)
+    of_rows, all_firsts, all_places, all_ahead = groups[0], groups[1], groups[2], groups[3]  # G_* fields
     all_present = np.ones((levels + 1, max(m, 1)), np.bool_)
     changes = np.zeros((levels + 1, m), np.int64)
     tables = np.zeros((levels + 1, m), np.int64)
     all_nodes = np.full((levels + 2, max(m, 1)), -1, np.int64)
     numbers = np.ones(levels + 1, np.int64)  # of groups
-    whole = np.array([0, base[T_HEADER + T_LENGTH]])
     for level in range(levels):
-        fields = T_HEADER + level * T_LEVEL_FIELDS
-        keys = view(base[fields + T_KEYS], base[fields + T_LENGTH])
-        children = whole
-        if level > 0:
-            above = fields - T_LEVEL_FIELDS
-            children = view(base[above + T_CHILDREN], base[above + T_LENGTH] + 1)
-        of_row, firsts, places, ahead = _groups(
-            rows, level, of_rows[level], all_places[level], keys, children
-        )
-        n = len(firsts)
+        keys = level_keys(base, level)
+        children = child_offsets(base, level - 1)
+        n = find_groups(base, rows, level, 0, m, 0, groups)
         numbers[level + 1] = n
-        of_rows[level + 1] = of_row
-        all_firsts[level + 1, :n] = firsts
-        all_places[level + 1, :n] = places
-        all_ahead[level + 1, :n] = ahead
+        of_row, places = of_rows[level + 1], all_places[level + 1, :n]
         left = np.zeros(n, np.int64)
         for row in range(m):
             left[of_row[row]] += weights[row]
@@ -355,7 +310,7 @@ def _patch(base, rows, weights, list_root):
             if left[group] > 0 and places[group] < 0:
                 tables[level + 1, group] = table_rows
                 table_rows += 1
-        parents = _above(of_rows[level], firsts)
+        parents = groups_above(groups, level, n)
         if level == 0 and not list_root:
             all_present[0, 0] = False  # the root: as if it were gone, it is not listed
         nodes, n_nodes, size = _nodes(
@@ -367,7 +322,7 @@ def _patch(base, rows, weights, list_root):
         )
         all_nodes[level, : len(nodes)] = nodes
         sizes[level, S_KEYS], sizes[level, S_NODES] = size, n_nodes
-        sizes[level, S_WORDS] = (base[fields + T_LENGTH] + 63) // 64 if level + 1 < levels else 0
+        sizes[level, S_WORDS] = (len(keys) + 63) // 64 if level + 1 < levels else 0
         sizes[level, S_CHANGED], sizes[level, S_ROWS] = changed, table_rows
     total = np.int64(0)
     for level in range(levels):
@@ -377,12 +332,8 @@ def _patch(base, rows, weights, list_root):
     memory = np.zeros(levels * PATCH_FIELDS, np.int64)
     start = np.int64(0)
     for level in range(levels):
-        fields = T_HEADER + level * T_LEVEL_FIELDS
-        keys = view(base[fields + T_KEYS], base[fields + T_LENGTH])
-        children = whole
-        if level > 0:
-            above = fields - T_LEVEL_FIELDS
-            children = view(base[above + T_CHILDREN], base[above + T_LENGTH] + 1)
+        keys = level_keys(base, level)
+        children = child_offsets(base, level - 1)
         n, n_keys, n_rows = numbers[level + 1], sizes[level, S_KEYS], sizes[level, S_ROWS]
         places = all_places[level + 1, :n]
         listed = flat[start : start + n_keys]
@@ -398,7 +349,7 @@ def _patch(base, rows, weights, list_root):
         firsts = all_firsts[level + 1, :n]
         _list(
             all_nodes[level],
-            _above(of_rows[level], firsts),
+            groups_above(groups, level, n),
             all_places[level],
             rows[level],
             firsts,
@@ -452,15 +403,6 @@ def _patch(base, rows, weights, list_root):
             moved[n_moved] = rows[0, all_firsts[1, group]]
             n_moved += 1
     return flat, memory, sizes, moved[:n_moved].copy()
-
-
-@part
-def _above(of_row, firsts):
-    """The group one level up of each group, by its first row."""
-    found = np.empty(len(firsts), np.int64)
-    for group in range(len(firsts)):
-        found[group] = of_row[firsts[group]]
-    return found
 
 
 @part(_nrt=False)

@@ -18,14 +18,14 @@ O(arity log n) per run, of which there are O(log n), and then read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from indices.compiled import kernel, part
-from lftj.memory import address, view
+from lftj.memory import view
 from lftj.storage.index_version import (
     X_HEADER,
     X_LEVEL_FIELDS,
@@ -36,6 +36,8 @@ from lftj.storage.index_version import (
     XR_ROWS,
     IndexRun,
     Runs,
+    added_runs,
+    described,
     net_weights,
     with_run,
 )
@@ -108,13 +110,13 @@ class SupportVersion:
         return following, rows, before, after
 
     def visible(self) -> list[np.ndarray]:
-        """The columns of all visible tuples, sorted; O(n log n)."""
-        columns, weights = self._summed()
+        """The columns of all visible tuples, sorted; O(n)."""
+        columns, weights = added_runs(self._memory)
         return [column[weights >= self.least] for column in columns]
 
     def tuples(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """All tuples that have support, sorted, and their supports; O(n log n)."""
-        columns, weights = self._summed()
+        """All tuples that have support, sorted, and their supports; O(n)."""
+        columns, weights = added_runs(self._memory)
         return [column[weights > 0] for column in columns], weights[weights > 0]
 
     def below(self, prefixes: Columns, n_prefixes: int) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
@@ -163,26 +165,11 @@ class SupportVersion:
             _prefix_ranges(run.rows, run.n_tuples, table, starts, ends)
             yield run, starts, ends
 
-    def _summed(self) -> tuple[list[np.ndarray], np.ndarray]:
-        if not self.runs:
-            return [np.empty(0, np.int64) for _ in range(self.arity)], np.empty(0, np.int64)
-        columns = [np.concatenate(c) for c in zip(*(r.columns(self.arity) for r in self.runs), strict=True)]
-        summed, weights = net_rows(columns, np.concatenate([run.weights for run in self.runs]))
-        return list(summed), weights
-
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         sizes = [run.n_tuples for run in self.runs]
         assert all(size > 2 * after for size, after in pairwise(sizes))
-        assert (self._summed()[1] >= 0).all()
-
-
-def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
-    """X_* memory of a version: the fields of its base, without runs, and its runs."""
-    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
-    memory = np.array([*base_fields, *ends], dtype=np.int64)
-    memory[X_RUNS] = len(runs)
-    return memory
+        assert (added_runs(self._memory)[1] >= 0).all()
 
 
 @kernel

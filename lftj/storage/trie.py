@@ -205,13 +205,19 @@ def rank_table(keys: np.ndarray, n_tuples: int) -> np.ndarray | None:
     >>> rank_table(np.array([3, 5]), 2).tolist()
     [0, 1, 1, 2]
     """
-    if not len(keys):
-        return None
-    spread = int(keys[-1]) - int(keys[0]) + 1
-    if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31:
+    spread = rank_spread(keys, n_tuples)
+    if not spread:
         return None
     present = np.zeros(spread + 1, dtype=np.int32)
     present[keys - keys[0] + 1] = 1
     ranks = np.cumsum(present, dtype=np.int32)
     ranks.setflags(write=False)
     return ranks
+
+
+def rank_spread(keys: np.ndarray, n_tuples: int) -> int:
+    """One less than the length of :func:`rank_table`; 0 where there is to be none."""
+    if not len(keys):
+        return 0
+    spread = int(keys[-1]) - int(keys[0]) + 1
+    return 0 if spread > max(RANKS_SMALL, RANKS_MAX_SPREAD * n_tuples) or len(keys) >= 1 << 31 else spread

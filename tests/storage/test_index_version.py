@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion, net_weights, present, with_run
+from lftj.storage.merged_trie import TrieMerge
 from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
 from lftj.storage.trie import Trie
 from maintenance.strategies.surgery import find_surgeries
@@ -272,6 +273,48 @@ def test_runs_stay_few_and_are_merged_into_the_base() -> None:
         index.check_invariants()
     assert index.base is not first and index.n_tuples == 600
     assert rows_of(index.columns()) == rows + [(1000 + i, 1) for i in range(200)]
+
+
+def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
+    """A piece at a time, and complete before the runs are at the limit; the merge at once never comes."""
+    index = IndexVersion(Trie.from_sorted(columns_of([(i // 8, i) for i in range(20_000)], 2)))
+    bases, most_pieces = [index.base], 0
+    advance = TrieMerge.advance
+
+    def counted(merge: TrieMerge, n_pieces: int) -> Trie | None:
+        nonlocal most_pieces
+        most_pieces = max(most_pieces, n_pieces)
+        return advance(merge, n_pieces)
+
+    with (
+        merging(800, 8),
+        mock.patch.object(TrieMerge, "advance", counted),
+        mock.patch.object(index_version, "merged", side_effect=AssertionError),
+    ):
+        for i in range(3000):
+            index = index.advance(columns_of([(i % 1900, 30_000 + i)], 2), np.array([1]))
+            if index.base is not bases[-1]:
+                bases.append(index.base)
+    assert most_pieces == 1 and 2 <= len(bases) <= 8 and index.n_tuples == 23_000
+    index.check_invariants()
+    assert rows_of(index.columns()) == sorted(
+        [(i // 8, i) for i in range(20_000)] + [(i % 1900, 30_000 + i) for i in range(3000)]
+    )
+
+
+def test_versions_that_share_a_merge_do_not_disturb_each_other() -> None:
+    """From one version two ways: one that nobody keeps makes pieces, too."""
+    rows = [(i, i) for i in range(1000)]
+    with merging(0, 2):
+        first = IndexVersion(Trie.from_sorted(columns_of(rows, 2)))
+        first = first.advance(columns_of([(i, i) for i in range(300)], 2), np.full(300, -1))
+        kept = first
+        for i in range(30):
+            kept.advance(columns_of([(5000, i)], 2), np.array([1]))  # rolled back
+            kept = kept.advance(columns_of([(2000 + i, i)], 2), np.array([1]))
+            kept.check_invariants()
+            assert rows_of(kept.columns()) == rows[300:] + [(2000 + j, j) for j in range(i + 1)]
+    assert kept.base is not first.base and rows_of(first.columns()) == rows[300:]
 
 
 def test_a_change_and_its_inverse_leave_no_run() -> None:

@@ -1,0 +1,262 @@
+"""A base trie with a change merged in: a new trie, made from the arrays of the old one, piece by piece.
+
+Level by level, the branches that came and went cut the old arrays into stretches.  Keys
+of a stretch are copied as they are; child offsets move by what came and went below the
+stretches before.  Nothing is sorted or compared but the changed tuples' own branches::
+
+    base  (1,3) (1,5) (4,2)       keys  1 4    children 0 2 3      keys  3 5 2
+    +(1,4) +(3,9) -(4,2)                1 3             0 3 4            3 4 5 9
+
+Invariants
+
+1. What comes out is, bit for bit, ``Trie.from_sorted`` of the tuples.
+2. The base stays as it is; the new trie shares no array with it.
+3. How far a merge is depends on nothing but the base, the change and the pieces made: whoever
+   holds it may make the next one.  A piece that was interrupted makes the merge begin anew.
+
+Cost: O(m L log n) for m changed tuples and L levels to find the branches
+(:mod:`lftj.storage.branches`), and one copy of the base's arrays.  A piece is at most
+``PIECE`` keys, offsets or ranks, or ``PIECE // TUPLE_COST`` of the changed tuples.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.storage.branches import (
+    G_AHEAD,
+    G_FIRST,
+    G_OF_ROW,
+    G_PLACE,
+    GROUP_FIELDS,
+    child_offsets,
+    find_groups,
+    level_keys,
+)
+from lftj.storage.seek import lower_bound
+from lftj.storage.trie import Trie, rank_spread
+
+PIECE = 1 << 12
+TUPLE_COST = 8
+"""To find a changed tuple's branches takes about as long as to copy so many keys."""
+
+WHOLE = 1 << 62
+"""The size of a piece that is the whole merge, more or less."""
+
+# -- a merge's own fields of a group, behind those of lftj.storage.branches ------------------
+M_STAYS = GROUP_FIELDS  # 1 where it is there afterwards
+M_GROWS = GROUP_FIELDS + 1  # branches one level down that came below it, less those that went
+M_FIELDS = GROUP_FIELDS + 2
+
+# -- how far one array is -------------------------------------------------------------------
+C_GROUPS = 0  # of the level
+C_GROUP = 1  # groups, and items of the base and of the new array, that are done
+C_POSITION = 2
+C_AT = 3
+C_GROWN = 4  # by how much child offsets have moved
+C_LOW = 5  # least and largest key; or, of offsets, most children of one node
+C_HIGH = 6
+CURSOR_FIELDS = 7
+
+
+class TrieMerge:
+    """A base trie and a change of its tuples on the way to being one trie.
+
+    >>> base = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])])
+    >>> merge = TrieMerge(base, np.array([[1, 3, 4], [4, 9, 2]]), np.array([1, 1, -1]))
+    >>> merge.advance(1) is None
+    True
+    >>> [level.tolist() for level in merge.advance(100).keys]
+    [[1, 3], [3, 4, 5, 9]]
+    """
+
+    def __init__(self, base: Trie, rows: np.ndarray, weights: np.ndarray, piece: int = PIECE) -> None:
+        """``rows``: int64 (levels, m), sorted distinct tuples; ``weights``: int64 (m,).
+
+        A weight is +1 where the base lacks the tuple, -1 where it has it.
+        """
+        self._base, self._rows, self._weights = base, rows, weights
+        self._piece, self._few = piece, piece // TUPLE_COST
+        self._lock = threading.Lock()
+        self._trie: Trie | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.nbytes = 0
+        self._pieces = self._made()
+
+    def advance(self, n_pieces: int) -> Trie | None:
+        """Make some more pieces; the trie, if it is complete with them."""
+        with self._lock:
+            if self._trie is None:
+                try:
+                    for _ in islice(self._pieces, n_pieces):
+                        pass
+                except BaseException:
+                    self._begin()
+                    raise
+            return self._trie
+
+    def _made(self) -> Iterator[None]:
+        """Makes the trie; comes back after each piece."""
+        base, memory, rows, few = self._base, self._base.memory, self._rows, self._few
+        levels, m = rows.shape
+        groups = self._new(np.zeros((M_FIELDS, levels + 1, max(m, 1)), np.int64))
+        numbers = [0] * levels
+        for level in range(levels):
+            for first in range(0, m, few):
+                last = min(first + few, m)
+                numbers[level] = _find(memory, rows, level, first, last, numbers[level], groups)
+                yield
+        lengths = [len(keys) for keys in base.keys]
+        for level in range(levels - 1, -1, -1):
+            for first in range(0, numbers[level], few):
+                last = min(first + few, numbers[level])
+                lengths[level] += _settle(memory, self._weights, level, first, last, groups)
+                yield
+        keys, children, fanouts, ranges = [], [], lengths[:1], []
+        for level in range(levels):
+            cursor = np.array([numbers[level], 0, 0, 0, 0, KEY_MAX, KEY_MIN])
+            keys.append(self._new(np.empty(lengths[level], np.int64)))
+            while not _merge(memory, rows, level, False, groups, cursor, self._piece, keys[-1]):
+                yield
+            ranges.append((int(cursor[C_LOW]), int(cursor[C_HIGH])) if lengths[level] else (0, -1))
+            yield
+        for level in range(levels - 1):
+            cursor = np.array([numbers[level], 0, 0, 0, 0, 0, 0])
+            children.append(self._new(np.empty(lengths[level] + 1, np.int64)))
+            while not _merge(memory, rows, level, True, groups, cursor, self._piece, children[-1]):
+                yield
+            fanouts.append(int(cursor[C_HIGH]))
+            yield
+        ranks = None
+        spread = rank_spread(keys[0], lengths[-1])
+        if spread:
+            ranks = self._new(np.empty(spread + 1, np.int32))
+            for first in range(0, spread + 1, self._piece):
+                _rank(keys[0], first, min(first + self._piece, spread + 1), ranks)
+                yield
+            ranks.setflags(write=False)
+        leaves: dict[tuple[int, int], np.ndarray] = {}
+        for level in range(levels - 3, -1, -1):
+            deeper = leaves.get((level + 1, levels - 1), children[level + 1])
+            offsets = leaves[level, levels - 1] = self._new(np.empty(lengths[level] + 1, np.int64))
+            for first in range(0, len(offsets), self._piece):
+                stretch = slice(first, min(first + self._piece, len(offsets)))
+                deeper.take(children[level][stretch], out=offsets[stretch], mode="clip")
+                yield
+        for array in (*keys, *children, *leaves.values()):
+            array.setflags(write=False)
+        self._trie = Trie(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), leaves)
+
+    def _new(self, array: np.ndarray) -> np.ndarray:
+        self.nbytes += array.nbytes
+        return array
+
+
+def merged(base: Trie, rows: np.ndarray, weights: np.ndarray) -> Trie:
+    """The trie of the base's tuples after a change, at once; arguments as for :class:`TrieMerge`.
+
+    >>> base = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])])
+    >>> trie = merged(base, np.array([[1, 3, 4], [4, 9, 2]]), np.array([1, 1, -1]))
+    >>> [level.tolist() for level in trie.keys], trie.children[0].tolist()
+    ([[1, 3], [3, 4, 5, 9]], [0, 3, 4])
+    """
+    trie = TrieMerge(base, rows, weights, WHOLE).advance(WHOLE)
+    assert trie is not None
+    return trie
+
+
+@kernel
+def _find(base, rows, level, first, last, n, groups):
+    """:func:`~lftj.storage.branches.find_groups`, for Python code to call."""
+    return find_groups(base, rows, level, first, last, n, groups)
+
+
+@kernel
+def _settle(base, weights, level, first, last, groups):
+    """Whether the groups [first, last) of a level stay; how many more of them there are than before.
+
+    base: T_* memory of a trie; weights: int64 (m,), 1 or -1; groups: M_* fields, those of the level below
+    settled.
+    """
+    is_deepest = level + 1 == groups.shape[1] - 1
+    places, grows = groups[G_PLACE, level + 1], groups[M_GROWS, level + 1]
+    more = np.int64(0)
+    for group in range(first, last):
+        held = np.int64(places[group] >= 0)
+        if is_deepest:  # a group is one tuple
+            below = weights[group]
+        else:
+            below = grows[group]
+            if held:
+                children = child_offsets(base, level)
+                below += children[places[group] + 1] - children[places[group]]
+        stays = np.int64(below > 0)
+        groups[M_STAYS, level + 1, group] = stays
+        groups[M_GROWS, level, groups[G_OF_ROW, level, groups[G_FIRST, level + 1, group]]] += stays - held
+        more += stays - held
+    return more
+
+
+@kernel
+def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
+    """Write at most ``most`` items more of a level's keys or child offsets; whether these are all.
+
+    base: T_* memory; rows: int64 (levels, m); groups: M_* fields, settled; cursor: C_* fields, written; out:
+    int64, as long as the keys or offsets will be.
+    """
+    old = child_offsets(base, level) if are_offsets else level_keys(base, level)
+    ahead, places = groups[G_AHEAD, level + 1], groups[G_PLACE, level + 1]
+    stays, grows = groups[M_STAYS, level + 1], groups[M_GROWS, level + 1]
+    n, group, position, at = cursor[C_GROUPS], cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT]
+    grown = cursor[C_GROWN]
+    began = at
+    left = most
+    while left > 0:
+        stop = ahead[group] if group < n else len(old)
+        length = min(stop - position, left)
+        for i in range(length):
+            out[at + i] = old[position + i] + grown
+        position, at, left = position + length, at + length, left - length
+        if position < stop or group == n or left == 0:
+            break
+        if stays[group]:
+            out[at] = old[stop] + grown if are_offsets else rows[level, groups[G_FIRST, level + 1, group]]
+            at += 1
+        position += places[group] >= 0
+        if are_offsets:
+            grown += grows[group]
+        group += 1
+        left -= 1
+    low, high = cursor[C_LOW], cursor[C_HIGH]
+    if are_offsets:
+        for i in range(max(began, 1), at):
+            high = max(high, out[i] - out[i - 1])
+    else:
+        for i in range(began, at):
+            low, high = min(low, out[i]), max(high, out[i])
+    cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT], cursor[C_GROWN] = group, position, at, grown
+    cursor[C_LOW], cursor[C_HIGH] = low, high
+    return group == n and position == len(old)
+
+
+@kernel
+def _rank(keys, first, last, ranks):
+    """Write the items [first, last) of the rank table of some keys (invariant 3 of :mod:`lftj.storage.trie`).
+
+    keys: int64, increasing; ranks: int32.
+    """
+    place = lower_bound(keys, np.int64(0), np.int64(len(keys)), keys[0] + max(first - 1, 0))
+    for rank in range(first, last):
+        if place < len(keys) and keys[place] - keys[0] < rank:
+            place += 1
+        ranks[rank] = place
