@@ -339,7 +339,11 @@ class Evaluation:
 
     def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
         body = rule.bodies[0]
-        if not head.variables or not self.plans.finishes_in_search(body, self.values, self.relations):
+        if not head.variables:
+            return None
+        listed = self.plans.listed(body, self.values, self.relations, head.variables)
+        listed.check(self.relations)
+        if not listed.finishes_in_search:
             return None
         are_assignments = set(body.atom_variables()) == set(head.variables)
         wanted = () if are_assignments else head.variables

@@ -97,9 +97,7 @@ class Plans:
     """The plans of a program's bodies, which stay the same objects.  Safe to use from several threads."""
 
     _kept: dict[tuple[int, Wanted], _Kept] = field(default_factory=dict)
-    _finishes: dict[int, tuple[Body, bool]] = field(
-        default_factory=dict
-    )  # the search, or there is more to do
+    _listed: dict[tuple[int, tuple[str, ...]], tuple[Body, Lowered]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def planned(
@@ -150,15 +148,17 @@ class Plans:
             self._kept[key] = kept
         return planned
 
-    def finishes_in_search(self, body: Body, values: Mapping[str, Value], catalog: Catalog) -> bool:
-        """Whether nothing is left to do on the rows of a body: told by the values that it came with first."""
+    def listed(
+        self, body: Body, values: Mapping[str, Value], catalog: Catalog, variables: tuple[str, ...]
+    ) -> Lowered:
+        """A body lowered as if rows of the variables were listed, with the values that it came with first."""
+        key = id(body), variables
         with self._lock:
-            known = self._finishes.get(id(body))
+            known = self._listed.get(key)
         if known is None:
-            lowered = lowered_body(body, values, catalog, Wanted((), counted=False))
-            known = body, lowered.finishes_in_search
+            known = body, lowered_body(body, values, catalog, Wanted(variables, counted=False))
             with self._lock:
-                self._finishes[id(body)] = known
+                self._listed[key] = known
         return known[1]
 
 

@@ -204,6 +204,9 @@ def test_importing_leaves_heavy_modules_alone() -> None:
     assert [name for name in LAZY if name in loaded] == []
 
 
-def test_importing_is_quick() -> None:
-    code = "import time; start = time.process_time(); import lftj; print(time.process_time() - start)"
-    assert min(float(run_fresh(code)) for _ in range(3)) < 0.5
+def test_importing_brings_in_little() -> None:
+    """Beside numpy and pyarrow 59 modules, 35 of them ours: what a name needs comes with the name."""
+    code = (
+        "import sys, numpy, pyarrow; there = len(sys.modules); import lftj; print(len(sys.modules) - there)"
+    )
+    assert int(run_fresh(code)) <= 75
