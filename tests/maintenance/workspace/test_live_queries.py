@@ -135,8 +135,8 @@ def emptied(n_rows: int) -> tuple[Workspace, int]:
 
 
 def test_nothing_of_the_first_version_is_left_when_all_rows_were_erased() -> None:
-    emptied(2_000)  # whatever is imported and compiled for it
     n_rows = 200_000
+    emptied(n_rows)  # whatever is imported and compiled for it
     tracemalloc.start()
     try:
         ws, full = emptied(n_rows)
