@@ -15,7 +15,8 @@ Invariants
 
 1. Rows add up to the same whichever way is in use.
 2. While `delta` is in use there are no records; the indices that `delta` reads are there always.
-3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one.
+3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one, by one assignment: while
+   `trace` is in use its records cover the newest versions, wherever an exception or Ctrl-C came.
 """
 
 from __future__ import annotations
@@ -160,17 +161,16 @@ class AutoBody(BodySearch):
     def tidy(self, versions: Versions) -> bool:
         rebuilt = self.traces and self.trace.tidy(versions)
         if self.ledger.says_change:
-            if self.traces:
-                built = None
-            else:
-                _, built = self.trace.rebuilt(versions)
-                rebuilt = True
             self._why = f"{self.way} had lost {self.ledger.balance:,.0f} operations, the price of a change"
-            self.trace.take(built)
-            self.traces = not self.traces
-            self._shadow = None
+            if not self.traces:
+                self.trace.take(self.trace.rebuilt(versions)[1])
+                rebuilt = True
+            self.traces = not self.traces  # decides: before it `trace` has records, behind it they may go
             self.changes += 1
+            self._shadow = None
             self.ledger.changed(max(LEAST_BUDGET, self._whole))
+        if not self.traces and self.trace.n_records:  # also where a change was left half way
+            self.trace.take(None)
         return rebuilt
 
     def _keep_own(self) -> None:
@@ -184,7 +184,7 @@ class AutoBody(BodySearch):
     def _check_own(self) -> None:
         assert self._staged is None
         self.trace.check_invariants()
-        assert self.traces or not any(index.n_records for index in self.trace.sensitivity)
+        assert self.traces or not self.trace.n_records
 
     def describe(self) -> list[str]:
         order, *others = (self.trace if self.traces else self.delta).describe()

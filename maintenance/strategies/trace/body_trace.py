@@ -75,6 +75,11 @@ class BodyTrace(BodySearch):
         return self._built.sensitivity
 
     @property
+    def n_records(self) -> int:
+        """How many records it keeps."""
+        return sum(index.n_records for index in self.sensitivity)
+
+    @property
     def nbytes(self) -> int:
         return sum(index.nbytes for index in self.sensitivity)
 

@@ -169,3 +169,31 @@ def test_the_way_changes_and_back() -> None:
     commit(ws, [], [(901, 4), (901, 5)])
     ws.verify()
     ws.check_invariants()
+
+
+@pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
+@pytest.mark.parametrize("left", ["take", "ledger"])
+@pytest.mark.parametrize("start", ["trace", "delta"])
+def test_a_change_of_way_that_is_left_half_way_does_no_harm(left: str, start: str) -> None:
+    """Whatever is in use covers what comes; the next commit does the rest."""
+    ws = workspace(OPEN if start == "trace" else TRIANGLES, "auto", graph(60, 6))
+    body = body_of(ws)
+    assert body.way == start
+    body.ledger.balance = body.ledger.price
+    if start == "delta":
+        body._per_branch = 0.0  # trace is taken to cost nothing
+    of, name = (body.trace, "take") if left == "take" else (body.ledger, "changed")
+    done = getattr(of, name)
+
+    def then_interrupted(argument: object) -> None:
+        done(argument)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(of, name, then_interrupted), pytest.raises(KeyboardInterrupt):
+        commit(ws, [(900, 901)])
+    body.ledger.balance = 0.0  # the next commit changes nothing of the way
+    commit(ws, [(3, 901), (901, 4), (3, 4)], [(900, 901)])
+    ws.verify()
+    commit(ws, [(901, 5)], [(3, 4)])
+    ws.verify()
+    ws.check_invariants()
