@@ -15,6 +15,10 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view32
 
+MERGE_RATIO = 12
+"""Two ranges are merged, and not galloped through, when the longer has at most so many times the keys of the
+shorter."""
+
 
 @part(_nrt=False)
 def gallop(keys, start, end, key):

@@ -71,10 +71,7 @@ from lftj.search.layout import (
     T_TO,
 )
 from lftj.search.marks import intersect_marked, marked
-from lftj.storage.seek import gallop
-
-MERGE_RATIO = 12
-"""Two ranges are merged when the longer has at most this many times the keys of the shorter."""
+from lftj.storage.seek import MERGE_RATIO, gallop
 
 
 @part(_nrt=False, forceinline=True)

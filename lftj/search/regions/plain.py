@@ -59,10 +59,7 @@ from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.search.regions.cursor import open_base
 from lftj.search.regions.node import repeat_prefix
 from lftj.search.regions.pair import merge_pair
-from lftj.storage.seek import gallop, upper_bound
-
-MERGE_RATIO = 12
-"""Two ranges are merged when the second has at most this many times the keys of the first."""
+from lftj.storage.seek import MERGE_RATIO, gallop, upper_bound
 
 
 @part(_nrt=False, forceinline=True)
