@@ -18,6 +18,7 @@ STAMPS := $(VENV)/stamps
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
+INTERPRETED_TESTS = $(filter-out tests/maintenance/workspace/%,$(KERNEL_TESTS))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Some container images switch it off; then each of the many processes of a test run compiles the sources anew.
@@ -30,14 +31,15 @@ demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
 
 # Kernels are compiled first, with bounds checks and without, so that no two workers compile the same.
-# The tests of kernels run as plain Python and with bounds checks; the last run is of all the others, over
-# kernels as users have them.  (Examples are the same in every run: once more without checks shows nothing.)
+# The tests of kernels run as plain Python and with bounds checks, those of whole workspaces with bounds checks
+# alone; the last run is of all the others, over kernels as users have them.  (Examples are the same in every
+# run: once more without checks shows nothing.)
 # A worker that has nothing left to do takes tests from the other ones; where tests wait for processes that
 # they start, there is one worker more than processors.
 test: style
 	$(BIN)/mypy & types=$$!; NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & checked=$$!; \
 	  $(BIN)/lftj warm-up && wait $$types && wait $$checked
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
 	$(PYTEST) -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
 
@@ -64,6 +66,7 @@ docs: $(STAMPS)/docs
 clean:
 	rm -rf $(VENV) site build dist
 
+# Bytecode is compiled of what is imported, not of everything that is installed.
 # A python3 without ensurepip (Debian splits it off) gets pip by way of its own pip.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -73,5 +76,5 @@ $(BIN)/python:
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python
 	@mkdir -p $(STAMPS)
-	$(PIP) install --editable '.[$*]'
+	$(PIP) install --no-compile --editable '.[$*]'
 	@touch $@

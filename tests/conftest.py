@@ -55,7 +55,7 @@ _PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 settings.register_profile(
     "default",
-    max_examples=12 if _INTERPRETED else 120,
+    max_examples=12 if _INTERPRETED else 60,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -73,7 +73,7 @@ settings.register_profile(
 settings.register_profile(
     "unshrunk",
     settings.get_profile("default"),
-    max_examples=40 if _INTERPRETED else 120,
+    max_examples=40 if _INTERPRETED else 60,
     phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

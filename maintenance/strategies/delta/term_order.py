@@ -12,7 +12,8 @@ orders within an atom's columns have to agree over the atoms of a term too, so t
 improved term by term until none gets better (``tests/maintenance/strategies/test_term_order.py``
 compares with all choices).
 
-Cost: the orders of at most ``PERMUTED`` bound variables are tried, so O(terms^2 * orders) looks.
+Cost: ``PERMUTED``! orders of bound variables times ``TAILS`` of the others are looked at, once per term; then
+O(terms) sets of indices are compared per term and improvement.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from lftj.storage.relation_version import levels_of
 
 NEAR = 1.5
 """An order that is estimated at this many times the best one may be taken for the sake of an index."""
+
+TAILS = 12
+"""The best orders of the variables that a change leaves free which are looked at for the sake of an index."""
 
 PERMUTED = 4
 """The variables of a changed atom are tried in all orders up to this many; of more in one order alone."""
@@ -90,19 +94,42 @@ def _price(option: _Candidate, others: frozenset[Index]) -> tuple[int, float]:
 
 
 def _candidates(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> list[_Candidate]:
+    """The best order for each set of indices by which the others can be read; the best first."""
     first = tuple(dict.fromkeys(atom.variables))
     costs = _tails(first, rest, catalog)
-    least = min(costs.values())
-    heads = itertools.permutations(first) if len(first) <= PERMUTED else [first]
-    near = [(tail, cost) for tail, cost in costs.items() if cost <= NEAR * least]
-    found = []
-    for head, (tail, cost) in itertools.product(heads, near):
-        order = (*head, *tail)
-        reads = frozenset(
-            (other.relation, read_key(other, order)) for other in (*rest.atoms, *rest.negations)
-        )
-        found.append(_Candidate(TermChoice(order, len(first), cost), reads))
-    return found
+    near = NEAR * min(costs.values())
+    tails = [tail for tail in sorted(costs, key=lambda tail: costs[tail]) if costs[tail] <= near][:TAILS]
+    heads = list(itertools.permutations(first)) if len(first) <= PERMUTED else [first]
+    reads = [_Reads(other) for other in (*rest.atoms, *rest.negations)]
+    own_heads = [[read.own(head) for read in reads] for head in heads]
+    found: dict[frozenset[Index], _Candidate] = {}
+    for tail in tails:
+        own_tails = [read.own(tail) for read in reads]
+        for head, own_head in zip(heads, own_heads, strict=True):
+            indices = frozenset(map(_Reads.index, reads, own_head, own_tails))
+            if indices not in found:
+                choice = TermChoice((*head, *tail), len(first), costs[tail])
+                found[indices] = _Candidate(choice, indices)
+    return list(found.values())
+
+
+class _Reads:
+    """The indices by which an atom is read: they depend on the order of its own variables alone."""
+
+    def __init__(self, atom: JoinAtom) -> None:
+        self._atom = atom
+        self._variables = frozenset(atom.variables)
+        self._known: dict[tuple[str, ...], Index] = {}
+
+    def own(self, order: tuple[str, ...]) -> tuple[str, ...]:
+        """The atom's variables among some, in their order."""
+        return tuple(name for name in order if name in self._variables)
+
+    def index(self, head: tuple[str, ...], tail: tuple[str, ...]) -> Index:
+        order = head + tail
+        if order not in self._known:
+            self._known[order] = self._atom.relation, read_key(self._atom, order)
+        return self._known[order]
 
 
 def read_key(atom: JoinAtom, order: Sequence[str]) -> IndexKey:

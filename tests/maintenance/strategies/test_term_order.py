@@ -1,0 +1,109 @@
+"""Key orders of delta terms: as few indices as any choice needs, among orders estimated near the best."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+
+from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.values.schema import Column, Schema
+from maintenance.strategies.delta.term import left_over
+from maintenance.strategies.delta.term_order import (
+    NEAR,
+    Index,
+    TermChoice,
+    _tails,
+    choose_term_orders,
+    read_key,
+)
+from support.bodies import INTEGER, Case, Contents, cases, first_versions
+
+Terms = list[tuple[JoinAtom, JoinProblem]]
+
+TRIANGLE = ("e ab", "e bc", "e ac")
+PATTERNS = {
+    "2-path": ("e ab", "e bc"),
+    "3-path": ("e ab", "e bc", "e cd"),
+    "star": ("e ab", "e ac", "e ad"),
+    "triangle": TRIANGLE,
+    "three relations": ("r ab", "s bc", "t ac"),
+    "4-cycle": ("e ab", "e bc", "e cd", "e da"),
+    "4-clique": (*TRIANGLE, "e ad", "e bd", "e cd"),
+    "of three columns": ("w abc", "w bcd"),
+}
+
+
+def indices_of(terms: Terms, orders: list[tuple[str, ...]]) -> set[Index]:
+    """All indices that terms read in some orders."""
+    return {
+        (other.relation, read_key(other, order))
+        for (_, rest), order in zip(terms, orders, strict=True)
+        for other in (*rest.atoms, *rest.negations)
+    }
+
+
+def near_orders(atom: JoinAtom, tails: dict[tuple[str, ...], float]) -> list[tuple[str, ...]]:
+    near = [tail for tail, cost in tails.items() if cost <= NEAR * min(tails.values())]
+    heads = itertools.permutations(dict.fromkeys(atom.variables))
+    return [(*head, *tail) for head, tail in itertools.product(heads, near)]
+
+
+def pattern(*atoms: str) -> Case:
+    """The pattern over a few rows of each relation."""
+    made = []
+    for text in atoms:
+        name, variables = text.split()
+        schema = Schema(tuple(Column(f"c{i}", INTEGER) for i in range(len(variables))))
+        made.append(JoinAtom(name, schema, tuple(range(len(variables))), tuple(variables)))
+    problem = JoinProblem(tuple(made), emitted=tuple(sorted({v for atom in made for v in atom.variables})))
+    rows = {atom.relation: frozenset(itertools.product(range(3), repeat=len(atom.columns))) for atom in made}
+    contents: Contents = {name: rows[name] for name in sorted(rows)}
+    return Case(problem, problem.emitted, (contents,))
+
+
+def chosen(case: Case) -> tuple[Terms, list[TermChoice], list[dict[tuple[str, ...], float]]]:
+    versions = first_versions(case)
+    terms = left_over(case.problem)
+    tails = [_tails(tuple(dict.fromkeys(atom.variables)), rest, versions) for atom, rest in terms]
+    return terms, choose_term_orders(case.problem, terms, versions), tails
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns_need_no_more_indices_than_the_best_of_all_choices(name: str) -> None:
+    case = pattern(*PATTERNS[name])
+    terms, choices, tails = chosen(case)
+    every = [near_orders(atom, costs) for (atom, _), costs in zip(terms, tails, strict=True)]
+    sets = [
+        list({frozenset(indices_of([term], [order])) for order in orders})
+        for term, orders in zip(terms, every, strict=True)
+    ]
+    assert math.prod(map(len, sets)) < 1_000_000
+    there = {(name, key) for name, version in first_versions(case).items() for key in version.index_keys}
+    fewest = min(len(frozenset().union(*choice) - there) for choice in itertools.product(*sets))
+    assert len(indices_of(terms, [choice.order for choice in choices]) - there) == fewest
+
+
+@given(cases(most_rows=6))
+def test_orders_are_near_the_best_and_begin_with_what_changed(case: Case) -> None:
+    terms, choices, tails = chosen(case)
+    for (atom, rest), choice, costs in zip(terms, choices, tails, strict=True):
+        bound = set(atom.variables)
+        assert set(choice.order[: choice.bound]) == bound and choice.bound == len(bound)
+        assert set(choice.order) == bound | set(rest.variables)
+        assert choice.operations == costs[choice.order[choice.bound :]]
+        assert choice.operations <= NEAR * min(costs.values())
+
+
+@given(cases(most_rows=6))
+def test_no_term_can_be_changed_alone_for_fewer_indices(case: Case) -> None:
+    terms, choices, tails = chosen(case)
+    there = {(name, key) for name, version in first_versions(case).items() for key in version.index_keys}
+    orders = [choice.order for choice in choices]
+    needed = len(indices_of(terms, orders) - there)
+    for place, ((atom, _), costs) in enumerate(zip(terms, tails, strict=True)):
+        for other in near_orders(atom, costs):
+            changed = [*orders[:place], other, *orders[place + 1 :]]
+            assert len(indices_of(terms, changed) - there) >= needed
