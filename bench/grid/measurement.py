@@ -4,7 +4,8 @@ Invariants
 
 1. Each setting begins with tables that are loaded anew.
 2. A setting takes about ``seconds`` of processor time, whatever one commit costs: the first third of them
-   at most is warm-up, and of commits that are longer one is timed.
+   at most is warm-up, and of commits that are longer one is timed.  The first two commits, which may
+   have code to compile for insertions and for erasures, are warm-up and are not counted.
 3. A digest is taken after every commit, out of the time; :func:`bench.grid.cell.compare` holds them
    against those of the others.
 4. The process ends with its caller, and is ended when it takes too long.
@@ -26,11 +27,14 @@ from bench.grid.changes import Stream
 from bench.grid.keepers import keeper
 from bench.grid.views import Setting, View, named
 from bench.peers import engine as peers
-from bench.peers.differential_engine import Batches, Differential, Ended, Loaded
+from bench.peers.differential_engine import Batches, Commit, Differential, Ended, Loaded
 from bench.report.memory import peak_bytes
 
 LOAD_LIMIT_SECONDS = 300.0
 """For loading and bringing the view up, with the compiling of kernels, beside a setting's own seconds."""
+
+UNCOUNTED = 2
+"""Commits that come first and are not counted in a setting's seconds."""
 
 
 def measure(
@@ -122,11 +126,11 @@ def keep(view: View, engine: str, setting: Setting, stream: Stream, seconds: flo
     cell.load_processor = time.process_time() - busy
     cell.digests[0] = side.digest()
     operations, head_changes = [], []
-    began = time.process_time()
-    warm_up = setting.warm_up
     for number, transaction in enumerate(stream.transactions):
+        if number <= UNCOUNTED:
+            began = time.process_time()
         spent = time.process_time() - began
-        warm = number >= warm_up or (number > 0 and spent > seconds / 3)
+        warm = number >= UNCOUNTED and (number >= setting.warm_up or spent > seconds / 3)
         if cell.processor and spent > seconds:
             break
         prepared = side.prepare(transaction)
@@ -163,7 +167,8 @@ def _of_differential(view: View, engine: str, seconds: float) -> Iterator[Cell]:
         peer.load({relation: pa.table({"src": edges[:, 0], "dst": edges[:, 1]})}, {})
         batches = Batches(transactions, setting.in_flight, seconds)
         cell = _cell(view, engine, setting)
-        cell.head_changes = done = 0
+        commits: list[tuple[Commit, int]] = []
+        done = 0
         for event in peer.keep(view.differential, batches):
             if isinstance(event, Loaded):
                 cell.load_processor = event.processor
@@ -172,13 +177,14 @@ def _of_differential(view: View, engine: str, seconds: float) -> Iterator[Cell]:
                 cell.peak_bytes = event.peak_bytes
             else:
                 part = transactions[done : done + setting.in_flight]
-                warm = done >= setting.warm_up
                 done += len(part)
                 cell.digests[done] = event.weight, event.checksum
-                if warm:
-                    cell.processor.append(event.processor)
-                    cell.seconds.append(event.seconds)
-                    cell.changes.append(sum(map(len, part)))
-                    cell.head_changes += event.head_changes
-        cell.status = "ok" if cell.processor else "failed"
+                commits.append((event, sum(map(len, part))))
+        warm_up = min(-(-setting.warm_up // setting.in_flight), len(commits) - 1)
+        for commit, n_changes in commits[warm_up:]:
+            cell.processor.append(commit.processor)
+            cell.seconds.append(commit.seconds)
+            cell.changes.append(n_changes)
+        cell.head_changes = sum(commit.head_changes for commit, _ in commits[warm_up:])
+        cell.status = "ok"
         yield cell

@@ -26,10 +26,10 @@ KEPT_BY = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:trace", "lftj", "diff
 ``lftj`` is strategy `auto`, ``lftj:<strategy>`` that strategy.  ``duckdb`` takes the changes in and asks the
 whole question again."""
 
-COUNTS = {1: 300, 10: 100, 100: 30, 1_000: 8, 10_000: 3}
+COUNTS = {1: 300, 10: 100, 100: 30, 1_000: 10, 10_000: 5}
 """Transactions by size, the warm-up included."""
 
-WARM_UP = {1: 30, 10: 10, 100: 4, 1_000: 1, 10_000: 1}
+WARM_UP = {1: 30, 10: 10, 100: 4, 1_000: 2, 10_000: 2}
 """Transactions by size that are checked and not timed."""
 
 
@@ -400,7 +400,7 @@ def beside_differential() -> list[View]:
 def quick() -> list[View]:
     """Small generated views of every kind: some seconds in all."""
     return [
-        triangles(8, *_sizes(1, 10), Setting("mixed", 1, in_flight=100)),
+        triangles(8, *_sizes(1, 10, at=10), Setting("mixed", 1, in_flight=100)),
         four_cycles(8, *_sizes(1, kinds=())),
         three_paths(8, *_sizes(10, kinds=())),
         hubs("random-8", Setting("window", 10)),
