@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bench.grid.changes import Rows, Stream, Transaction
@@ -95,56 +96,72 @@ class Kept(Keeper):
 
 
 class Asked(Keeper):
-    """DuckDB's tables take the changes, and the whole question is asked again."""
+    """DuckDB's tables take the changes, and the whole question is asked again.
+
+    Prepared statements, values for a single row, and columns of numpy are its quickest ways in and out.
+    """
 
     def load(self, stream: Stream) -> None:
         import duckdb
 
         self._connection = duckdb.connect(config={"threads": 1})
         for name, rows in stream.tables.items():
-            self._execute(f"CREATE TABLE {name} AS SELECT * FROM part", self._table(name, rows))
+            self._run(f"CREATE TABLE {name} AS SELECT * FROM part", self._table(name, rows))
+        for number, statement in enumerate(self.view.sql.values()):
+            self._connection.execute(f"PREPARE question_{number} AS {statement}")
         self._ask()
 
-    def _execute(self, statement: str, part: pa.Table) -> None:
-        self._connection.register("part", part)
+    def _run(self, statement: str, given: pa.Table | list[int]) -> None:
+        """A statement that reads the table ``part``, or one with parameters."""
+        if isinstance(given, list):
+            self._connection.execute(statement, given)
+            return
+        self._connection.register("part", given)
         self._connection.execute(statement)
         self._connection.unregister("part")
 
-    def prepare(self, transaction: Transaction) -> list[tuple[str, pa.Table]]:
-        found = []
+    def prepare(self, transaction: Transaction) -> list[tuple[str, pa.Table | list[int]]]:
+        """Statements with what they are given."""
+        found: list[tuple[str, pa.Table | list[int]]] = []
         for name, rows in transaction.items():
-            equal = " AND ".join(f"{name}.{column} = part.{column}" for column in self.view.columns[name])
-            for sign, statement in (
-                (-1, f"DELETE FROM {name} USING part WHERE {equal}"),
-                (1, f"INSERT INTO {name} SELECT * FROM part"),
-            ):
-                part = rows[rows[:, -1] == sign]
-                if len(part):
-                    found.append((statement, self._table(name, part[:, :-1])))
+            erased, inserted = (rows[rows[:, -1] == sign, :-1] for sign in (-1, 1))
+            columns = self.view.columns[name]
+            if len(erased) == 1:
+                equal = " AND ".join(f"{column} = ?" for column in columns)
+                found.append((f"DELETE FROM {name} WHERE {equal}", erased[0].tolist()))
+            elif len(erased):
+                equal = " AND ".join(f"{name}.{column} = part.{column}" for column in columns)
+                found.append((f"DELETE FROM {name} USING part WHERE {equal}", self._table(name, erased)))
+            if len(inserted) == 1:
+                values = ", ".join("?" for _ in columns)
+                found.append((f"INSERT INTO {name} VALUES ({values})", inserted[0].tolist()))
+            elif len(inserted):
+                found.append((f"INSERT INTO {name} SELECT * FROM part", self._table(name, inserted)))
         return found
 
-    def commit(self, prepared: list[tuple[str, pa.Table]]) -> None:
+    def commit(self, prepared: list[tuple[str, pa.Table | list[int]]]) -> None:
         self._connection.execute("BEGIN")
-        for statement, part in prepared:
-            self._execute(statement, part)
+        for statement, given in prepared:
+            self._run(statement, given)
         self._connection.execute("COMMIT")
         self._ask()
 
     def _ask(self) -> None:
         self._answers = [
-            (heads, self._connection.sql(statement).to_arrow_table())
-            for heads, statement in self.view.sql.items()
+            list(self._connection.execute(f"EXECUTE question_{number}").fetchnumpy().values())
+            for number in range(len(self.view.sql))
         ]
 
     def digest(self) -> tuple[int, int]:
         found = Digest()
         numbers = {head: number for number, head in enumerate(self.view.heads)}
-        for heads, table in self._answers:
+        for heads, columns in zip(self.view.sql, self._answers, strict=True):
             if len(heads) == 1:
-                found.add_table(table, numbers[heads[0]])
+                found.add(columns, None, numbers[heads[0]])
                 continue
-            for place, head in enumerate(heads, start=1):
-                found.add_table(table.select([0, place]).drop_null(), numbers[head])
+            for head, values in zip(heads, columns[1:], strict=True):  # a group without a value is masked
+                there = ~np.ma.getmaskarray(values)
+                found.add([columns[0][there], np.asarray(values)[there]], None, numbers[head])
         return found.sums
 
 

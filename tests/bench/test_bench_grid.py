@@ -21,6 +21,7 @@ from bench.grid import measurement, page, plots, views
 from bench.grid.cell import Cell, compare
 from bench.grid.changes import Kind, Rows, Stream, around_hub, drawn, in_batches
 from bench.grid.digest import Digest
+from bench.grid.keepers import Asked
 from bench.grid.results import GridResults
 from bench.grid.views import Setting, View
 from bench.joins.patterns import RMAT_COUNTS
@@ -196,6 +197,52 @@ def test_oracle_sides_agree_on_the_triangles_of_a_graph_that_changes() -> None:
     for number, now in enumerate(states(stream), start=1):
         count = sum((a, c) in now["edge"] for a, b in now["edge"] for d, c in now["edge"] if b == d)
         assert [found.digests[number][0] for found in cells] == [count] * 3
+
+
+def order_book_heads(rows: Held) -> dict[str, dict[int, float]]:
+    """The heads by their definition, of rows that are there: time, id, broker, volume, price."""
+    found: dict[str, dict[int, float]] = {head: {} for head in views.named("order-book-2000").heads}
+    for side, name, best in (("bid", "bids", max), ("ask", "asks", min)):
+        value, amount = found[f"{side}_value"], found[f"{side}_volume"]
+        for _, _, broker, volume, price in rows[name]:
+            value[broker] = value.get(broker, 0) + price * volume
+            amount[broker] = amount.get(broker, 0) + volume
+            found[f"best_{side}"][broker] = best(price, found[f"best_{side}"].get(broker, price))
+            level = found[f"{side}_level"]
+            level[price] = level.get(price, 0) + volume
+        found[f"{side}_vwap"] |= {broker: value[broker] / n for broker, n in amount.items() if n}
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_oracle_order_book_heads_of_all_sides_after_every_transaction(size: int) -> None:
+    pytest.importorskip("duckdb")
+    view = views.named("order-book-2000")
+    setting = Setting("replay", size)
+    stream = view.stream(setting)
+    stream = Stream(stream.tables, stream.transactions[: 60 if size == 1 else 10])
+    cells = [measurement.keep(view, name, setting, stream, 99.0) for name in ("duckdb", "lftj:delta", "lftj")]
+    for number, now in enumerate(states(stream), start=1):
+        expected = Digest()
+        for head_number, values in enumerate(order_book_heads(now).values()):
+            kind = np.float64 if any(isinstance(value, float) for value in values.values()) else np.int64
+            columns = [np.array(list(values), np.int64), np.array(list(values.values()), kind)]
+            expected.add(columns, None, head_number)
+        assert [found.digests[number] for found in cells] == [expected.sums] * 3
+
+
+def test_duckdb_holds_the_rows_that_there_are_after_every_transaction() -> None:
+    pytest.importorskip("duckdb")
+    view = views.named("order-book-2000")
+    for size in (1, 100):
+        stream = view.stream(Setting("replay", size))
+        side = Asked(view)
+        side.load(stream)
+        for transaction, now in zip(stream.transactions[:20], states(stream), strict=False):
+            side.commit(side.prepare(transaction))
+            for name, rows in now.items():
+                found = side._connection.execute(f"SELECT * FROM {name}").fetchall()
+                assert sorted(found) == sorted(rows)
 
 
 def test_a_setting_ends_when_its_seconds_are_spent() -> None:
