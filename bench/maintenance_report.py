@@ -106,15 +106,19 @@ def _line(view: views.View, cell: Cell) -> str:
     return f"{name}  {number(cell.rate)} changes/s, {len(cell.processor)} commits"
 
 
-def _measure_all(chosen: argparse.Namespace, results: GridResults, folder: Path) -> None:
-    with counting_bar(_console) as progress:
-        bar = progress.add_task("measuring", total=results.missing())
-        if any(view.differential and "differential" in view.kept_by for view in chosen.views):
-            progress.update(bar, description="cargo builds differential dataflow")
+def _build_peer(chosen: argparse.Namespace) -> None:
+    """Have the program of differential dataflow up to date, where it is asked; say so where it can't be."""
+    if any(view.differential and "differential" in view.kept_by for view in chosen.views):
+        with _console.status("cargo builds differential dataflow; the first time takes minutes"):
             try:
                 differential_engine.build()
             except RuntimeError as error:
-                _console.print(f"differential dataflow is not measured: {error}", highlight=False)
+                _console.print(f"differential dataflow is not built anew: {error}", highlight=False)
+
+
+def _measure_all(chosen: argparse.Namespace, results: GridResults, folder: Path) -> None:
+    with counting_bar(_console) as progress:
+        bar = progress.add_task("measuring", total=results.missing())
         for view in chosen.views:
             for engine in view.kept_by:
 
@@ -135,6 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _arguments(arguments)
     options = _options(chosen)
     folder = _folder(chosen, options)
+    try:
+        _build_peer(chosen)
+    except KeyboardInterrupt:
+        return 130
     results = GridResults(machine.describe(), options, chosen.views, chosen.seconds)
     status = 0
     try:

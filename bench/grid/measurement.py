@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -32,6 +34,9 @@ from bench.report.memory import peak_bytes
 
 LOAD_LIMIT_SECONDS = 300.0
 """For loading and bringing the view up, with the compiling of kernels, beside a setting's own seconds."""
+
+GRACE_SECONDS = 5.0
+"""For a process to end by itself."""
 
 UNCOUNTED = 2
 """Commits that come first and are not counted in a setting's seconds."""
@@ -82,6 +87,8 @@ def measure(
         detail = f"the process ended with {process.exitcode}"
         yield from (_without(view, engine, setting, "failed", detail) for setting in left)
     finally:
+        process.terminate()  # it ends what it started, unless it is deep in a kernel
+        process.join(GRACE_SECONDS)
         process.kill()
         process.join()
         receiver.close()
@@ -99,7 +106,9 @@ def _cell(view: View, engine: str, setting: Setting) -> Cell:
 
 
 def _keep(view_name: str, engine: str, seconds: float, channel: Connection) -> None:
-    """What the process does: send each cell, or say what went wrong."""
+    """What the process does: send each cell, or say what went wrong.  Ctrl-C is for the caller alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     view = named(view_name)
     of = _of_differential if engine == "differential" else _of_keeper
     try:

@@ -81,8 +81,8 @@ class Differential(Engine):
 
     @classmethod
     def version(cls) -> str | None:
-        """The crate's version; None where the program is not built and no cargo could."""
-        if not is_built() and shutil.which("cargo") is None:
+        """The crate's version; None where the program is not built, see :func:`build`."""
+        if not is_built():
             return None
         found = re.search(r'^differential-dataflow = "=(.*)"$', (_PROJECT / "Cargo.toml").read_text(), re.M)
         assert found is not None
@@ -111,8 +111,12 @@ class Differential(Engine):
                 [str(_PROGRAM), view, file.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             ) as process:
                 assert process.stdout is not None and process.stderr is not None
-                for line in process.stdout:
-                    yield _event(line)
+                try:
+                    for line in process.stdout:
+                        yield _event(line)
+                except BaseException:  # whoever asks wants no more: so does the program end
+                    process.kill()
+                    raise
                 complaints = process.stderr.read().strip().splitlines()
             if process.returncode:
                 raise RuntimeError(complaints[-1] if complaints else f"exit status {process.returncode}")

@@ -12,6 +12,7 @@ from itertools import permutations
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -257,9 +258,9 @@ def test_what_is_not_installed_or_has_no_view_has_cells_that_say_so(monkeypatch:
     monkeypatch.setattr(differential_engine, "is_built", lambda: True)
     assert [found.status for found in measurement.measure(view, "differential", 0.1)] == ["no view"]
     monkeypatch.setattr(differential_engine, "is_built", lambda: False)
-    monkeypatch.setattr(differential_engine.shutil, "which", lambda name: None)
     (found,) = measurement.measure(view, "differential", 0.1)
     assert (found.status, found.detail) == ("not installed", "install cargo (https://rustup.rs)")
+    monkeypatch.setattr(differential_engine.shutil, "which", lambda name: None)
     with pytest.raises(RuntimeError, match="cargo is not installed"):
         differential_engine.build()
 
@@ -305,6 +306,19 @@ def test_transactions_in_flight_are_one_commit_with_the_result_of_all() -> None:
     for place, event in ((5, many[1]), (10, many[2])):
         assert isinstance(event, Commit)
         assert event[3:] == one[place][3:]
+
+
+@needs_differential
+def test_the_program_ends_with_whoever_asks() -> None:
+    peer = Differential(threads=1)
+    peer.load({"edge": pa.table({"src": [1], "dst": [2]})}, {})
+    change = np.array([[1, 3, 1], [1, 3, -1]])
+    events = peer.keep("degrees", Batches([change] * 100_000, 1, 600.0))
+    assert isinstance(next(events), Loaded)
+    before = psutil.Process().children()
+    assert len(before) == 1
+    events.close()  # type: ignore[attr-defined]
+    assert psutil.Process().children() == []
 
 
 @needs_differential
