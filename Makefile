@@ -4,6 +4,7 @@
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests
 #   make lint    ruff and mypy alone
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
+#   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make docs    the documentation as a web site in site/
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint style bench soak mutants docs clean
+.PHONY: demo test lint style bench bench-report soak mutants docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -52,6 +53,9 @@ style: $(STAMPS)/dev
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m bench
+
+bench-report: $(STAMPS)/bench
+	$(BIN)/python -m bench.maintenance_report
 
 soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))

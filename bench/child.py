@@ -97,7 +97,7 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
     if workload.task in IN_SPARK:
         _measure_in_spark(workload, assignment, report)
         return
-    if workload.task in ("replay", "sums") or (workload.task in MAINTENANCE and name == "lftj"):
+    if workload.task == "sums" or (workload.task in MAINTENANCE and name == "lftj"):
         _measure_maintained(workload, assignment, report)
         return
     engine_type = engine_class(name)
@@ -175,10 +175,6 @@ def _measure_in_spark(
 
 def _maintained(workload: Workload, engine: str, tables: Mapping[str, pa.Table]) -> Any:
     """What has ``load``, ``first``, ``times`` and ``figures``."""
-    if workload.task == "replay":
-        from bench.maintenance.order_book_replay import replay
-
-        return replay(workload, engine, tables)
     if workload.task == "sums":
         from bench.maintenance.signed_sums_run import DuckSums, MaintainedSums
 

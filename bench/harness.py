@@ -84,7 +84,6 @@ def measure(
         "list",
         "commit",
         "install",
-        "replay",
         "window",
         "sums",
     )

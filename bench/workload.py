@@ -17,7 +17,6 @@ Task = Literal[
     "commit",
     "install",
     "bulk load",
-    "replay",
     "window",
     "sums",
     "spark count",
@@ -43,7 +42,6 @@ The others keep rules' heads up to date (:mod:`bench.maintenance.maintained`):
 ``commit``: one transaction that changes one tuple, from its beginning to its end.
 ``install``: a rule is installed over relations that are loaded and indexed.
 ``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
-``replay``: one batch of published changes (:mod:`bench.maintenance.order_book_replay`).
 ``window``: one change of a window that slides over a stream of edges (:mod:`bench.maintenance.edge_window`).
 ``sums``: signed summands to the exact sums of their groups (:mod:`bench.maintenance.signed_sums`).
 
@@ -55,7 +53,7 @@ In a Spark session on one machine, from Parquet files; "lftj" is ``spark_bridge`
 ``spark stream``: one batch of a stream that maintains a join, with all that Spark does around it.
 """
 
-MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "replay", "window", "sums"})
+MAINTENANCE: frozenset[Task] = frozenset({"commit", "install", "bulk load", "window", "sums"})
 """Tasks of rules that are kept up to date."""
 
 IN_SPARK: frozenset[Task] = frozenset({"spark count", "spark list", "spark batches", "spark stream"})
@@ -99,10 +97,10 @@ class Workload:
         title: How the results call it.
         tables: Relation name to the name of a table in :mod:`bench.datasets`.
         queries: Engine, or engine:variant, to the question in its words.
-        expected: The count that every engine must find before it is timed; of a replay, the checksum.
+        expected: The count that every engine must find before it is timed.
         ends: For graph databases: kinds of node at both ends of each table's rows.
         threads: The number of threads of every engine.
-        batch: Changes of one run, where changes are replayed.
+        batch: Changes of one run, where changes come in batches.
         window: Arrivals in the window, where it slides.
         limit: Seconds that one run of a peer may take; None is the harness's default.
         note: What a reader of the results has to know.

@@ -17,7 +17,6 @@ from bench.joins.star_joins import star_joins
 from bench.joins.startup import starting
 from bench.joins.throughput import listing, loading, product
 from bench.maintenance.existence import existence
-from bench.maintenance.order_book import order_book
 from bench.maintenance.signed_sums import signed_sums
 from bench.maintenance.workloads import BULK_TARGETS, bulk_loads, commits, view_building
 from bench.spark import workloads as spark_workloads
@@ -56,8 +55,6 @@ def full() -> list[Workload]:
         commits(17),
         view_building(17),
         bulk_loads("bulk-load-pathway", 14, BULK_TARGETS),
-        order_book(1),
-        order_book(100),
         existence("mathoverflow"),
         signed_sums(10_000_000, (Target("summands/s", 5e6, None), Target("ratio", None, None, "duckdb"))),
         *spark_workloads.full(),
@@ -77,8 +74,6 @@ def quick() -> list[Workload]:
         commits(9),
         view_building(9),
         bulk_loads("bulk-load-rmat-9", 9),
-        order_book(1, "order-book-500"),
-        order_book(100, "order-book-500"),
         existence("random-8"),
         signed_sums(100_000),
     ]

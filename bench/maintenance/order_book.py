@@ -1,29 +1,14 @@
-"""Group-by aggregates over an order book that changes: the workloads `order-book`.
+"""Group-by aggregates over an order book that changes: rules, SQL, and changes.
 
-The bids and the asks of DBToaster's experiments, 100,485 changes in all, are
-replayed one by one and in batches of a hundred.  Per broker and side: exact
-sums of price times volume and of volume, their quotient (the volume-weighted
-average price), the best price; per price level: the sum of the volumes.
-
-DuckDB holds the same tables, takes the same changes, and computes the same
-heads anew after each batch.  It is not run after each of the 100,485 single
-changes: :data:`SAMPLE` of them, evenly spread, are timed, and the changes
-between two of these are applied at once and not timed.
-
-A workload's ``expected`` is the checksum (:func:`checksum`) of every head's
-tuples at about ten points of the replay and at its end, so a side that is wrong
-anywhere there has no figures.
+The bids and the asks of DBToaster's experiments are 100,485 changes in all.  Per broker and side:
+exact sums of price times volume and of volume, their quotient (the volume-weighted average price),
+the best price; per price level: the sum of the volumes.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
-
-from bench.workload import Target, Workload
 
 COLUMNS = ("time", "id", "broker", "volume", "price")
 RELATIONS = {"bids": "BIDS", "asks": "ASKS"}
@@ -54,43 +39,6 @@ for _side, _relation, _best in _SIDES:
         best=_best, relation=_relation
     )
     SQL[(f"{_side}_level",)] = _BY_LEVEL.format(relation=_relation)
-
-HEADS = tuple(head for heads in SQL for head in heads)
-
-SAMPLE = 2_000
-"""Single changes after which DuckDB is timed."""
-
-CHECKSUMS = {"order-book": 783_080_876, "order-book-500": 346_231_951}
-
-
-def checksum(heads: Mapping[str, list[tuple[int, float]]], start: int = 0) -> int:
-    """Checksum of heads, as key and value of each tuple in any order; goes on from ``start``.
-
-    >>> checksum({"n": [(2, 0.5), (1, 7)]}) == checksum({"n": [(1, 7), (2, 0.5)]})
-    True
-    """
-    return zlib.crc32(repr([(name, sorted(heads[name])) for name in sorted(heads)]).encode(), start)
-
-
-def order_book(batch: int, table: str = "order-book") -> Workload:
-    """The replay in batches of a size."""
-    sampled = (
-        f" DuckDB is timed after {SAMPLE:,} changes that are evenly spread, and the changes between them are "
-        "applied at once, untimed; its total is the mean of those times the number of changes."
-    )
-    return Workload(
-        f"{table}-by-{batch}",
-        f"{table.replace('-', ' ', 1)}, {'single changes' if batch == 1 else f'batches of {batch} changes'}",
-        {"changes": table},
-        {"lftj": RULES, "duckdb": ";".join(SQL.values())},
-        CHECKSUMS[table],
-        task="replay",
-        batch=batch,
-        targets=(Target("ratio", None, None, "duckdb"),),
-        note="one run is one batch: for lftj the commit that brings all heads up to date, for DuckDB the "
-        "changes and the prepared queries of all heads, fetched. Heads are equal at about ten "
-        "points of the replay and at its end." + (sampled if batch == 1 else ""),
-    )
 
 
 def random_changes(count: int) -> pa.Table:

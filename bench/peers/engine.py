@@ -50,6 +50,16 @@ class Engine(ABC):
         """Build the first index of a relation and return its number of rows."""
         raise NotImplementedError(f"{type(self).__name__} builds no index")
 
+    @classmethod
+    def version(cls) -> str | None:
+        """The installed version, or None when it is not installed."""
+        if importlib.util.find_spec(cls.module) is None:
+            return None
+        try:
+            return importlib.metadata.version(cls.distribution)
+        except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
+            return str(getattr(importlib.import_module(cls.module), "__version__", "unknown"))
+
 
 _ENGINES = {
     "lftj": ("bench.peers.lftj_engine", "Lftj"),
@@ -58,6 +68,7 @@ _ENGINES = {
     "graphblas": ("bench.peers.graphblas_engine", "GraphBLAS"),
     "pathway": ("bench.peers.pathway_engine", "Pathway"),
     "spark": ("bench.peers.spark_engine", "Spark"),
+    "differential": ("bench.peers.differential_engine", "Differential"),
 }
 
 NAMES = tuple(_ENGINES)
@@ -70,10 +81,13 @@ TITLES = {
     "graphblas": "GraphBLAS",
     "pathway": "Pathway",
     "spark": "Spark",
+    "differential": "differential dataflow",
 }
 
-ASKED_APART = frozenset({"pathway", "spark"})
+ASKED_APART = frozenset({"pathway", "spark", "differential"})
 """Peers that are asked for a part of the workloads only: maintained rules, and what is run in Spark."""
+
+_EXTRAS = {"pathway": "lftj[pathway]", "differential": "cargo (https://rustup.rs)"}
 
 
 def extra(name: str) -> str:
@@ -82,7 +96,7 @@ def extra(name: str) -> str:
     >>> extra("duckdb"), extra("pathway")
     ('lftj[bench]', 'lftj[pathway]')
     """
-    return "lftj[pathway]" if name == "pathway" else "lftj[bench]"
+    return _EXTRAS.get(name, "lftj[bench]")
 
 
 def engine_class(name: str) -> type[Engine]:
@@ -98,13 +112,7 @@ def engine_class(name: str) -> type[Engine]:
 
 def version(name: str) -> str | None:
     """The installed version of an engine, or None when it is not installed."""
-    engine = engine_class(name)
-    if importlib.util.find_spec(engine.module) is None:
-        return None
-    try:
-        return importlib.metadata.version(engine.distribution)
-    except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
-        return str(getattr(importlib.import_module(engine.module), "__version__", "unknown"))
+    return engine_class(name).version()
 
 
 def title(key: str) -> str:

@@ -16,10 +16,12 @@ _COLOURS = {
     "graphblas": "#2166ac",
     "pathway": "#b2182b",
     "spark": "#8c510a",
+    "differential": "#d6604d",
 }
 
 
-def _colour(engine: str) -> str:
+def colour(engine: str) -> str:
+    """The same for an engine and its variants, in every plot."""
     return _COLOURS[engine.partition(":")[0]]
 
 
@@ -84,14 +86,14 @@ def _bars(results: Results, folder: Path, name: str, label: str, value: Any) -> 
             hatch = "//" if ":" in row.engine else None
             found = value(row)
             if found is not None:
-                axes.barh(position, found, 0.85, color=_colour(row.engine), hatch=hatch, label=label_once)
+                axes.barh(position, found, 0.85, color=colour(row.engine), hatch=hatch, label=label_once)
             elif name == "times" and row.limit_seconds is not None:
                 axes.barh(
                     position,
                     row.limit_seconds,
                     0.85,
                     fill=False,
-                    edgecolor=_colour(row.engine),
+                    edgecolor=colour(row.engine),
                     linestyle="--",
                     label=label_once,
                 )
@@ -120,7 +122,7 @@ def _growth(sweep: Sweep, folder: Path) -> list[Path]:
         exponent = sweep.exponent(engine)
         label = title(engine) + (f", grows as size^{exponent:.2f}" if exponent is not None else "")
         style = "--" if ":" in engine else "-"
-        axes.plot(sizes, times, marker="o", linestyle=style, color=_colour(engine), label=label)
+        axes.plot(sizes, times, marker="o", linestyle=style, color=colour(engine), label=label)
         bands = {
             point.size: point.measurement.quartiles
             for point in sweep.points
@@ -128,7 +130,7 @@ def _growth(sweep: Sweep, folder: Path) -> list[Path]:
         }
         if bands:
             low, high = zip(*bands.values(), strict=True)
-            axes.fill_between(list(bands), low, high, color=_colour(engine), alpha=0.2)
+            axes.fill_between(list(bands), low, high, color=colour(engine), alpha=0.2)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(sweep.unit)

@@ -28,7 +28,8 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  trace_distance  live_queries
+        ablation  trace_distance  live_queries  maintenance_report
+        grid
         datasets
         maintenance
         joins  distance  soak

@@ -1,0 +1,170 @@
+"""Who keeps a view up to date: lftj by a strategy, and DuckDB by asking again.
+
+Invariants
+
+1. ``commit`` is all that is timed: from a transaction's changes, as Arrow tables in memory, to a head that
+   is up to date and, where the question is asked again, fetched.
+2. ``digest`` is of the heads after the last commit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.grid.changes import Rows, Stream, Transaction
+from bench.grid.digest import Digest
+from bench.grid.views import View
+from maintenance import Transaction as Committed
+from maintenance import Workspace
+
+
+class Keeper(ABC):
+    """One view over the tables of one stream; ``load`` comes first."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def _table(self, name: str, rows: Rows) -> pa.Table:
+        """Rows of a relation, or its changes, as an Arrow table."""
+        names = (*self.view.columns[name], "weight")[: rows.shape[1]]
+        return pa.table(dict(zip(names, rows.T, strict=True)))
+
+    @abstractmethod
+    def load(self, stream: Stream) -> None:
+        """Take the tables in, and bring the heads up."""
+
+    @abstractmethod
+    def prepare(self, transaction: Transaction) -> Any:
+        """The changes in the form that ``commit`` takes."""
+
+    @abstractmethod
+    def commit(self, prepared: Any) -> None:
+        """One transaction."""
+
+    @abstractmethod
+    def digest(self) -> tuple[int, int]:
+        """Weight and checksum of the heads now."""
+
+    def counted(self) -> tuple[int | None, int | None]:
+        """Operations and changes of heads of the last commit, where they are counted."""
+        return None, None
+
+
+class Kept(Keeper):
+    """Rules installed in a workspace."""
+
+    def __init__(self, view: View, strategy: str) -> None:
+        super().__init__(view)
+        self._strategy = strategy
+        self._digest = Digest()
+        self._last: Committed | None = None
+
+    def load(self, stream: Stream) -> None:
+        self._workspace = Workspace()
+        for name, rows in stream.tables.items():
+            self._workspace.load(name, self._table(name, rows))
+        self._workspace.install(self.view.rules, self._strategy)
+
+    def prepare(self, transaction: Transaction) -> dict[str, pa.Table]:
+        return {name: self._table(name, rows) for name, rows in transaction.items() if len(rows)}
+
+    def commit(self, prepared: dict[str, pa.Table]) -> None:
+        with self._workspace.transaction() as transaction:
+            for name, changes in prepared.items():
+                transaction.apply(name, changes)
+        self._last = transaction
+
+    def digest(self) -> tuple[int, int]:
+        for number, head in enumerate(self.view.heads):
+            if self._last is None:
+                self._digest.add_table(self._workspace[head].table, number)
+            else:
+                self._digest.add_table(self._last.changes[head], number)
+        return self._digest.sums
+
+    def counted(self) -> tuple[int | None, int | None]:
+        assert self._last is not None
+        stats = self._last.stats
+        return (
+            sum(found.operations for found in stats.values()),
+            sum(stats[head].head_changes for head in self.view.heads),
+        )
+
+
+class Asked(Keeper):
+    """DuckDB's tables take the changes, and the whole question is asked again.
+
+    Prepared statements, values for a single row, and columns of numpy are its quickest ways in and out.
+    """
+
+    def load(self, stream: Stream) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(config={"threads": 1})
+        for name, rows in stream.tables.items():
+            self._run(f"CREATE TABLE {name} AS SELECT * FROM part", self._table(name, rows))
+        for number, statement in enumerate(self.view.sql.values()):
+            self._connection.execute(f"PREPARE question_{number} AS {statement}")
+        self._ask()
+
+    def _run(self, statement: str, given: pa.Table | list[int]) -> None:
+        """A statement that reads the table ``part``, or one with parameters."""
+        if isinstance(given, list):
+            self._connection.execute(statement, given)
+            return
+        self._connection.register("part", given)
+        self._connection.execute(statement)
+        self._connection.unregister("part")
+
+    def prepare(self, transaction: Transaction) -> list[tuple[str, pa.Table | list[int]]]:
+        """Statements with what they are given."""
+        found: list[tuple[str, pa.Table | list[int]]] = []
+        for name, rows in transaction.items():
+            erased, inserted = (rows[rows[:, -1] == sign, :-1] for sign in (-1, 1))
+            columns = self.view.columns[name]
+            if len(erased) == 1:
+                equal = " AND ".join(f"{column} = ?" for column in columns)
+                found.append((f"DELETE FROM {name} WHERE {equal}", erased[0].tolist()))
+            elif len(erased):
+                equal = " AND ".join(f"{name}.{column} = part.{column}" for column in columns)
+                found.append((f"DELETE FROM {name} USING part WHERE {equal}", self._table(name, erased)))
+            if len(inserted) == 1:
+                values = ", ".join("?" for _ in columns)
+                found.append((f"INSERT INTO {name} VALUES ({values})", inserted[0].tolist()))
+            elif len(inserted):
+                found.append((f"INSERT INTO {name} SELECT * FROM part", self._table(name, inserted)))
+        return found
+
+    def commit(self, prepared: list[tuple[str, pa.Table | list[int]]]) -> None:
+        self._connection.execute("BEGIN")
+        for statement, given in prepared:
+            self._run(statement, given)
+        self._connection.execute("COMMIT")
+        self._ask()
+
+    def _ask(self) -> None:
+        self._answers = [
+            list(self._connection.execute(f"EXECUTE question_{number}").fetchnumpy().values())
+            for number in range(len(self.view.sql))
+        ]
+
+    def digest(self) -> tuple[int, int]:
+        found = Digest()
+        numbers = {head: number for number, head in enumerate(self.view.heads)}
+        for heads, columns in zip(self.view.sql, self._answers, strict=True):
+            if len(heads) == 1:
+                found.add(columns, None, numbers[heads[0]])
+                continue
+            for head, values in zip(heads, columns[1:], strict=True):  # a group without a value is masked
+                there = ~np.ma.getmaskarray(values)
+                found.add([columns[0][there], np.asarray(values)[there]], None, numbers[head])
+        return found.sums
+
+
+def keeper(view: View, engine: str) -> Keeper:
+    """Of a key of the grid, ``duckdb``, ``lftj`` or ``lftj:<strategy>``."""
+    return Asked(view) if engine == "duckdb" else Kept(view, engine.partition(":")[2] or "auto")

@@ -1,0 +1,426 @@
+"""The table of the grid: views, the changes that are put to them, and who keeps them.
+
+Each view is a rule program with its question in SQL and, where the peer has one, the name of
+differential dataflow's view.  Heads that would be too large to keep in seconds are grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, islice
+
+import numpy as np
+import pyarrow as pa
+
+from bench import datasets, graphs
+from bench.grid.changes import Kind, Rows, Stream, around_hub, drawn, in_batches
+from bench.joins.patterns import TRIANGLE_RULE
+from bench.maintenance import existence, order_book
+from bench.maintenance.edge_window import window_steps
+
+KEPT_BY = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:trace", "lftj", "differential")
+"""Who keeps the views, those first whose results the others are compared with.
+
+``lftj`` is strategy `auto`, ``lftj:<strategy>`` that strategy.  ``duckdb`` takes the changes in and asks the
+whole question again."""
+
+COUNTS = {1: 300, 10: 100, 100: 30, 1_000: 10, 10_000: 5}
+"""Transactions by size, the warm-up included."""
+
+WARM_UP = {1: 30, 10: 10, 100: 4, 1_000: 2, 10_000: 2}
+"""Transactions by size that are checked and not timed."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One kind and size of change.  ``in_flight``: transactions that may be handed over at once."""
+
+    kind: Kind
+    size: int
+    in_flight: int = 1
+
+    @property
+    def title(self) -> str:
+        """
+        >>> Setting("mixed", 1_000).title, Setting("mixed", 1, in_flight=1_000).title
+        ('mixed 1,000', 'mixed 1, 1,000 in flight')
+        """
+        return f"{self.kind} {self.size:,}" + (
+            f", {self.in_flight:,} in flight" if self.in_flight > 1 else ""
+        )
+
+    @property
+    def count(self) -> int:
+        """Transactions, the warm-up included."""
+        return max(COUNTS[self.size], 3 * self.in_flight if self.in_flight > 1 else 0)
+
+    @property
+    def warm_up(self) -> int:
+        """Transactions that are not timed."""
+        return max(WARM_UP[self.size], self.in_flight if self.in_flight > 1 else 0)
+
+
+@dataclass(frozen=True)
+class View:
+    """One question over relations that change.
+
+    Attributes:
+        name: How ``--only`` calls it.
+        title: How the report calls it.
+        columns: Relation to the names of its columns.
+        rules: The rule program of lftj.
+        sql: The heads that a statement answers, by its columns after the first where there are several;
+            to the statement.
+        stream: The changes of a setting.
+        settings: What is measured.
+        differential: The peer's name of the view; empty where it has none.
+        kept_by: Of :data:`KEPT_BY`.
+        note: What a reader has to know.
+    """
+
+    name: str
+    title: str
+    columns: Mapping[str, tuple[str, ...]]
+    rules: str
+    sql: Mapping[tuple[str, ...], str]
+    stream: Callable[[Setting], Stream]
+    settings: tuple[Setting, ...]
+    differential: str = ""
+    kept_by: tuple[str, ...] = KEPT_BY
+    note: str = ""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """All heads that are compared."""
+        return tuple(chain.from_iterable(self.sql))
+
+
+def _sizes(
+    *sizes: int, kinds: tuple[Kind, ...] = ("insert", "erase", "window"), at: int = 100
+) -> tuple[Setting, ...]:
+    """``mixed`` changes of growing size, and the other kinds at one."""
+    return (*(Setting("mixed", size) for size in sizes), *(Setting(kind, at) for kind in kinds))
+
+
+_EDGE = {"edge": ("src", "dst")}
+
+
+@cache
+def _rows(name: str) -> Rows:
+    """The distinct rows of a table of :mod:`bench.datasets`."""
+    return np.unique(np.stack([column.to_numpy() for column in datasets.table(name).columns], axis=1), axis=0)
+
+
+def _of(relation: str, table: str, beside: Mapping[str, str] | None = None) -> Callable[[Setting], Stream]:
+    """Changes drawn from a table; the relations ``beside`` it stay as they are."""
+
+    def stream(setting: Setting) -> Stream:
+        found = drawn(_rows(table), setting.kind, setting.size, setting.count, relation)
+        still = {name: _rows(other) for name, other in (beside or {}).items()}
+        return Stream({**found.tables, **still}, found.transactions)
+
+    return stream
+
+
+TRIANGLE_SQL = (
+    "SELECT r.src, r.dst, s.dst FROM edge r, edge s, edge t "
+    "WHERE r.dst = s.src AND s.dst = t.dst AND r.src = t.src"
+)
+
+
+def triangles(scale: int, *settings: Setting) -> View:
+    return View(
+        f"triangles-rmat-{scale}",
+        f"triangles, RMAT {scale}/8",
+        _EDGE,
+        TRIANGLE_RULE,
+        {("tri",): TRIANGLE_SQL},
+        _of("edge", f"rmat-{scale}"),
+        settings,
+        "triangles",
+    )
+
+
+def four_cycles(scale: int, *settings: Setting) -> View:
+    return View(
+        f"four-cycles-rmat-{scale}",
+        f"4-cycles, by their least vertex, RMAT {scale}/8",
+        _EDGE,
+        "cycles[a] = count() <- edge(a, b), edge(b, c), edge(a, d), edge(d, c), b < d.",
+        {
+            (
+                "cycles",
+            ): "SELECT ab.src, count(*) FROM edge ab, edge bc, edge ad, edge dc WHERE ab.dst = bc.src "
+            "AND ad.src = ab.src AND dc.src = ad.dst AND dc.dst = bc.dst AND ab.dst < ad.dst GROUP BY ab.src"
+        },
+        _of("edge", f"rmat-{scale}"),
+        settings,
+        note="two paths of two edges from the least vertex to the same end, in the graph whose edges go "
+        "from the smaller to the larger vertex.",
+    )
+
+
+def three_paths(scale: int, *settings: Setting) -> View:
+    return View(
+        f"three-paths-rmat-{scale}",
+        f"paths of three edges, by their beginning, RMAT {scale}/8",
+        _EDGE,
+        "paths[a] = count() <- edge(a, b), edge(b, c), edge(c, d).",
+        {
+            ("paths",): "SELECT r.src, count(*) FROM edge r, edge s, edge t "
+            "WHERE r.dst = s.src AND s.dst = t.src GROUP BY r.src"
+        },
+        _of("edge", f"rmat-{scale}"),
+        settings,
+    )
+
+
+_Q6_SQL = (
+    "SELECT i.tag, count(*) FROM knows ab, knows bc, interest i "
+    "WHERE ab.dst = bc.src AND bc.dst = i.person AND ab.src <> bc.dst{more} GROUP BY i.tag"
+)
+_NOT_KNOWN = " AND NOT EXISTS (SELECT 1 FROM knows ac WHERE ac.src = ab.src AND ac.dst = bc.dst)"
+
+
+def _some_persons(setting: Setting) -> Stream:
+    """LSQB's ``knows`` and ``interest`` of every second person."""
+    knows, interest = _rows("lsqb/knows"), _rows("lsqb/interest")
+    persons = np.unique(knows)[::2]
+    among = knows[np.isin(knows, persons).all(axis=1)]
+    found = drawn(among, setting.kind, setting.size, setting.count, "knows")
+    return Stream(
+        {**found.tables, "interest": interest[np.isin(interest[:, 0], persons)]}, found.transactions
+    )
+
+
+def lsqb(number: int, *settings: Setting) -> View:
+    negated = ", !knows(a, c)" if number == 9 else ""
+    return View(
+        f"lsqb-q{number}",
+        f"LSQB q{number} by tag, scale 0.1, every second person",
+        {"knows": ("src", "dst"), "interest": ("person", "tag")},
+        f"q{number}[t] = count() <- knows(a, b), knows(b, c), interest(c, t), a != c{negated}.",
+        {(f"q{number}",): _Q6_SQL.format(more=_NOT_KNOWN if number == 9 else "")},
+        _some_persons,
+        settings,
+        note="changes of knows; a tag's count is of the pairs of persons two steps apart.",
+    )
+
+
+EXISTENCE_SQL = (
+    "SELECT DISTINCT r.src FROM e r, e s, e t WHERE r.dst = s.src AND s.dst = t.dst AND r.src = t.src"
+)
+
+
+def _window_of(name: str) -> Callable[[Setting], Stream]:
+    """The distinct edges of a window that slides over arrivals; self-loops are dropped."""
+
+    def stream(setting: Setting) -> Stream:
+        source, destination = (c.to_numpy() for c in datasets.table(f"stream-{name}").columns)
+        proper = source != destination
+        source, destination = source[proper], destination[proper]
+        window = existence.WINDOWS[name][0]
+        first = np.column_stack(graphs.distinct(source[:window], destination[:window]))
+        steps = chain.from_iterable(window_steps(source, destination, window))
+        batches = islice(in_batches(steps, setting.size), setting.count)
+        return Stream({"e": first}, [{"e": changes} for changes in batches])
+
+    return stream
+
+
+def hubs(name: str, *settings: Setting) -> View:
+    return View(
+        f"existence-{name}",
+        f"existence (vertices at the beginning of a triangle), window of {name}",
+        {"e": ("src", "dst")},
+        existence.RULE,
+        {("hub",): EXISTENCE_SQL},
+        _window_of(name),
+        settings,
+        "hubs",
+        note=f"the last {existence.WINDOWS[name][0]:,} arrivals without self-loops.",
+    )
+
+
+def degrees(scale: int, *settings: Setting) -> View:
+    return View(
+        f"degrees-rmat-{scale}",
+        f"degrees, RMAT {scale}/8",
+        _EDGE,
+        "degree[a] = count() <- edge(a, _).",
+        {("degree",): "SELECT src, count(*) FROM edge GROUP BY src"},
+        _of("edge", f"rmat-{scale}"),
+        settings,
+        "degrees",
+    )
+
+
+def two_path_sums(scale: int, *settings: Setting) -> View:
+    return View(
+        f"two-path-sums-rmat-{scale}",
+        f"paths of two edges, sum by group, RMAT {scale}/8",
+        _EDGE,
+        "total[a] = sum(c) <- edge(a, b), edge(b, c).",
+        {
+            (
+                "total",
+            ): "SELECT r.src, sum(s.dst)::BIGINT FROM edge r, edge s WHERE r.dst = s.src GROUP BY r.src"
+        },
+        _of("edge", f"rmat-{scale}"),
+        settings,
+        "sums",
+    )
+
+
+def star_sums(n_orders: int, *settings: Setting) -> View:
+    tables = {name: f"orders-{n_orders}/{name}" for name in ("customer", "orders", "lineitem")}
+    beside = {name: tables[name] for name in ("customer", "orders")}
+    return View(
+        f"star-sums-{n_orders}",
+        f"star join with sums, {n_orders // 10:,} customers, {n_orders:,} orders",
+        {
+            "customer": ("custkey", "segment"),
+            "orders": ("orderkey", "custkey"),
+            "lineitem": ("orderkey", "linenumber"),
+        },
+        "spent[s] = sum(n) <- customer(c, s), orders(o, c), lineitem(o, n).",
+        {
+            ("spent",): "SELECT segment, sum(linenumber)::BIGINT FROM customer c, orders o, lineitem l "
+            "WHERE c.custkey = o.custkey AND o.orderkey = l.orderkey GROUP BY segment"
+        },
+        _of("lineitem", tables["lineitem"], beside),
+        settings,
+        note="changes of lineitem.",
+    )
+
+
+def _replayed(table: str) -> Callable[[Setting], Stream]:
+    """The second half of an order book's changes, upon what the first half leaves."""
+
+    def stream(setting: Setting) -> Stream:
+        changes: pa.Table = datasets.table(table)
+        sides = changes["relation"].to_numpy(zero_copy_only=False)
+        rows = np.stack([changes[name].to_numpy() for name in (*order_book.COLUMNS, "weight")], axis=1)
+        half = len(rows) // 2
+        parts = [
+            slice(0, half),
+            *(slice(at, at + setting.size) for at in range(half, len(rows), setting.size)),
+        ]
+        found = [
+            {
+                relation: next(in_batches(((row[-1], row[:-1]) for row in mine.tolist()), len(mine)))
+                for relation, side in order_book.RELATIONS.items()
+                if len(mine := rows[part][sides[part] == side])
+            }
+            for part in parts[: setting.count + 1]
+        ]
+        return Stream({name: held[:, :-1] for name, held in found[0].items()}, found[1:])
+
+    return stream
+
+
+def order_books(table: str, *settings: Setting) -> View:
+    return View(
+        table,
+        f"aggregates of an {table.replace('-', ' ', 1)}",
+        dict.fromkeys(order_book.RELATIONS, order_book.COLUMNS),
+        order_book.RULES,
+        order_book.SQL,
+        _replayed(table),
+        settings,
+        note="ten heads: sums, best prices and their quotients by broker and side, volumes by price level.",
+    )
+
+
+def hub_graph(neighbours: int) -> Rows:
+    """A vertex with so many neighbours, and twice as many edges among these, drawn at random."""
+    generator = np.random.default_rng(1)
+    ends = 1 + generator.integers(0, neighbours, (2, 2 * neighbours))
+    spokes = np.arange(1, neighbours + 1)
+    source = np.concatenate([0 * spokes, ends[0]])
+    return np.column_stack(graphs.oriented(source, np.concatenate([spokes, ends[1]])))
+
+
+def hub_triangles(neighbours: int, *settings: Setting) -> View:
+    def stream(setting: Setting) -> Stream:
+        return around_hub(hub_graph(neighbours), setting.kind, setting.count, "edge")
+
+    return View(
+        f"hub-{neighbours}",
+        f"triangles around a hub of {neighbours:,} neighbours",
+        _EDGE,
+        TRIANGLE_RULE,
+        {("tri",): TRIANGLE_SQL},
+        stream,
+        settings,
+        "triangles",
+        note="by edges: single edges of the hub. By nodes: all edges of a vertex in one transaction, however "
+        "many these are.",
+    )
+
+
+def grid() -> list[View]:
+    """What every strategy and peer keeps; about 20 minutes on two slow cores."""
+    all_sizes = (1, 10, 100, 1_000, 10_000)
+    return [
+        triangles(14, *_sizes(*all_sizes), *_sizes(kinds=("insert", "erase", "window"), at=1)),
+        four_cycles(10, *_sizes(1, 10, 100)),
+        three_paths(11, *_sizes(1, 10, 100, 1_000)),
+        lsqb(6, *_sizes(1, 10, 100)),
+        lsqb(9, *_sizes(1, 10, 100)),
+        hubs("random-8", Setting("window", 1), Setting("window", 10), Setting("window", 100)),
+        degrees(14, *_sizes(*all_sizes)),
+        two_path_sums(14, *_sizes(*all_sizes)),
+        star_sums(30_000, *_sizes(*all_sizes)),
+        order_books("order-book", *(Setting("replay", size) for size in all_sizes)),
+        hub_triangles(13_000, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
+    ]
+
+
+def beside_differential() -> list[View]:
+    """TARGETS.md, "Maintenance beside differential dataflow": `auto`, `trace` and the peer."""
+    kept_by = ("lftj:delta", "lftj:trace", "lftj", "differential")
+    sizes = tuple(Setting("mixed", size) for size in (1, 10, 100, 1_000, 10_000))
+    views = [
+        triangles(17, *sizes),
+        degrees(17, Setting("mixed", 1_000)),
+        two_path_sums(14, Setting("mixed", 1), Setting("mixed", 100)),
+        hubs("mathoverflow", Setting("window", 1), Setting("window", 100)),
+        triangles(14, Setting("mixed", 1, in_flight=1_000)),
+    ]
+    views[-1] = replace(
+        views[-1],
+        title=f"{views[-1].title}, many transactions in flight",
+        note="differential dataflow is handed 1,000 transactions before they are waited for; the others "
+        "commit one after the other.",
+    )
+    return [replace(view, name=f"beside-{view.name}", kept_by=kept_by) for view in views]
+
+
+def quick() -> list[View]:
+    """Small generated views of every kind: some seconds in all."""
+    return [
+        triangles(8, *_sizes(1, 10, at=10), Setting("mixed", 1, in_flight=100)),
+        four_cycles(8, *_sizes(1, kinds=())),
+        three_paths(8, *_sizes(10, kinds=())),
+        hubs("random-8", Setting("window", 10)),
+        degrees(8, *_sizes(10, kinds=("window",), at=10)),
+        two_path_sums(8, *_sizes(10, kinds=("insert", "erase"), at=10)),
+        star_sums(1_000, *_sizes(100, kinds=())),
+        order_books("order-book-2000", Setting("replay", 100)),
+        hub_triangles(200, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
+    ]
+
+
+def named(name: str) -> View:
+    """The view called ``name``.  Raises KeyError.
+
+    >>> named("degrees-rmat-14").heads
+    ('degree',)
+    """
+    for view in [*grid(), *beside_differential(), *quick()]:
+        if view.name == name:
+            return view
+    raise KeyError(f"no view is called {name!r}")

@@ -1,0 +1,131 @@
+//! The views, and the tally of what comes out of them.
+//!
+//!     triangles(a, b, c) <- e(a, b), e(b, c), e(a, c)
+//!     hubs(a)            <- e(a, b), e(b, c), e(a, c)
+//!     degrees[a] = count() <- e(a, _)
+//!     sums[a] = sum(c)   <- e(a, b), e(b, c)
+//!
+//! Triangles are the worst-case optimal delta query of differential-dogs3 as its example
+//! `delta_query_wcoj` has it: one query per atom, the atoms before it read as they are now, those
+//! after it as they were before.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use differential_dataflow::operators::{CountTotal, ThresholdTotal};
+use differential_dataflow::VecCollection;
+use differential_dogs3::altneu::AltNeu;
+use differential_dogs3::{CollectionIndex, ProposeExtensionMethod};
+use timely::dataflow::operators::probe::Handle;
+
+pub const NAMES: [&str; 4] = ["triangles", "hubs", "degrees", "sums"];
+
+type Edges<'scope> = VecCollection<'scope, u64, (u32, u32), isize>;
+
+/// What came out so far: number of changes, sum of weights, sum of weighted hashes modulo 2^64.
+#[derive(Clone, Default)]
+pub struct Tally(Rc<Cell<(u64, i64, u64)>>);
+
+impl Tally {
+    fn add(&self, row: &[i64], weight: isize) {
+        let (changes, count, checksum) = self.0.get();
+        let weighted = (weight as u64).wrapping_mul(hash(row));
+        self.0.set((changes + 1, count + weight as i64, checksum.wrapping_add(weighted)));
+    }
+
+    pub fn changes(&self) -> u64 {
+        self.0.get().0
+    }
+
+    /// Weight and checksum, as the lines of events have them.
+    pub fn sums(&self) -> String {
+        let (_, count, checksum) = self.0.get();
+        format!("{count} {checksum}")
+    }
+}
+
+/// The hash that `bench.grid.digest` computes too.
+fn hash(row: &[i64]) -> u64 {
+    row.iter().fold(0, |found: u64, &value| {
+        let mixed = (found ^ value as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^ (mixed >> 32)
+    })
+}
+
+/// Build the view called `name`, one of `NAMES`, over the edges.
+pub fn build(name: &str, edges: Edges<'_>, tally: &Tally, probe: &Handle<u64>) {
+    let tally = tally.clone();
+    match name {
+        "triangles" => {
+            triangles(edges)
+                .inspect(move |((a, b, c), _, weight)| {
+                    tally.add(&[i64::from(*a), i64::from(*b), i64::from(*c)], *weight);
+                })
+                .probe_with(probe);
+        }
+        "hubs" => {
+            // `distinct_total` of this version never takes a row back, so the threshold is spelled out.
+            triangles(edges)
+                .map(|(a, _, _)| a)
+                .threshold_total(|_, weight| isize::from(*weight > 0))
+                .inspect(move |(a, _, weight)| tally.add(&[i64::from(*a)], *weight))
+                .probe_with(probe);
+        }
+        "degrees" => {
+            edges
+                .map(|(a, _)| a)
+                .count_total()
+                .inspect(move |((a, n), _, weight)| tally.add(&[i64::from(*a), *n as i64], *weight))
+                .probe_with(probe);
+        }
+        "sums" => {
+            // The number of paths goes along, so that a group whose sum is 0 is still there.
+            let by_end = edges.clone().map(|(a, b)| (b, a)).arrange_by_key();
+            by_end
+                .join_core(edges.arrange_by_key(), |_, a, c| Some((*a, *c)))
+                .explode(|(a, c)| Some((a, (1isize, c as isize))))
+                .count_total()
+                .inspect(move |((a, (_, sum)), _, weight): &((u32, (isize, isize)), u64, isize)| {
+                    tally.add(&[i64::from(*a), *sum as i64], *weight);
+                })
+                .probe_with(probe);
+        }
+        _ => unreachable!("checked against NAMES"),
+    }
+}
+
+fn triangles<'scope>(edges: Edges<'scope>) -> VecCollection<'scope, u64, (u32, u32, u32), isize> {
+    let outer = edges.scope();
+    let reverse = edges.clone().map(|(a, b)| (b, a));
+    outer.scoped::<AltNeu<u64>, _, _>("triangles", |inner| {
+        let forward = edges.enter(inner);
+        let reverse = reverse.enter(inner);
+        let later = |time: &AltNeu<u64>| AltNeu::neu(time.time);
+        let forward_before = CollectionIndex::index(forward.clone());
+        let reverse_before = CollectionIndex::index(reverse.clone());
+        let forward_now = CollectionIndex::index(forward.clone().delay(later));
+        let reverse_now = CollectionIndex::index(reverse.delay(later));
+
+        let of_first = forward
+            .clone()
+            .extend(&mut [
+                &mut forward_now.extend_using(|(_a, b): &(u32, u32)| *b),
+                &mut forward_now.extend_using(|(a, _b): &(u32, u32)| *a),
+            ])
+            .map(|((a, b), c)| (a, b, c));
+        let of_second = forward
+            .clone()
+            .extend(&mut [
+                &mut reverse_before.extend_using(|(b, _c): &(u32, u32)| *b),
+                &mut reverse_now.extend_using(|(_b, c): &(u32, u32)| *c),
+            ])
+            .map(|((b, c), a)| (a, b, c));
+        let of_third = forward
+            .extend(&mut [
+                &mut forward_before.extend_using(|(a, _c): &(u32, u32)| *a),
+                &mut reverse_before.extend_using(|(_a, c): &(u32, u32)| *c),
+            ])
+            .map(|((a, c), b)| (a, b, c));
+        of_first.concat(of_second).concat(of_third).leave(outer)
+    })
+}
