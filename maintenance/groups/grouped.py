@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indices.compiled import kernel
+from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import spelled_call
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
@@ -42,6 +43,7 @@ from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.table import GroupTable
+from maintenance.groups.whole_sums import WholeSums
 from maintenance.staged import Staged
 
 _LEAST_TIDIED = 1024
@@ -58,7 +60,7 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
     if head.value.function == "count":
         return None
     if head.value.function in ("sum", "avg"):
-        return GroupSums(head, types)
+        return WholeSums(head, types) if ExactSums(head, types).is_whole else GroupSums(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 

@@ -1,9 +1,9 @@
 """Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands (ENGINE.md section 6).
 
 A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
-of floats as of integers, durations and decimals.  It is exact: what was added
-and taken back leaves no trace, and a value is rounded once, when it is read.
-An average is the sum divided by the group's count.
+of floats as of decimals and of the integers of averages; sums of integers are whole numbers
+(:mod:`maintenance.groups.whole_sums`).  It is exact: what was added and taken back leaves no
+trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count.
 
 Invariants
 
@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import GroupNames
-from lftj.aggregates.limb_numbers import Numbers, whole_numbers, without_numbers
+from lftj.aggregates.limb_numbers import Numbers, without_numbers
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
@@ -50,7 +50,7 @@ class _Step:
 
 
 class GroupSums(Accumulator):
-    """The accumulator of ``sum`` and ``avg``.
+    """The accumulator of ``avg``, and of a ``sum`` whose values are floats or decimals.
 
     Slots that were never kept have no members.
     """
@@ -114,10 +114,7 @@ class GroupSums(Accumulator):
     def _codes(self, keys: Columns, numbers: Numbers, specials: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """The codes of sums or averages by group.  Raises :class:`~lftj.errors.RangeError`."""
         groups = GroupNames(self._head, self._types, list(keys))
-        values = whole_numbers(numbers) if self._sums.is_whole else None
-        if values is None:
-            values = _encoded(groups, self._sums.values(groups, numbers, specials, counts))
-        return values
+        return _encoded(groups, self._sums.values(groups, numbers, specials, counts))
 
     def _publish(self, step: _Step) -> None:
         self._pool.publish(step.slots, step.numbers)
