@@ -232,12 +232,15 @@ def _totals(index, prefixes, totals):
     index: X_* memory of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,),
     written.
     """
+    levels = prefixes.shape[0]
+    if levels > 0:
+        below = np.empty(prefixes.shape, np.int64)
+        net_weights(index, prefixes, below)
+        totals[:] = below[levels - 1]
+        return
     totals[:] = 0
     arity = index[X_LEVELS]
     for run in range(index[X_RUNS]):
         fields = X_HEADER + arity * X_LEVEL_FIELDS + run * X_RUN_FIELDS
         length = index[fields + XR_LENGTH]
-        rows = view(index[fields + XR_ROWS], (arity + 1) * length + 1)
-        for row in range(len(totals)):
-            start, end = _prefix_range(rows, length, prefixes, row)
-            totals[row] += rows[arity * length + end] - rows[arity * length + start]
+        totals += view(index[fields + XR_ROWS], (arity + 1) * length + 1)[-1]

@@ -309,6 +309,18 @@ def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "awaited"), [(1_000, 2048), (40_000, 2500), (100_000, 4096), (200_000, 6250)]
+)
+def test_how_long_a_first_run_waits(n_rows: int, awaited: int) -> None:
+    """A quarter of the limit; of a small base 4,096 tuples, or half of the limit."""
+    index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]))
+    for n, merges in ((awaited, False), (awaited + 1, True)):
+        changed = index.advance([np.arange(n_rows, n_rows + n)], np.ones(n, np.int64))
+        assert (changed._merge is not None) == merges and changed.base is index.base
+    changed.check_invariants()
+
+
 def test_versions_that_share_a_merge_do_not_disturb_each_other() -> None:
     """From one version two ways: one that nobody keeps makes pieces, too."""
     rows = [(i, i) for i in range(1000)]
