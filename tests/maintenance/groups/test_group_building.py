@@ -24,9 +24,11 @@ from hypothesis import strategies as st
 
 from lftj.errors import AggregateError, RangeError
 from lftj.storage.signed_rows import Columns
+from lftj.storage.zset import Weighted
 from lftj.values import semigroup
 from maintenance import Workspace
 from maintenance.groups.grouped import GroupedAggregate
+from maintenance.strategies.auto import auto_body
 from maintenance.strategies.delta import delta_body
 from support.maintained_sums import Maintained
 
@@ -162,6 +164,33 @@ def test_an_install_holds_a_piece_of_the_assignments(text: str, strategy: str) -
             tx.insert("one", [(0, 99), (7, 1)])
             tx.erase("two", [(1, 2), (0, 0)])
     assert all(rows(ws[name]) == rows(plain[name]) for name in plain.heads)
+    ws.verify()
+
+
+def test_a_commit_that_evaluates_again_holds_distinct_rows() -> None:
+    """`auto` subtracts two whole evaluations, each added up on the way: (a, c), not (a, b, c)."""
+    n, m = 5, 20
+    ws, largest, finish = Workspace(), 0, Weighted.finish
+    bipartite(ws, n, m)
+
+    def measured(found: Weighted) -> Any:
+        nonlocal largest
+        columns, weights = finish(found)
+        largest = max(largest, len(weights))
+        return columns, weights
+
+    with (
+        pieces_counted(),
+        mock.patch.object(auto_body, "LEAST_BUDGET", 0),
+        mock.patch.object(Weighted, "finish", measured),
+    ):
+        ws.install("p[a] = sum(c) <- one(a, b), two(b, c).", "auto")
+        (search,) = ws._state.heads["p"].searches
+        assert isinstance(search, auto_body.AutoBody)
+        search._whole = 0  # operations that a step may take
+        with ws.transaction() as tx:
+            tx.erase("two", [(b, b) for b in range(m)])
+    assert tx.stats.rules["p"].recomputed == 1 and largest == n * m
     ws.verify()
 
 
