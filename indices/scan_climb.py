@@ -3,7 +3,9 @@
 :mod:`indices.scan_tree` states the tree's invariants, which hold before and
 after every kernel here, and the cost.  A climb does at each level what the
 level below left to do: enter a new sibling, or mend a node that holds too
-little, and then copy key and aggregate of the node into its parent's slot.
+little, and then copy key and aggregate of the node into its parent's slot.  Where the slot
+has both already, nothing above changes, and the climb ends; not in a tree with GROUPED columns,
+whose aggregates depend on last keys too.
 
 What the kernels take, and who may write it
 
@@ -79,11 +81,19 @@ def _total(leaves, inners, state, node, level, combine, identity):
 
 @part
 def _refresh(leaves, inners, state, child, level, node, slot, combine, identity):
-    """Copy key and aggregate of ``child``, a node of the level, into its slot in its parent ``node``."""
+    """Copy key and aggregate of ``child``, a node of the level, into its slot in its parent ``node``.
+
+    Returns whether what stands above may have to change with it.
+    """
     below = inners if level > 0 else leaves
+    changes = state[GROUPED] > 0
     for column in range(below.keys.shape[2]):
+        changes = changes or inners.keys[node, slot, column] != below.keys[child, 0, column]
         inners.keys[node, slot, column] = below.keys[child, 0, column]
-    inners.values[node, slot] = _total(leaves, inners, state, child, level, combine, identity)
+    total = _total(leaves, inners, state, child, level, combine, identity)
+    changes = changes or total != inners.values[node, slot] or total == 0  # -0.0 equals 0.0
+    inners.values[node, slot] = total
+    return changes
 
 
 @part
@@ -114,7 +124,9 @@ def _insert(leaves, inners, state, path, key, value, combine, identity):
     for level in range(1, state[HEIGHT] + 1):
         parent = path[level, 0]
         at = path[level, 1]
-        _refresh(leaves, inners, state, node, level - 1, parent, at, combine, identity)
+        changes = _refresh(leaves, inners, state, node, level - 1, parent, at, combine, identity)
+        if right < 0 and not changes:
+            return True
         if right >= 0:
             state[TOUCHED] += 1
             total = _total(leaves, inners, state, right, level - 1, combine, identity)
@@ -159,7 +171,9 @@ def update_records(leaves, inners, state, path, keys, values, combine, identity,
         leaves.values[node, slot] = values[row]
         for level in range(1, state[HEIGHT] + 1):
             parent = path[level, 0]
-            _refresh(leaves, inners, state, node, level - 1, parent, path[level, 1], combine, identity)
+            at = path[level, 1]
+            if not _refresh(leaves, inners, state, node, level - 1, parent, at, combine, identity):
+                break
             node = parent
 
 
@@ -203,8 +217,8 @@ def _erase(leaves, inners, state, path, key, combine, identity):
         if below.lengths[node] < MINIMUM:
             state[TOUCHED] += 1
             _mend(leaves, inners, state, level - 1, parent, path[level, 1], combine, identity)
-        else:
-            _refresh(leaves, inners, state, node, level - 1, parent, path[level, 1], combine, identity)
+        elif not _refresh(leaves, inners, state, node, level - 1, parent, path[level, 1], combine, identity):
+            return True
         node = parent
         below = inners
     if state[HEIGHT] > 0 and inners.lengths[state[ROOT]] == 1:

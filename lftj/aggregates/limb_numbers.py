@@ -1,4 +1,4 @@
-"""Exact sums in sparse form, and what is read of them: doubles, words, int64.
+"""Exact sums in sparse form, and what is read of them: doubles and words.
 
 A number is its limbs in use, uint32 in two's complement, as :mod:`lftj.aggregates.limb_pool`
 keeps them and gives them out.
@@ -87,24 +87,6 @@ def _read_words(numbers, out):  # type: ignore[no-untyped-def]
                 out[number, word] = extension
 
 
-@kernel
-def _read_int64(numbers, out):  # type: ignore[no-untyped-def]
-    """``out``: (numbers,) int64, written.  False where a number does not fit."""
-    for number in range(len(out)):
-        length, start = np.int64(numbers.lengths[number]), numbers.starts[number]
-        low = np.int64(numbers.lows[number]) - _GUARD
-        if length > 0 and low + length > 2:
-            return False
-        value = np.int64(0)
-        for place in range(length):
-            limb = np.int64(numbers.limbs[start + place])
-            if place == length - 1 and limb >= _HALF:
-                limb -= _MASK + 1
-            value += limb << (32 * (low + place))
-        out[number] = value
-    return True
-
-
 def plain(array: np.ndarray) -> np.ndarray:
     """What :func:`_writable` gives, without its cost where that is the array itself."""
     return array if array.flags.carray else _writable(array)
@@ -131,9 +113,3 @@ def whole_words(numbers: Numbers, n_words: int) -> np.ndarray:
     out = np.empty((len(numbers.starts), n_words), np.uint32)
     _read_words(numbers, out)
     return out
-
-
-def whole_numbers(numbers: Numbers) -> np.ndarray | None:
-    """Numbers that were added with ``lowest_bit`` 0, as int64; None when one of them does not fit."""
-    out = np.empty(len(numbers.starts), np.int64)
-    return out if _read_int64(numbers, out) else None

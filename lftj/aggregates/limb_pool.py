@@ -234,6 +234,12 @@ class LimbPool:
         """
         return self._added(_add_integer_rows, slots, words, weights, offsets, lowest_bit)
 
+    def numbers(self, slots: np.ndarray) -> Numbers:
+        """The numbers of ``slots`` as they are; they share the pool's limbs until the next publishing."""
+        self._reserve_slots(int(slots.max(initial=-1)) + 1)
+        starts, lows, lengths, limbs = self._numbers
+        return Numbers(starts[slots], lows[slots], lengths[slots], limbs)
+
     def publish(self, slots: np.ndarray, numbers: Numbers) -> None:
         """Put ``numbers`` in place of the distinct ``slots``.  Amortised O(their limbs)."""
         self._reserve_limbs(int(numbers.lengths.sum(dtype=np.int64)))
@@ -243,10 +249,8 @@ class LimbPool:
 
     def remapped(self, kept: np.ndarray) -> LimbPool:
         """A pool of only the numbers of the slots ``kept``, which have the slots 0, 1, ... in this order."""
-        self._reserve_slots(int(kept.max(initial=-1)) + 1)
-        starts, lows, lengths, limbs = self._numbers
         pool = LimbPool()
-        pool._take_together(Numbers(starts[kept], lows[kept], lengths[kept], limbs))
+        pool._take_together(self.numbers(kept))
         return pool
 
     def check_invariants(self) -> None:

@@ -17,13 +17,14 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
    weight 0, and its tuples increase strictly.
 3. A run has more than twice the tuples of the run after it; all runs together
    have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``: the *limit*.
-4. ``memory`` describes the version to kernels (the X_* fields below) and stays
+4. ``memory`` describes the version to kernels (:mod:`lftj.storage.version_memory`) and stays
    valid as long as the version lives.
 5. A first run of more than a quarter of the limit is on its way into the base: it stays as it is,
    whatever the run after it has, until the base with it is there.  Versions share that merge.
+   Of a small base it waits for ``MERGED_LEAST`` tuples, or for half of the limit.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
-for the merges of runs, and O(4 BASE_FRACTION) for the merge into the base, which is
+for the merges of runs, and at most O(4 BASE_FRACTION) for the merge into the base, which is
 one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
 piece of that merge, and one more per ``PIECE_ROWS`` tuples; only a change of about as many
 tuples as the limit makes all of it.  A merge of runs is made at once.
@@ -40,38 +41,30 @@ from itertools import pairwise
 import numpy as np
 
 from indices.compiled import kernel, part
-from indices.keys import KEY_MAX
 from lftj.memory import address, view
 from lftj.process import debug
 from lftj.storage.catalog import SearchView
 from lftj.storage.merged_trie import TrieMerge, merged
+from lftj.storage.net_weights import present
 from lftj.storage.patch import Patch
-from lftj.storage.seek import lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.storage.trie import Trie
+from lftj.storage.version_memory import (
+    X_HEADER,
+    X_LEVEL_FIELDS,
+    X_LEVELS,
+    X_RANKS,
+    X_RUN_FIELDS,
+    X_RUNS,
+    XR_LENGTH,
+    XR_ROWS,
+)
 
 BASE_FRACTION = 8
 BASE_LEAST = 4096
+MERGED_LEAST = 4096
 PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
 MAX_RUNS = 40  # 2**40 tuples in runs: invariant 3 keeps their number below
-
-# -- memory: header, a row per level of the base, a row per run -----------------
-X_LEVELS = 0
-X_RUNS = 1
-X_RANKS = 2  # address of level 0's int32 rank table, 0 where there is none
-X_BASE = 3
-X_SPREAD = 4
-X_HEADER = 5
-
-XL_KEYS = 0  # address of the level's keys, and how many
-XL_LENGTH = 1
-XL_CHILDREN = 2  # address of the child offsets, 0 on the last level
-XL_LEAVES = 3  # address of the leaf offsets, 0 on the last level
-X_LEVEL_FIELDS = 4
-
-XR_ROWS = 0  # address of the run's flat array, and its number of tuples
-XR_LENGTH = 1
-X_RUN_FIELDS = 2
 
 
 @part(_nrt=False)
@@ -254,7 +247,7 @@ class IndexVersion:
         self.runs = runs
         self.memory = memory
         self._described = described_base
-        if merge is None and runs and 4 * runs[0].n_tuples > _limit(base):
+        if merge is None and runs and runs[0].n_tuples > _awaited(base):
             first = runs[0]
             rows = first.rows[: base.n_levels * first.n_tuples].reshape(base.n_levels, -1)
             merge = TrieMerge(base, rows, first.weights)
@@ -340,6 +333,12 @@ def _limit(base: Trie) -> int:
     return max(BASE_LEAST, base.n_tuples // BASE_FRACTION)
 
 
+def _awaited(base: Trie) -> int:
+    """Invariant 5's: so many tuples of a first run wait."""
+    limit = _limit(base)
+    return min(max(limit // 4, MERGED_LEAST), limit // 2)
+
+
 def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
     """X_* memory of a version: the fields of its base, without runs, and its runs."""
     ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
@@ -355,111 +354,3 @@ def base_columns(base: Trie) -> list[np.ndarray]:
         below = base.n_levels - 1 - level
         columns.append(np.repeat(keys, np.diff(base.leaf_offsets(level))) if below else keys)
     return columns
-
-
-# -- kernels on X_* memory --------------------------------------------------------
-
-
-@part(_nrt=False)
-def net_weights(index, rows, row, out):
-    """Net weight of every prefix of one path: ``out[l]`` for the branch rows[0..l, row] of the index.
-
-    index: X_* memory; rows: int64 (levels of the path, n), all of the index's levels or the first ones;
-    out: int64 (levels of the path,).
-    """
-    levels = index[X_LEVELS]
-    path = rows.shape[0]
-    start, end = np.int64(0), index[X_HEADER + XL_LENGTH]
-    for level in range(path):
-        out[level] = 0
-    for level in range(path):
-        fields = X_HEADER + level * X_LEVEL_FIELDS
-        keys = view(index[fields + XL_KEYS], end)
-        position = lower_bound(keys, start, end, rows[level, row])
-        if position == end or keys[position] != rows[level, row]:
-            break
-        if level + 1 == levels:
-            out[level] = 1
-        else:
-            leaves = view(index[fields + XL_LEAVES], position + 2)
-            out[level] = leaves[position + 1] - leaves[position]
-            children = view(index[fields + XL_CHILDREN], position + 2)
-            start, end = children[position], children[position + 1]
-    run = X_HEADER + levels * X_LEVEL_FIELDS
-    for _ in range(index[X_RUNS]):
-        length = index[run + XR_LENGTH]
-        start, end = np.int64(0), length
-        sums = view(index[run + XR_ROWS] + 8 * levels * length, length + 1)
-        for level in range(path):
-            column = view(index[run + XR_ROWS] + 8 * level * length, length)
-            start = lower_bound(column, start, end, rows[level, row])
-            end = upper_bound(column, start, end, rows[level, row])
-            if start == end:
-                break
-            out[level] += sums[end] - sums[start]
-        run += X_RUN_FIELDS
-
-
-@kernel
-def multiply_weights(index, path, out):
-    """Multiply ``out[i]`` by the number of tuples that begin with path[:, i]; False: int64 won't hold it.
-
-    index: X_* memory; path: int64 (levels of the prefix, n); out: int64 (n,), written.
-    """
-    weights = np.empty(path.shape[0], dtype=np.int64)
-    for row in range(path.shape[1]):
-        net_weights(index, path, row, weights)
-        weight = weights[-1]
-        if weight > 0 and abs(out[row]) > KEY_MAX // weight:
-            return False
-        out[row] *= weight
-    return True
-
-
-@kernel
-def present(index, rows, out):
-    """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
-    weights = np.empty(rows.shape[0], dtype=np.int64)
-    for row in range(rows.shape[1]):
-        net_weights(index, rows, row, weights)
-        out[row] = weights[rows.shape[0] - 1]
-
-
-@kernel
-def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
-    """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
-
-    index: X_* memory of the version *after* the change; rows: int64 (levels, n), the changed tuples,
-    sorted; weights: int64 (n,), +1 or -1.  Surgery i is the branch of level ``levels_out[i]`` whose keys
-    are rows[0..level, rows_out[i]], inserted or erased as ``signs_out[i]`` says; the outputs have room for
-    levels * n items and are filled in the order of the tuples.
-    """
-    levels, n = rows.shape
-    new = np.empty(levels, dtype=np.int64)
-    found = np.int64(0)
-    for row in range(n):
-        first = np.int64(0)  # first level at which this tuple leaves the path of the one before
-        if row > 0:
-            while first < levels and rows[first, row] == rows[first, row - 1]:
-                first += 1
-        net_weights(index, rows, row, new)
-        for level in range(first, levels):
-            change = weights[row]
-            after = row + 1
-            while after < n:
-                same = True
-                for above in range(level + 1):
-                    if rows[above, after] != rows[above, row]:
-                        same = False
-                        break
-                if not same:
-                    break
-                change += weights[after]
-                after += 1
-            old = new[level] - change
-            if (old > 0) != (new[level] > 0):
-                levels_out[found] = level
-                rows_out[found] = row
-                signs_out[found] = 1 if new[level] > 0 else -1
-                found += 1
-    return found

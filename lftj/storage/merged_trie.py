@@ -256,7 +256,13 @@ def _rank(keys, first, last, ranks):
     keys: int64, increasing; ranks: int32.
     """
     place = lower_bound(keys, np.int64(0), np.int64(len(keys)), keys[0] + max(first - 1, 0))
-    for rank in range(first, last):
-        if place < len(keys) and keys[place] - keys[0] < rank:
-            place += 1
-        ranks[rank] = place
+    if place < len(keys) and keys[place] - keys[0] < first:
+        place += 1
+    rank = np.int32(place)
+    ranks[first:last] = 0
+    while place < len(keys) and keys[place] - keys[0] + 1 < last:
+        ranks[keys[place] - keys[0] + 1] = 1  # one more from here on
+        place += 1
+    for item in range(first, last):
+        rank += ranks[item]
+        ranks[item] = rank

@@ -21,7 +21,8 @@ import numpy as np
 from lftj.process import debug
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.first_tuples import first_tuples
-from lftj.storage.index_version import IndexVersion, base_columns, present
+from lftj.storage.index_version import IndexVersion, base_columns
+from lftj.storage.net_weights import present
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.sorting import sort_distinct

@@ -9,8 +9,9 @@ Invariants
 1. The result's rows increase strictly, lexicographically; no weight is 0.
 2. The result's arrays are new.
 
-Cost: of up to ``FEW_ROWS`` rows one kernel call, O(n) where they come in order and O(n log n) row
-comparisons where not; beyond, the sort of :mod:`lftj.storage.sorting`.  What is sorted already is merged.
+Cost: O(n) where rows come in order.  Else of fewer than ``PACKED_ROWS`` rows O(n log n) comparisons of
+rows; of up to ``MANY_ROWS`` that fit a word with their number one sort of words, which is many times as
+quick; beyond, the sort of :mod:`lftj.storage.sorting`.  What is sorted already is merged.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -22,13 +23,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.keys import KEY_MAX
 from lftj.storage.sorting import sort_distinct_weighted
 
 Columns = Sequence[np.ndarray] | np.ndarray
 """int64 columns of one length: an array each, or the rows of an array (columns, rows)."""
 
 FEW_ROWS = 1 << 10
-"""Up to this many rows comparing them is as quick as packing them into words."""
+"""Up to this many rows comparing them is as quick as packing them column by column."""
+
+PACKED_ROWS = 64
+MANY_ROWS = 1 << 17
+"""From so many rows on packing them, each with its number, pays; and up to so many."""
+
+_IN_ORDER, _TOO_WIDE = 0, -1
 
 
 def net_rows(columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -41,8 +49,18 @@ def net_rows(columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
     >>> rows.tolist(), weights.tolist()
     ([[5], [1]], [4])
     """
-    if len(weights) <= FEW_ROWS or not len(columns):
-        return _net(table_of(columns, len(weights)), np.array(weights, np.int64))
+    few = len(weights) <= FEW_ROWS or not len(columns)
+    if few or len(weights) <= MANY_ROWS:
+        table, weights = table_of(columns, len(weights)), np.array(weights, np.int64)
+        if len(columns) and len(weights) >= PACKED_ROWS:
+            words = np.empty(len(weights), np.int64)
+            number_bits = _packed(table, words)
+            if number_bits > 0:
+                words.sort()
+                return _net_of_words(table, weights, words, number_bits)
+            few = few or number_bits == _IN_ORDER
+        if few:
+            return _net(table, weights)
     sorted_columns, sums = sort_distinct_weighted(list(columns), weights)
     present = sums != 0
     if present.all():
@@ -130,6 +148,75 @@ def _order(table):
         order, spare = spare, order
         length *= 2
     return order
+
+
+@part
+def _bits(number):
+    """How many bits a number >= 0 takes."""
+    bits = np.int64(0)
+    while number > 0:
+        number >>= 1
+        bits += 1
+    return bits
+
+
+@kernel
+def _packed(table, words):
+    """Write each row and its number as one word, in the order of the rows; how many bits the number takes.
+
+    table: int64 (columns, n), n > 1; words: int64 (n,), written.  _IN_ORDER, and nothing is written, where
+    rows do not descend; _TOO_WIDE where they take more than 63 bits.
+    """
+    columns, n = table.shape
+    row = 1
+    while row < n and not _less(table, row, row - 1):
+        row += 1
+    if row == n:
+        return _IN_ORDER
+    number_bits = _bits(n - 1)
+    used = number_bits
+    for column in range(columns):
+        low, high = table[column, 0], table[column, 0]
+        for row in range(n):
+            low, high = min(low, table[column, row]), max(high, table[column, row])
+        if low < 0 and high > KEY_MAX + low:
+            return _TOO_WIDE
+        bits = _bits(high - low)
+        used += bits
+        if used > 63:
+            return _TOO_WIDE
+        if column == 0:
+            for row in range(n):
+                words[row] = table[column, row] - low
+        else:
+            for row in range(n):
+                words[row] = words[row] << bits | table[column, row] - low
+    for row in range(n):
+        words[row] = words[row] << number_bits | row
+    return number_bits
+
+
+@kernel
+def _net_of_words(table, weights, words, number_bits):
+    """:func:`_net` of rows that stand in order as :func:`_packed` words; words: written."""
+    columns, n = table.shape
+    mask = (np.int64(1) << number_bits) - 1
+    sums = np.empty(n, np.int64)
+    kept = 0
+    row = 0
+    while row < n:
+        first, word, total = words[row] & mask, words[row] >> number_bits, np.int64(0)
+        while row < n and words[row] >> number_bits == word:
+            total += weights[words[row] & mask]
+            row += 1
+        if total != 0:
+            words[kept], sums[kept] = first, total
+            kept += 1
+    rows = np.empty((columns, kept), np.int64)
+    for column in range(columns):
+        for place in range(kept):
+            rows[column, place] = table[column, words[place]]
+    return rows, sums[:kept].copy()
 
 
 @kernel

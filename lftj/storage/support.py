@@ -26,7 +26,11 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.memory import view
-from lftj.storage.index_version import (
+from lftj.storage.index_version import IndexRun, Runs, added_runs, described, with_run
+from lftj.storage.net_weights import net_weights
+from lftj.storage.seek import lower_bound, upper_bound
+from lftj.storage.signed_rows import Columns, net_rows, table_of
+from lftj.storage.version_memory import (
     X_HEADER,
     X_LEVEL_FIELDS,
     X_LEVELS,
@@ -34,15 +38,7 @@ from lftj.storage.index_version import (
     X_RUNS,
     XR_LENGTH,
     XR_ROWS,
-    IndexRun,
-    Runs,
-    added_runs,
-    described,
-    net_weights,
-    with_run,
 )
-from lftj.storage.seek import lower_bound, upper_bound
-from lftj.storage.signed_rows import Columns, net_rows, table_of
 
 
 class SupportVersion:
@@ -178,11 +174,11 @@ def _supports(index, rows, weights, before, after):
 
     index: X_* memory; rows: int64 (arity, n); weights, before, after: int64 (n,), the last two written.
     """
-    net = np.zeros(rows.shape[0], dtype=np.int64)
+    held = np.zeros((max(1, rows.shape[0]), rows.shape[1]), dtype=np.int64)
+    net_weights(index, rows, held)
     for row in range(rows.shape[1]):
-        net_weights(index, rows, row, net)
-        before[row] = net[-1]
-        after[row] = net[-1] + weights[row]
+        before[row] = held[-1, row]
+        after[row] = held[-1, row] + weights[row]
         if after[row] < 0:
             return False
     return True
@@ -236,12 +232,15 @@ def _totals(index, prefixes, totals):
     index: X_* memory of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,),
     written.
     """
+    levels = prefixes.shape[0]
+    if levels > 0:
+        below = np.empty(prefixes.shape, np.int64)
+        net_weights(index, prefixes, below)
+        totals[:] = below[levels - 1]
+        return
     totals[:] = 0
     arity = index[X_LEVELS]
     for run in range(index[X_RUNS]):
         fields = X_HEADER + arity * X_LEVEL_FIELDS + run * X_RUN_FIELDS
         length = index[fields + XR_LENGTH]
-        rows = view(index[fields + XR_ROWS], (arity + 1) * length + 1)
-        for row in range(len(totals)):
-            start, end = _prefix_range(rows, length, prefixes, row)
-            totals[row] += rows[arity * length + end] - rows[arity * length + start]
+        totals += view(index[fields + XR_ROWS], (arity + 1) * length + 1)[-1]

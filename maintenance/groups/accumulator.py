@@ -35,6 +35,20 @@ class Accumulator(Staged, ABC):
         """
 
     @abstractmethod
+    def add(self, rows: GroupRows) -> None:
+        """Take rows of groups that are being built: nothing was kept yet, and values are asked for later.
+
+        What was added is kept or dropped like what is staged.
+        """
+
+    @abstractmethod
+    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The value codes of groups that were built, all of which have assignments.
+
+        ``counts``: of the assignments, by group.  Raises as :meth:`stage`.
+        """
+
+    @abstractmethod
     def remapped(self, kept: np.ndarray) -> Accumulator:
         """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
 

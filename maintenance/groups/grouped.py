@@ -6,11 +6,12 @@ exists), the value published last, and what an *accumulator* needs to make the
 next value from the next change.  ``count`` needs none.
 
     stage(dA) = A' - A,  A = {(key, value)}: -1 for a value that went, +1 for one that came
+    add(A1), ..., add(An), built() = stage(A1 + ... + An), of a new one, without holding the sum
 
 Invariants
 
 1. A change takes two steps (:mod:`maintenance.staged`): ``stage`` computes and publishes nothing.
-   After ``drop`` all is as it was.
+   After ``drop`` all is as it was; of one that was being built nothing is left.
 2. A group is published when its count is above 0; counts are never negative: an
    assignment that goes was there.
 3. ``_values`` has the value code of every published group.
@@ -30,17 +31,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from indices.compiled import kernel
+from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import spelled_call
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
-from lftj.storage.signed_rows import Columns, net_rows
+from lftj.storage.signed_rows import Columns, net_rows, row_order
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.table import GroupTable
+from maintenance.groups.whole_sums import WholeSums
 from maintenance.staged import Staged
 
 _LEAST_TIDIED = 1024
@@ -57,7 +60,7 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
     if head.value.function == "count":
         return None
     if head.value.function in ("sum", "avg"):
-        return GroupSums(head, types)
+        return WholeSums(head, types) if ExactSums(head, types).is_whole else GroupSums(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 
@@ -107,6 +110,7 @@ class GroupedAggregate(Staged):
         self._values = np.zeros(0, np.int64)
         self._n_assignments = 0
         self._staged: _Step | None = None
+        self._is_building = False
         self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
         self.n_groups = 0
 
@@ -136,35 +140,71 @@ class GroupedAggregate(Staged):
         and group, when a value does not fit its type; then nothing is staged.
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
+        try:
+            found = self._found(columns, weights)
+            if found is None:
+                none = np.empty(0, np.int64)
+                self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
+                return [none] * (self._n_keys + 1), none
+            rows, before = found
+            values = rows.counts if self._accumulator is None else self._accumulator.stage(rows)
+        except BaseException:
+            self.drop()
+            raise
+        n_groups = self.n_groups + int(np.count_nonzero(rows.counts)) - int(np.count_nonzero(before))
+        n_assignments = self._n_assignments + int(rows.weights.sum())
+        self._staged = _Step(rows.slots, rows.counts, values, n_groups, n_assignments)
+        difference, signs = _difference(rows.keys, rows.slots, self._values, before, rows.counts, values)
+        return list(difference), signs
+
+    def add(self, columns: Columns, weights: np.ndarray) -> None:
+        """Take some of the assignments that there are when nothing was kept yet; then :meth:`built`.
+
+        Arguments as of :meth:`stage`, weights above 0.  Memory: that of the groups and of these rows.
+        """
+        assert self._staged is None and not self._n_slots, "groups are built before their first change"
+        self._is_building = True
+        found = self._found(columns, weights)
+        if found is None:
+            return
+        rows, _ = found
+        if self._accumulator is not None:
+            self._accumulator.add(rows)
+        self._counts[rows.slots] = rows.counts
+        self._n_assignments += int(rows.weights.sum())
+
+    def built(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """The head's change by all that was added, as :meth:`stage` gives it; it is kept or dropped alike."""
+        n_groups = self._table.n_slots
+        slots = row_order(self._table.columns()) if self._n_keys else np.arange(n_groups)
+        keys, counts = [column[slots] for column in self._table.columns()], self._counts[slots]
+        try:
+            values = counts
+            if self._accumulator is not None and n_groups:
+                values = self._accumulator.values(keys, slots, counts)
+        except BaseException:
+            self.drop()
+            raise
+        self._staged = _Step(slots, counts, values, n_groups, self._n_assignments)
+        return [*keys, values], np.ones(n_groups, np.int64)
+
+    def _found(self, columns: Columns, weights: np.ndarray) -> tuple[GroupRows, np.ndarray] | None:
+        """Signed assignments by group, and the groups' counts before them; None where they cancel."""
         weights = np.array(weights, np.int64)
         self._guard(weights)
         rows, weights = net_rows(columns, weights)
         if not len(weights):
-            none = np.empty(0, np.int64)
-            self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
-            return [none] * (self._n_keys + 1), none
+            return None
         keys, offsets = group_boundaries(rows, self._n_keys)
-        try:
-            slots = self._table.slots(keys)
-            self._reserve()
-            before, after = np.empty((2, len(slots)), np.int64)
-            _count(self._counts, slots, weights, offsets, before, after)
-            assert after.min() >= 0, "an assignment went that had not been there"
-            values = after
-            if self._accumulator:
-                values = self._accumulator.stage(
-                    GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights)
-                )
-        except BaseException:
-            self.drop()
-            raise
-        n_groups = self.n_groups + int(np.count_nonzero(after)) - int(np.count_nonzero(before))
-        n_assignments = self._n_assignments + int(weights.sum())
-        self._staged = _Step(slots, after, values, n_groups, n_assignments)
-        difference, signs = _difference(keys, slots, self._values, before, after, values)
-        return list(difference), signs
+        slots = self._table.slots(keys)
+        self._reserve()
+        before, after = np.empty((2, len(slots)), np.int64)
+        _count(self._counts, slots, weights, offsets, before, after)
+        assert after.min() >= 0, "an assignment went that had not been there"
+        return GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights), before
 
     def _keep_own(self) -> None:
+        self._is_building = False
         staged = self._staged
         if staged is None:
             return
@@ -175,6 +215,9 @@ class GroupedAggregate(Staged):
 
     def _drop_own(self) -> None:
         self._table.truncate(self._n_slots)
+        if self._is_building:
+            self._counts[:], self._n_assignments = 0, 0
+            self._is_building = False
         self._staged = None
 
     def tidy(self) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 from lftj.aggregates.whole import argument_names
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate, Constant
+from lftj.storage.signed_rows import Columns
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
 from maintenance.groups.scan import GroupScan, scan_for
@@ -47,6 +48,8 @@ class Sharer:
         self.call = head.value
         self.groups = tuple(names[name] for name in head.variables)
         self.arguments = tuple(names[name] for name in argument_names(head.value))
+        self.names = (*self.groups, *self.arguments)
+        """What the head reads of the rows."""
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
 
 
@@ -164,7 +167,13 @@ class _ScanView(Accumulator):
         return 0
 
     def stage(self, rows: GroupRows) -> np.ndarray:
-        return self._scan.values([rows.keys[place] for place in self._places])
+        return self.values(rows.keys, rows.slots, rows.counts)
+
+    def add(self, rows: GroupRows) -> None:
+        """They went to the tree."""
+
+    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return self._scan.values([keys[place] for place in self._places])
 
     def remapped(self, kept: np.ndarray) -> Accumulator:
         """Nothing here is by slot."""

@@ -1,9 +1,9 @@
 """Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands (ENGINE.md section 6).
 
 A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
-of floats as of integers, durations and decimals.  It is exact: what was added
-and taken back leaves no trace, and a value is rounded once, when it is read.
-An average is the sum divided by the group's count.
+of floats as of decimals and of the integers of averages; sums of integers are whole numbers
+(:mod:`maintenance.groups.whole_sums`).  It is exact: what was added and taken back leaves no
+trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count.
 
 Invariants
 
@@ -12,7 +12,8 @@ Invariants
 2. NaN, +inf and -inf are counted by group, so that they too can be taken back;
    the counts take no memory while no group has any.
 3. A group that is gone has no limbs.
-4. ``stage`` writes nothing that is published.
+4. ``stage`` writes nothing that is published.  ``add`` does, while nothing was ever kept: ``drop`` then
+   takes all of it away.
 
 Cost: O(rows + limbs of the groups that change).  Memory: 10 bytes per slot and
 4 to 8 per limb: 2 to 4 limbs for values of similar size.  24 bytes per slot
@@ -31,10 +32,11 @@ import pyarrow as pa
 
 from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import GroupNames
-from lftj.aggregates.limb_numbers import Numbers, whole_numbers, without_numbers
+from lftj.aggregates.limb_numbers import Numbers, without_numbers
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
+from lftj.storage.signed_rows import Columns
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
 
@@ -48,7 +50,7 @@ class _Step:
 
 
 class GroupSums(Accumulator):
-    """The accumulator of ``sum`` and ``avg``.
+    """The accumulator of ``avg``, and of a ``sum`` whose values are floats or decimals.
 
     Slots that were never kept have no members.
     """
@@ -62,6 +64,7 @@ class GroupSums(Accumulator):
         self._specials = np.empty((0, 3), np.int64)  # by slot: NaN, +inf, -inf; all zero beyond
         self._n_special = 0  # slots that have any
         self._staged: _Step | None = None
+        self._is_building = False
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +83,22 @@ class GroupSums(Accumulator):
         hold; then nothing is staged.  O(rows + limbs of the groups).
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
+        step = self._added(rows)
+        values = self._codes(rows.keys, step.numbers, step.specials, rows.counts)
+        self._staged = step
+        return values
+
+    def add(self, rows: GroupRows) -> None:
+        """See :meth:`Accumulator.add`; O(rows + limbs of the groups)."""
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        self._is_building = True
+        self._publish(self._added(rows))
+
+    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return self._codes(keys, self._pool.numbers(slots), self._specials_of(slots), counts)
+
+    def _added(self, rows: GroupRows) -> _Step:
+        """The groups' numbers with the rows."""
         specials = self._specials_of(rows.slots)
         (codes,) = rows.arguments
         numbers = self._sums.added(self._pool, rows.slots, codes, rows.weights, rows.offsets, specials)
@@ -87,29 +106,35 @@ class GroupSums(Accumulator):
             gone = rows.counts == 0
             numbers = without_numbers(numbers, gone)
             specials[gone] = 0
-        groups = GroupNames(self._head, self._types, list(rows.keys))
-        values = whole_numbers(numbers) if self._sums.is_whole else None
-        if values is None:
-            values = _encoded(groups, self._sums.values(groups, numbers, specials, rows.counts))
         n_special = self._n_special
         if n_special or (self._sums.has_specials and specials.any()):
             n_special += _n_any(specials) - _n_any(self._specials_of(rows.slots))
-        self._staged = _Step(rows.slots, numbers, specials, n_special)
-        return values
+        return _Step(rows.slots, numbers, specials, n_special)
 
-    def _keep_own(self) -> None:
-        staged = self._staged
-        if staged is None:
-            return
-        self._pool.publish(staged.slots, staged.numbers)
-        if staged.n_special:
-            self._reserve_specials(int(staged.slots.max(initial=-1)) + 1)
-            self._specials[staged.slots] = staged.specials
+    def _codes(self, keys: Columns, numbers: Numbers, specials: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The codes of sums or averages by group.  Raises :class:`~lftj.errors.RangeError`."""
+        groups = GroupNames(self._head, self._types, list(keys))
+        return _encoded(groups, self._sums.values(groups, numbers, specials, counts))
+
+    def _publish(self, step: _Step) -> None:
+        self._pool.publish(step.slots, step.numbers)
+        if step.n_special:
+            self._reserve_specials(int(step.slots.max(initial=-1)) + 1)
+            self._specials[step.slots] = step.specials
         elif self._n_special:
             self._specials = np.empty((0, 3), np.int64)
-        self._n_special, self._staged = staged.n_special, None
+        self._n_special = step.n_special
+
+    def _keep_own(self) -> None:
+        self._is_building = False
+        if self._staged is not None:
+            self._publish(self._staged)
+            self._staged = None
 
     def _drop_own(self) -> None:
+        if self._is_building:
+            self._pool, self._specials, self._n_special = LimbPool(), np.empty((0, 3), np.int64), 0
+            self._is_building = False
         self._staged = None
 
     def remapped(self, kept: np.ndarray) -> GroupSums:

@@ -10,7 +10,7 @@ Invariant: the relation of the first stage's rows is staged, kept and dropped wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +91,10 @@ class ComputedNegation(RuleBody):
         self._refuse_nan(columns)
         version = self._version.staged = self._version_of(columns)
         return self._second.build({**versions, ROWS: version}, threads)
+
+    def pieces(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Iterator[Rows]:
+        """One piece: the first stage's rows are kept anyway."""
+        yield self.build(versions, threads, advance)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         rows, signs = super().step(change, stats)

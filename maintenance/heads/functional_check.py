@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import kernel
-from lftj.storage.index_version import net_weights
+from lftj.storage.net_weights import net_weights
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.values.functional import refuse_conflicts
@@ -57,10 +57,9 @@ def crowded(index, rows, weights):
 
     index: X_* memory after the change; rows: int64 (levels, n); weights: int64 (n,), +1 or -1.
     """
-    net = np.empty(rows.shape[0], dtype=np.int64)
+    below = np.empty(rows.shape, dtype=np.int64)
+    net_weights(index, rows, below)
     for row in range(rows.shape[1]):
-        if weights[row] > 0:
-            net_weights(index, rows, row, net)
-            if net[rows.shape[0] - 2] > 1:
-                return row
+        if weights[row] > 0 and below[rows.shape[0] - 2, row] > 1:
+            return row
     return -1

@@ -9,11 +9,13 @@ Invariants
    of one body as often as there are assignments with their values; of several alternatives, the variables
    that all of them bind, each row once.
 2. A round is stepped once, whoever asks first; ``keep`` and ``drop``, once or once per head, end it.
+3. A build holds a piece of the assignments at a time: it goes to the trees and to the groups of all heads,
+   and is forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from lftj.language.syntax import (
 from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import gathered
 from lftj.storage.support import SupportVersion
-from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.keeping import Keeping
@@ -58,7 +60,7 @@ class Intermediate(Staged):
         several = len(rule.bodies) > 1
         self.sharers = tuple(sharers)
         self.names = tuple(common_variables(rule)) if several else tuple(rule.bodies[0].types)
-        wanted = self.names if several else [n for s in sharers for n in (*s.groups, *s.arguments)]
+        wanted = self.names if several else [n for s in sharers for n in s.names]
         grouped = list(dict.fromkeys(name for sharer in sharers for name in sharer.groups))
         self.bodies = [
             maintained_body(
@@ -79,6 +81,12 @@ class Intermediate(Staged):
         ]
         self._support = StagedValue(SupportVersion(len(self.names))) if several else None
         self._scans = SharedScans(sharers)
+        self._groups = {
+            sharer: GroupedAggregate(
+                sharer.head, sharer.rule.bodies[0].types, self._scans.accumulator(sharer)
+            )
+            for sharer in sharers
+        }
         self._round: object = None
         self._rows: Rows = ({}, np.empty(0, np.int64))
 
@@ -87,19 +95,29 @@ class Intermediate(Staged):
         support = () if self._support is None else (self._support,)
         return *self.bodies, *support, self._scans
 
-    def accumulator(self, sharer: Sharer) -> Accumulator | None:
-        """What makes a head's values; None for a count."""
-        return self._scans.accumulator(sharer)
+    def groups(self, sharer: Sharer) -> GroupedAggregate:
+        """A head's groups, which a build fills; the head stages, keeps and drops them."""
+        return self._groups[sharer]
 
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""
         return self._scans.notes(sharer)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
-        """All assignments, whoever asks first; staged, like a step."""
-        if self._round is None:
-            self._begin(versions, [body.build(versions, threads, advance) for body in self.bodies])
-        return self._rows
+    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> None:
+        """Give all assignments to the groups of all heads, whoever asks first; staged, like a step."""
+        if self._round is not None:
+            return
+        self._round = versions
+        for rows, weights in self._pieces(versions, threads, advance):
+            self._scans.stage(rows, weights)
+            for sharer, groups in self._groups.items():
+                groups.add([rows[name] for name in sharer.names], weights)
+
+    def _pieces(self, versions: Versions, threads: int, advance: Advance | None) -> Iterator[Rows]:
+        """All assignments in pieces; of several bodies each row once."""
+        for body in self.bodies:
+            for piece in body.pieces(versions, threads, advance):
+                yield piece if self._support is None else self._came(self._support, piece)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         """The assignments that came (+1) and went (-1); ``stats`` of whoever asks first gets what it took."""
@@ -108,14 +126,16 @@ class Intermediate(Staged):
         return self._rows
 
     def _begin(self, change: object, parts: list[Rows]) -> None:
-        rows, signs = parts[0]
-        if self._support is not None:
-            columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
-            self._support.staged, rows_of_all, signs = self._support.kept.step(columns, signs)
-            rows = dict(zip(self.names, rows_of_all, strict=True))
+        rows, signs = parts[0] if self._support is None else self._came(self._support, *parts)
         self._scans.stage(rows, signs)
         self._rows = rows, signs
         self._round = change
+
+    def _came(self, support: StagedValue[SupportVersion], *parts: Rows) -> Rows:
+        """The rows of several bodies that come and go with signed rows of some of them."""
+        columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
+        support.staged, rows_of_all, signs = support.newest.step(columns, signs)
+        return dict(zip(self.names, rows_of_all, strict=True)), signs
 
     def _keep_own(self) -> None:
         self._end()
@@ -134,6 +154,7 @@ class Intermediate(Staged):
     def leave(self, sharer: Sharer) -> None:
         """A head is uninstalled: the trees that only it reads go."""
         self._scans.leave(sharer)
+        self._groups.pop(sharer, None)
         self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
 
     def _check_own(self) -> None:

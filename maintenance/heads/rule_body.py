@@ -15,7 +15,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -98,6 +98,18 @@ class RuleBody(Staged):
         if not self._passes(versions, lambda test: test.will_hold):
             columns, signs = [column[:0] for column in columns], signs[:0]
         return self._finished(columns, signs)
+
+    def pieces(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Iterator[Rows]:
+        """Rows that add up to those of :meth:`build`, in pieces; staged when the last piece was taken."""
+        if len(self.searches) != 1:
+            yield self.build(versions, threads, advance)
+            return
+        for test in self.tests:
+            test.build(versions, threads)
+        passes = self._passes(versions, lambda test: test.will_hold)
+        for piece in self.searches[0].pieces(versions, threads, advance):
+            if passes:
+                yield self._finished(*self._combined([piece]))
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         """The rows that came (+1) and went (-1)."""

@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import gathered
-from maintenance.groups.grouped import GroupedAggregate
+from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.intermediate import Intermediate
 from maintenance.heads.keeping import Keeping
-from maintenance.heads.rule_body import Rows, RuleBody
+from maintenance.heads.rule_body import RuleBody
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
@@ -124,7 +124,16 @@ class SetSource(RuleSource):
         return () if self.is_distinct else ("support counts",)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
-        return self._projected([body.build(versions, threads, advance) for body in self._bodies])
+        if self.is_distinct:
+            return self._projected([body.build(versions, threads, advance) for body in self._bodies])
+        tuples = Weighted(len(self._names))
+        for body in self._bodies:
+            for rows, weights in body.pieces(versions, threads, advance):
+                try:
+                    tuples.add([rows[name] for name in self._names], weights)
+                except RangeError as error:
+                    raise with_rule(error, self.rule.text) from None
+        return tuples.finish()
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         return self._projected([body.step(change, stats) for body in self._bodies])
@@ -143,9 +152,7 @@ class AggregateSource(RuleSource):
         self.rule = sharer.rule
         self._intermediate = intermediate
         self._sharer = sharer
-        self._names = (*sharer.groups, *sharer.arguments)
-        types = sharer.rule.bodies[0].types
-        self._groups = GroupedAggregate(sharer.head, types, intermediate.accumulator(sharer))
+        self._groups = intermediate.groups(sharer)
         self.sorted_by = tuple(range(len(sharer.head.schema.columns)))
 
     @property
@@ -164,15 +171,16 @@ class AggregateSource(RuleSource):
         return (*notes, f"one intermediate with {', '.join(others)}") if others else notes
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
-        return self._staged(lambda: self._intermediate.build(versions, threads, advance))
+        try:
+            self._intermediate.build(versions, threads, advance)
+            return self._groups.built()
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from None
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        return self._staged(lambda: self._intermediate.step(change, stats))
-
-    def _staged(self, rows_of: Callable[[], Rows]) -> Tuples:
         try:
-            rows, signs = rows_of()
-            return self._groups.stage([rows[name] for name in self._names], signs)
+            rows, signs = self._intermediate.step(change, stats)
+            return self._groups.stage([rows[name] for name in self._sharer.names], signs)
         except (RangeError, EvaluationError) as error:
             raise with_rule(error, self.rule.text) from None
 

@@ -14,7 +14,7 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,6 +106,15 @@ class BodySearch(Staged, ABC):
     @abstractmethod
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
         """All rows over the versions, sorted by the variables in their order."""
+
+    def pieces(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> Iterator[Assignments]:
+        """Rows that add up to those of :meth:`build`, in pieces; rows of several pieces may be alike.
+
+        Staged, like a build, when the last piece was taken.
+        """
+        yield self.build(versions, threads, advance)
 
     @abstractmethod
     def step(self, change: Round, stats: RuleStats) -> Assignments:

@@ -18,7 +18,8 @@ from typing import cast
 import numpy as np
 
 from indices.compiled import kernel
-from lftj.storage.index_version import IndexVersion, surgeries
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.net_weights import surgeries
 from lftj.storage.relation_version import IndexKey, index_change
 from lftj.storage.signed_rows import Columns, table_of
 from maintenance.strategies.strategy import Round

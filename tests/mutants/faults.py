@@ -61,9 +61,9 @@ FAULTS = (
     ),
     Fault(
         "a branch that a later run empties is no surgery",
-        "lftj/storage/index_version.py",
-        "if (old > 0) != (new[level] > 0):",
-        "if (old > 0) != (new[level] >= 0):",
+        "lftj/storage/net_weights.py",
+        "if (old > 0) != (new[level, row] > 0):",
+        "if (old > 0) != (new[level, row] >= 0):",
         VERSIONS,
     ),
     Fault(

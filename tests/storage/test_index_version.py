@@ -21,8 +21,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lftj.storage import index_version
-from lftj.storage.index_version import IndexVersion, net_weights, present, with_run
+from lftj.storage.index_version import IndexVersion, with_run
 from lftj.storage.merged_trie import TrieMerge
+from lftj.storage.net_weights import net_weights, present
 from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
 from lftj.storage.trie import Trie
 from maintenance.strategies.surgery import find_surgeries
@@ -93,9 +94,14 @@ def check_version(version: RelationVersion, rows: frozenset[Row], keys: list[Ind
 
 
 @numba.njit
-def weigh(index, rows, row, out):  # type: ignore[no-untyped-def]
+def weigh(index, rows, out):  # type: ignore[no-untyped-def]
     """The kernels' own function, for Python code to call."""
-    net_weights(index, rows, row, out)
+    net_weights(index, rows, out)
+
+
+def hashed(rows: np.ndarray) -> np.ndarray:
+    """Numbers that do not ascend with the rows."""
+    return np.array([hash(row) % 8191 for row in rows_of(rows)])
 
 
 def check_branches(index: IndexVersion, expected: list[Row]) -> None:
@@ -111,10 +117,11 @@ def check_branches(index: IndexVersion, expected: list[Row]) -> None:
     probes |= {(key,) * index.levels for key in (BOTTOM, 0, 2, TOP)}
     ordered = sorted(probes)
     rows = np.stack(columns_of(ordered, index.levels))
-    weights = np.empty(index.levels, dtype=np.int64)
-    for place, row in enumerate(ordered):
-        weigh(index.memory, rows, place, weights)
-        assert weights.tolist() == [below[row[: level + 1]] for level in range(index.levels)], row
+    weights = np.empty(rows.shape, dtype=np.int64)
+    for order in (slice(None), slice(None, None, -1), np.argsort(hashed(rows))):
+        weigh(index.memory, np.ascontiguousarray(rows[:, order]), weights)
+        found = dict(zip(rows_of(rows[:, order]), weights.T.tolist(), strict=True))
+        assert found == {row: [below[row[: level + 1]] for level in range(index.levels)] for row in ordered}
     held = np.empty(len(ordered), dtype=np.int64)
     present(index.memory, rows, held)
     assert held.tolist() == [int(row in below) for row in ordered]
@@ -300,6 +307,18 @@ def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
     assert rows_of(index.columns()) == sorted(
         [(i // 8, i) for i in range(20_000)] + [(i % 1900, 30_000 + i) for i in range(3000)]
     )
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "awaited"), [(1_000, 2048), (40_000, 2500), (100_000, 4096), (200_000, 6250)]
+)
+def test_how_long_a_first_run_waits(n_rows: int, awaited: int) -> None:
+    """A quarter of the limit; of a small base 4,096 tuples, or half of the limit."""
+    index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]))
+    for n, merges in ((awaited, False), (awaited + 1, True)):
+        changed = index.advance([np.arange(n_rows, n_rows + n)], np.ones(n, np.int64))
+        assert (changed._merge is not None) == merges and changed.base is index.base
+    changed.check_invariants()
 
 
 def test_versions_that_share_a_merge_do_not_disturb_each_other() -> None:

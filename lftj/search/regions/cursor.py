@@ -54,7 +54,8 @@ from lftj.search.layout import (
     P_SKIPPED,
     P_TO,
 )
-from lftj.storage.index_version import (
+from lftj.storage.seek import gallop, lower_bound, ranked, upper_bound
+from lftj.storage.version_memory import (
     X_BASE,
     X_HEADER,
     X_LEVEL_FIELDS,
@@ -70,7 +71,6 @@ from lftj.storage.index_version import (
     XR_LENGTH,
     XR_ROWS,
 )
-from lftj.storage.seek import gallop, lower_bound, ranked, upper_bound
 
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 

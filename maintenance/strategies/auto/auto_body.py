@@ -21,10 +21,10 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from indices.sensitivity import SensitivityIndex
-from lftj.search.regions.evaluation import OverBudget
+from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.storage.signed_rows import difference, net_rows
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
@@ -92,6 +92,17 @@ class AutoBody(BodySearch):
         rows, self._staged = self.trace.rebuilt(versions, threads, advance)
         self._measured(self._staged.operations)
         return self._netted(self._of_trace(rows))
+
+    def pieces(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> Iterator[Assignments]:
+        if self.traces:
+            yield self.build(versions, threads, advance)
+            return
+        self.delta.prepare(versions)
+        operations = Operations()
+        yield from self.delta.searched(versions, operations, threads, advance)
+        self._measured(operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         before, branches = stats.operations, stats.surgeries

@@ -8,22 +8,25 @@ Invariants
    ``step == build(new) - build(old)`` (``tests/maintenance/strategies/test_delta.py``).
 2. The indices that the terms read are built with the body, so that commits step them.
 
-Cost: of a build that of a query; of a step that of its terms (:mod:`maintenance.strategies.delta.term`).
+Cost: of a build that of a query, which in pieces holds none of its rows; of a step that of its terms
+(:mod:`maintenance.strategies.delta.term`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.base.plan import Plan, compile_plan
-from lftj.search.base.search import all_rows
+from lftj.search.base.plan import BoundPlan, Plan, compile_plan
+from lftj.search.base.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
-from lftj.storage.signed_rows import Columns, gathered, net_rows
+from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import Term, left_over, plan_term
 from maintenance.strategies.delta.term_order import choose_term_orders
@@ -70,6 +73,12 @@ class DeltaBody(BodySearch):
         self.prepare(versions)
         return self.evaluated(versions, threads, advance)[0]
 
+    def pieces(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> Iterator[Assignments]:
+        self.prepare(versions)
+        yield from self.searched(versions, Operations(), threads, advance)
+
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""
         if not self.lowered.empty:
@@ -98,19 +107,50 @@ class DeltaBody(BodySearch):
     def evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
     ) -> tuple[Assignments, Operations]:
-        """All rows over the versions, sorted by the variables, by the search of queries; what it took."""
+        """All rows over the versions, sorted by the variables, by the search of queries; what it took.
+
+        Memory: the distinct rows twice.
+        """
+        operations = Operations()
         if self.lowered.empty:
-            return self._nothing, Operations()
-        problem = self.problem
-        if self._plan is None:
-            self._plan = compile_plan(problem, self.choice.order, write=True)
-        plan = self._plan.bind(versions, problem)
-        counters = plan.new_counters()
-        columns, weights = all_rows(plan, counters, threads, True, advance)
-        rows: Assignments = [columns[problem.emitted.index(name)] for name in self.variables], weights
+            return self._nothing, operations
         if not self._comes_sorted:
-            rows = net_rows(*rows)
-        return rows, Operations(*counters.sum(axis=0).tolist())
+            found = Weighted(len(self.variables))
+            for columns, weights in self.searched(versions, operations, threads, advance):
+                found.add(list(columns), weights)
+            return found.finish(), operations
+        plan = self._bound(versions)
+        counters = plan.new_counters()
+        rows = self._ordered(*all_rows(plan, counters, threads, True, advance))
+        operations.add(Operations(*counters.sum(axis=0).tolist()))
+        return rows, operations
+
+    def searched(
+        self, versions: Versions, operations: Operations, threads: int = 1, advance: Advance | None = None
+    ) -> Iterator[Assignments]:
+        """All rows over the versions, as the search finds them; ``operations`` gets what it took.
+
+        Memory: a batch of rows per thread.
+        """
+        if self.lowered.empty:
+            return
+        plan = self._bound(versions)
+        counters = plan.new_counters()
+        for columns, weights in batches(plan, counters, BATCH_ROWS, threads, True, advance):
+            assert weights is not None
+            yield self._ordered(columns, weights)
+        operations.add(Operations(*counters.sum(axis=0).tolist()))
+
+    def _bound(self, versions: Versions) -> BoundPlan:
+        """The plan of queries over the versions."""
+        if self._plan is None:
+            self._plan = compile_plan(self.problem, self.choice.order, write=True)
+        return self._plan.bind(versions, self.problem)
+
+    def _ordered(self, columns: list[np.ndarray], weights: np.ndarray) -> Assignments:
+        """Rows of a search, their columns in the order of the variables."""
+        emitted = self.problem.emitted
+        return [columns[emitted.index(name)] for name in self.variables], weights
 
     def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
         """What a step would take, by some of the changed branches of each term; and what these took."""

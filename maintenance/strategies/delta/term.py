@@ -27,7 +27,8 @@ from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import OverBudget, RegionSearch
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.catalog import IndexUse, Side
-from lftj.storage.index_version import IndexVersion, multiply_weights
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.net_weights import multiply_weights
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import net_rows, table_of
 from maintenance.stats import RuleStats

@@ -31,7 +31,8 @@ from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.regions.evaluation import OverBudget, Records, RegionSearch, evaluate_whole
 from lftj.search.regions.plan import RegionPlan
-from lftj.storage.index_version import IndexVersion, multiply_weights
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions

@@ -34,7 +34,8 @@ from lftj.planning.planner import OrderChoice
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
-from lftj.storage.index_version import IndexVersion, net_weights
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.net_weights import net_weights
 from lftj.storage.signed_rows import net_rows
 from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
@@ -201,14 +202,14 @@ def look_up(index, regions, tail, any_holds, found):
     found: int64 (n,), written: HOLDS and PASSES bits; 0 for regions that are not inside of the tail.
     """
     keys = regions[2:]
-    weights = np.empty(keys.shape[0], dtype=np.int64)
+    weights = np.empty(keys.shape, dtype=np.int64)
+    net_weights(index, keys, weights)
     for number in range(regions.shape[1]):
         bound = regions[0, number]
         found[number] = 0
         if bound <= tail:
             continue
-        net_weights(index, keys, number, weights)
-        if any_holds if tail == 0 else weights[tail - 1] > 0:
+        if any_holds if tail == 0 else weights[tail - 1, number] > 0:
             found[number] = HOLDS
-        if weights[bound - 1] > 0:
+        if weights[bound - 1, number] > 0:
             found[number] = HOLDS | PASSES

@@ -1,0 +1,219 @@
+"""Net weights of prefixes in a version of an index: how many tuples begin with each, and what follows.
+
+    weight(prefix) = base tuples below it + sum over the runs of the weights below it
+
+Rows come in any order.  Where they ascend, as changes do, a row's walk goes on where the one
+before it stood: the prefix that both share is not sought again, and keys behind are found by
+galloping.
+
+Invariant: what is found does not depend on the order of the rows.
+
+Cost: per row and level O(log n) in the base and in each run; of m ascending rows over n tuples
+O(log(n / m)) amortised, and one load at the first level of a base with a rank table.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from indices.keys import KEY_MAX
+from lftj.memory import view
+from lftj.storage.seek import gallop, lower_bound, ranked
+from lftj.storage.version_memory import (
+    X_BASE,
+    X_HEADER,
+    X_LEVEL_FIELDS,
+    X_LEVELS,
+    X_RANKS,
+    X_RUN_FIELDS,
+    X_RUNS,
+    X_SPREAD,
+    XL_CHILDREN,
+    XL_KEYS,
+    XL_LEAVES,
+    XL_LENGTH,
+    XR_LENGTH,
+    XR_ROWS,
+)
+
+# -- what is known of the row that was walked last, by level -----------------------------------
+W_START = 0  # the range of keys below its prefix
+W_END = 1
+W_PLACE = 2  # where a larger key may be at the earliest
+W_WEIGHT = 3  # of runs: the net weight that was found
+WALK_FIELDS = 4
+
+
+@part(_nrt=False)
+def shared_levels(rows, row):
+    """How many first levels a row has in common with the one before it."""
+    shared = np.int64(0)
+    if row > 0:
+        while shared < rows.shape[0] and rows[shared, row] == rows[shared, row - 1]:
+            shared += 1
+    return shared
+
+
+@part(_nrt=False)
+def _place_of(keys, rows, row, level, is_known, walk):
+    """The least position of a node's keys that is not below the row's key.
+
+    is_known: whether the node is the one in which the row before was sought.
+    """
+    start, end, key = walk[W_START, level], walk[W_END, level], rows[level, row]
+    if is_known and key > rows[level, row - 1]:
+        return gallop(keys, walk[W_PLACE, level], end, key)
+    return lower_bound(keys, start, end, key)
+
+
+@part(_nrt=False)
+def _base_weights(index, rows, walk, out):
+    """Write the number of base tuples below every prefix of the rows; arguments as for net_weights."""
+    levels = index[X_LEVELS]
+    path, n = rows.shape
+    walk[W_START, 0], walk[W_END, 0] = 0, index[X_HEADER + XL_LENGTH]
+    held = np.int64(0)  # so many first levels of the row before are there; the one behind was sought
+    for row in range(n):
+        shared = shared_levels(rows, row)
+        level = min(shared, held)
+        for above in range(level):
+            out[above, row] = out[above, row - 1]
+        for below in range(level, path):
+            out[below, row] = 0
+        if shared > held:
+            continue
+        held = level
+        while held < path:
+            fields = X_HEADER + held * X_LEVEL_FIELDS
+            end, key = walk[W_END, held], rows[held, row]
+            keys = view(index[fields + XL_KEYS], end)
+            if held == 0 and index[X_RANKS] != 0:
+                place = ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], np.int64(0), end, key)
+            else:
+                place = _place_of(keys, rows, row, held, held == level and row > 0, walk)
+            walk[W_PLACE, held] = place
+            if place == end or keys[place] != key:
+                break
+            if held + 1 == levels:
+                out[held, row] = 1
+            else:
+                leaves = view(index[fields + XL_LEAVES], place + 2)
+                out[held, row] = leaves[place + 1] - leaves[place]
+                if held + 1 < path:
+                    children = view(index[fields + XL_CHILDREN], place + 2)
+                    walk[W_START, held + 1], walk[W_END, held + 1] = children[place], children[place + 1]
+            held += 1
+
+
+@part(_nrt=False)
+def _add_run_weights(run, length, levels, rows, walk, out):
+    """Add a run's net weight below every prefix of the rows; run: its flat array.  Else as net_weights."""
+    path, n = rows.shape
+    walk[W_START, 0], walk[W_END, 0] = 0, length
+    sums = run[levels * length :]
+    held = np.int64(0)
+    for row in range(n):
+        shared = shared_levels(rows, row)
+        level = min(shared, held)
+        for above in range(level):
+            out[above, row] += walk[W_WEIGHT, above]
+        if shared > held:
+            continue
+        held = level
+        while held < path:
+            column = run[held * length : (held + 1) * length]
+            end, key = walk[W_END, held], rows[held, row]
+            place = _place_of(column, rows, row, held, held == level and row > 0, walk)
+            walk[W_PLACE, held] = place
+            if place == end or column[place] != key:
+                break
+            after = place + 1
+            if held + 1 < levels:
+                after = gallop(column, after, end, key + 1) if key < KEY_MAX else end
+            walk[W_PLACE, held], walk[W_WEIGHT, held] = after, sums[after] - sums[place]
+            out[held, row] += walk[W_WEIGHT, held]
+            held += 1
+            if held < path:
+                walk[W_START, held], walk[W_END, held] = place, after
+
+
+@part
+def net_weights(index, rows, out):
+    """Net weight of every prefix of every row: ``out[l, i]`` for the branch rows[0..l, i] of the index.
+
+    index: X_* memory; rows: int64 (levels of the path, n), all of the index's levels or the first ones;
+    out: int64, of the same shape, written.
+    """
+    levels = index[X_LEVELS]
+    walk = np.empty((WALK_FIELDS, max(1, rows.shape[0])), np.int64)
+    _base_weights(index, rows, walk, out)
+    fields = X_HEADER + levels * X_LEVEL_FIELDS
+    for _ in range(index[X_RUNS]):
+        length = index[fields + XR_LENGTH]
+        run = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+        _add_run_weights(run, length, levels, rows, walk, out)
+        fields += X_RUN_FIELDS
+
+
+@kernel
+def multiply_weights(index, path, out):
+    """Multiply ``out[i]`` by the number of tuples that begin with path[:, i]; False: int64 won't hold it.
+
+    index: X_* memory; path: int64 (levels of the prefix, n); out: int64 (n,), written.
+    """
+    weights = np.empty(path.shape, dtype=np.int64)
+    net_weights(index, path, weights)
+    for row in range(path.shape[1]):
+        weight = weights[path.shape[0] - 1, row]
+        if weight > 0 and abs(out[row]) > KEY_MAX // weight:
+            return False
+        out[row] *= weight
+    return True
+
+
+@kernel
+def present(index, rows, out):
+    """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
+    weights = np.empty(rows.shape, dtype=np.int64)
+    net_weights(index, rows, weights)
+    out[:] = weights[rows.shape[0] - 1]
+
+
+@kernel
+def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
+    """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
+
+    index: X_* memory of the version *after* the change; rows: int64 (levels, n), the changed tuples,
+    sorted; weights: int64 (n,), +1 or -1.  Surgery i is the branch of level ``levels_out[i]`` whose keys
+    are rows[0..level, rows_out[i]], inserted or erased as ``signs_out[i]`` says; the outputs have room for
+    levels * n items and are filled in the order of the tuples.
+    """
+    levels, n = rows.shape
+    new = np.empty((levels, n), dtype=np.int64)
+    net_weights(index, rows, new)
+    found = np.int64(0)
+    for row in range(n):
+        # From the first level at which this tuple leaves the path of the one before.
+        for level in range(shared_levels(rows, row), levels):
+            change = weights[row]
+            after = row + 1
+            while after < n:
+                same = True
+                for above in range(level + 1):
+                    if rows[above, after] != rows[above, row]:
+                        same = False
+                        break
+                if not same:
+                    break
+                change += weights[after]
+                after += 1
+            old = new[level, row] - change
+            if (old > 0) != (new[level, row] > 0):
+                levels_out[found] = level
+                rows_out[found] = row
+                signs_out[found] = 1 if new[level, row] > 0 else -1
+                found += 1
+    return found
