@@ -13,6 +13,8 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lftj.language.body import CheckedProgram
@@ -87,8 +89,10 @@ class MaintainedHead(Staged):
         return self.keeping.strategy
 
     @property
-    def searches(self) -> list[BodySearch]:
+    def searches(self) -> Sequence[BodySearch]:
         """All searches that this head pays for."""
+        if len(self.sources) == 1:
+            return self.sources[0].searches
         return [search for source in self.sources for search in source.searches]
 
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:

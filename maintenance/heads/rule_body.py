@@ -63,6 +63,7 @@ class RuleBody(Staged):
         self.notes = way.notes
         self.searches = way.rows
         self.tests = way.tests
+        self._own_searches: tuple[BodySearch, ...] = (*way.rows, *way.tests)
         self._unbound = [(_emptiness(atom), negated) for atom, negated in way.unbound]
         self._emitted = self.lowered.problem.emitted
         self._always_passes = bool(self.searches) and not (self.tests or self._unbound or self.lowered.empty)
@@ -83,11 +84,11 @@ class RuleBody(Staged):
     @property
     def all_searches(self) -> tuple[BodySearch, ...]:
         """Those of tests too."""
-        return (*self.searches, *self.tests)
+        return self._own_searches
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*self.searches, *self.tests, self._held)
+        return (*self._own_searches, self._held)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All rows; staged, like a step."""
@@ -119,7 +120,7 @@ class RuleBody(Staged):
 
     def tidy(self, versions: Versions) -> int:
         """Build worn records anew, over versions that are published; returns for how many searches."""
-        return sum([search.tidy(versions) for search in (*self.searches, *self.tests)])
+        return sum([search.tidy(versions) for search in self._own_searches])
 
     def describe(self) -> list[str]:
         """For ``explain``: what was decided, and each search."""

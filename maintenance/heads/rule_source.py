@@ -57,7 +57,10 @@ class RuleSource(HeadSource):
 
     @property
     def searches(self) -> Sequence[BodySearch]:
-        return [search for body in self.bodies for search in body.all_searches]
+        bodies = self.bodies
+        if len(bodies) == 1:
+            return bodies[0].all_searches
+        return [search for body in bodies for search in body.all_searches]
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

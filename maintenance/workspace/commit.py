@@ -14,13 +14,12 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.errors import ChangeError, NanError
-from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
@@ -43,13 +42,12 @@ class Commit:
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
         """Net what was staged against the state.  Raises DataError; nothing is staged by any head then."""
         self.mark = object()
-        shown = [name for name in state.heads if not is_auxiliary(name)]
-        self.stats = TransactionStats(strategies={name: state.heads[name].strategy for name in shown})
+        self.stats = TransactionStats(strategies=state.strata.strategies)
         self.announcement: Announcement | None = None
         self.transaction = transaction
         self._heads = state.heads
         self._changes: dict[str, Change] = {}
-        self._schemas = {name: state.heads[name].schema for name in shown}
+        self._schemas = state.strata.schemas
         for name, buffer in buffers.items():
             version = state.base_version(name)
             if version.schema != buffer.schema:
@@ -94,7 +92,7 @@ class Commit:
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
         self._changes = round_.changes
-        return replace(state, versions=round_.new, commit=self.mark)
+        return State(round_.new, state.strata, state.budgets, self.mark)
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
@@ -127,7 +125,9 @@ class Commit:
     def measure(self) -> None:
         """Note what the sensitivity records take after the commit."""
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
-            rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
+            for search in head.searches:
+                rule_stats.index_bytes += search.nbytes
+                rule_stats.records += sum([index.n_records for index in search.sensitivity])
 
 
 def _table_of(schema: Schema, change: Change | None) -> pa.Table:

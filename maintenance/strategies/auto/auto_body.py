@@ -169,7 +169,7 @@ class AutoBody(BodySearch):
             self.changes += 1
             self._shadow = None
             self.ledger.changed(max(LEAST_BUDGET, self._whole))
-        if not self.traces and self.trace.n_records:  # also where a change was left half way
+        if not self.traces and self.trace.has_records:  # also where a change was left half way
             self.trace.take(None)
         return rebuilt
 

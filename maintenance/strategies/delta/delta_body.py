@@ -87,7 +87,7 @@ class DeltaBody(BodySearch):
             for term, places in zip(self.terms, self._places, strict=True):
                 left = None if budget is None else max(0, budget + before - stats.operations)
                 found = term.rows(change, stats, left)
-                if found is not None and len(found[1]):
+                if found is not None:
                     columns, weights = found
                     parts.append(([columns[place] for place in places], weights))
         return gathered(parts) if parts else self._nothing

@@ -101,7 +101,7 @@ class Term:
         return self.plan.choice.order[: search.listed if search else None]
 
     def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
-        """The term's signed rows in a round, in the term's key order; None where its atom did not change.
+        """The term's signed rows in a round, in the term's key order; None where there is none.
 
         Raises OverBudget soon after more than ``budget`` operations.
         """
@@ -109,8 +109,10 @@ class Term:
         if found is None:
             return None
         columns, weights = found
+        if not len(weights):
+            return None
         stats.surgeries += len(weights)
-        if self.plan.search is None or not len(weights):
+        if self.plan.search is None:
             return columns, weights
         stats.regions += len(weights)
         return self._joined(self.plan.search, columns, weights, change, stats, budget)
@@ -138,7 +140,7 @@ class Term:
         columns, weights = found.at_level(plan.level)
         if plan.atom.counted:
             columns, weights = net_rows(columns[: plan.choice.bound], weights)
-        return columns, plan.sign * weights
+        return columns, weights if plan.sign > 0 else -weights
 
     def _joined(
         self,
@@ -148,19 +150,20 @@ class Term:
         change: Round,
         stats: RuleStats,
         budget: int | None,
-    ) -> Assignments:
+    ) -> Assignments | None:
         indexes = [_index(use, change) for use in plan.indexes]
         regions = regions_below(columns, plan.depths)
         (search, self._search) = (self._search or RegionSearch(plan), None)
         try:
-            rows, _, operations = search.run(indexes, regions, record=False, budget=budget)
+            rows, weighted, operations = search.weighted(indexes, regions, weights, budget)
         except OverBudget as over:
             stats.count(over.operations)
             raise
-        if search.capacity <= KEPT_CAPACITY:
+        if search.rows.shape[1] <= KEPT_CAPACITY:
             self._search = search
         stats.count(operations)
-        weighted = weights_of(table_of(rows, len(rows[0])), columns, weights)
+        if not len(weighted):
+            return None
         if plan.listed < plan.depths:
             weighted *= rows[plan.listed]
             rows = rows[: plan.listed]
@@ -202,23 +205,3 @@ def regions_below(columns, depths):
         for depth in range(bound):
             regions[region, 2 + depth] = columns[depth, region]
     return regions
-
-
-@kernel
-def weights_of(rows, columns, weights):
-    """The weight of each row: that of the binding it begins with; rows and bindings are in one order.
-
-    rows: int64 (depths, n); columns: int64 (bound variables, m); weights: int64 (m,).
-    """
-    bound = columns.shape[0]
-    out = np.empty(rows.shape[1], np.int64)
-    region = 0
-    for row in range(rows.shape[1]):
-        apart = True
-        while apart:
-            apart = False
-            for depth in range(bound):
-                apart = apart or columns[depth, region] != rows[depth, row]
-            region += apart
-        out[row] = weights[region]
-    return out
