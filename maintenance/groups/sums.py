@@ -69,6 +69,11 @@ class GroupSums(Accumulator):
         return self._pool.nbytes + self._specials.nbytes
 
     @property
+    def adds_codes(self) -> bool:
+        """Whether a value's code is the sum of the codes of the arguments."""
+        return self._sums.is_whole
+
+    @property
     def n_limbs(self) -> int:
         """Limbs in use, of all groups."""
         return self._pool.n_limbs

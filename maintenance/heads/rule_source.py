@@ -38,6 +38,10 @@ from maintenance.strategies.strategy import (
     Tuples,
     Versions,
 )
+from maintenance.strategies.timed_round import TimedRound
+
+TimedTuples = tuple[list[np.ndarray], np.ndarray, np.ndarray]
+"""Columns of tuples, the time of each and its sign."""
 
 
 class RuleSource(HeadSource):
@@ -54,6 +58,15 @@ class RuleSource(HeadSource):
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
         """How the tuples are made, for ``explain``."""
+
+    @property
+    @abstractmethod
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+
+    @abstractmethod
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        """The tuples that come and go through a batch; columns, times and signs.  Nothing is staged."""
 
     @property
     def searches(self) -> Sequence[BodySearch]:
@@ -132,6 +145,18 @@ class SetSource(RuleSource):
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         return self._projected([body.step(change, stats) for body in self._bodies])
 
+    @property
+    def timed_refusal(self) -> str | None:
+        return next(filter(None, (body.timed_refusal for body in self._bodies)), None)
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        parts = []
+        for body in self._bodies:
+            rows, times, signs = body.timed_step(change, stats)
+            parts.append(([*(rows[name] for name in self._names), times], signs))
+        (*columns, times), signs = gathered(parts)
+        return columns, times, signs
+
     def _projected(self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]) -> Tuples:
         return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
 
@@ -171,6 +196,17 @@ class AggregateSource(RuleSource):
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         return self._staged(lambda: self._intermediate.step(change, stats))
+
+    @property
+    def timed_refusal(self) -> str | None:
+        return self._intermediate.timed_refusal or self._groups.timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        try:
+            rows, times, signs = self._intermediate.timed_step(change, stats)
+            return self._groups.timed_step([rows[name] for name in self._names], times, signs)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from None
 
     def _staged(self, rows_of: Callable[[], Rows]) -> Tuples:
         try:

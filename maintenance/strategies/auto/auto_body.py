@@ -67,6 +67,14 @@ class AutoBody(BodySearch):
         return self.delta.variables
 
     @property
+    def lists_assignments(self) -> bool:
+        return True
+
+    @property
+    def keeps_something(self) -> bool:
+        return self.traces
+
+    @property
     def is_distinct(self) -> bool:
         return self.delta.is_distinct
 

@@ -26,12 +26,12 @@ from lftj.errors import RangeError
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import OverBudget, RegionSearch
 from lftj.search.regions.plan import RegionPlan, compile_regions
-from lftj.storage.catalog import IndexUse, Side
+from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion, multiply_weights
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import net_rows, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.term_order import TermChoice
+from maintenance.strategies.delta.term_order import TermChoice, choose_term_orders
 from maintenance.strategies.strategy import Assignments, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 
@@ -85,6 +85,16 @@ def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoi
     joins = bool(rest.atoms or rest.negations or rest.conditions)
     search = compile_regions(rest, choice.order, gap=0, listed=choice.listed(rest)) if joins else None
     return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
+
+
+def plan_terms(problem: JoinProblem, catalog: Catalog) -> list[Term]:
+    """The terms of a problem's delta rule, in the order of its atoms, the negated ones last."""
+    parts = left_over(problem)
+    orders = choose_term_orders(problem, parts, catalog)
+    return [
+        Term(plan_term(atom, place >= len(problem.atoms), rest, order))
+        for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
+    ]
 
 
 class Term:

@@ -89,6 +89,10 @@ class BodyTrace(BodySearch):
         return sum(index.nbytes for index in self.sensitivity)
 
     @property
+    def lists_assignments(self) -> bool:
+        return True
+
+    @property
     def variables(self) -> tuple[str, ...]:
         return self.plan.order
 
