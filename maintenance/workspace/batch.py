@@ -183,10 +183,10 @@ class BatchCommit(Commit):
         self._timed: dict[str, TimedChange] = {}
         self._each: list[dict[str, Change]] = []  # of each transaction, where they go one by one
         self._announcements: list[Announcement] | None = None
-        self._reached: State | None = None
-        """The state that the heads have kept, where that is not the published one."""
-        self._reaching: State | None = None
-        """The state that all heads have staged, and of which some may have kept it already."""
+        self._reached: tuple[State, int] | None = None
+        """The state that the heads have kept, where that is not the published one, and its transaction."""
+        self._reaching: tuple[State, int] | None = None
+        """The same of a state that all heads have staged, and that some may have kept already."""
         self._way_back = False
         """Whether all heads have staged the way back from ``_reached``."""
         for name, rows in staged.items():
@@ -260,7 +260,7 @@ class BatchCommit(Commit):
             self._each.append(changes)
             for name, figures in stats.rules.items():
                 self.stats.rules[name].add(figures)
-            self._reaching = following
+            self._reaching = following, time
             self._settle_reached()
             at = following
         return State(at.versions, at.strata, at.budgets, self.mark)
@@ -320,12 +320,13 @@ class BatchCommit(Commit):
                 head.drop()
             if self._reached is None:
                 return
-            round_ = Round(self._reached.versions, dict(self._reached.versions), {})
+            state, last = self._reached
+            round_ = Round(state.versions, dict(state.versions), {})
             for name, timed_change in self._timed.items():
-                back = _inverse(timed_change, timed_change.times < len(self._each))
+                back = _inverse(timed_change, timed_change.times <= last)
                 if len(back):
                     round_.enter(name, back)
-            for stratum in self._reached.strata:
+            for stratum in state.strata:
                 stratum.step(round_, TransactionStats())
             self._way_back = True
         for head in self.stepped:
