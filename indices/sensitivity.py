@@ -113,6 +113,11 @@ class SensitivityIndex:
         return int(contents.table[:, RECORDS].sum()) + contents.tail_rows
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no record."""
+        return not (self._contents.tail_rows or len(self._contents.table))
+
+    @property
     def nbytes(self) -> int:
         """The bytes of all arrays, reserves included."""
         return self._contents.nbytes

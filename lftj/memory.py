@@ -26,7 +26,7 @@ def address(array: np.ndarray) -> int:
     """Address of the first item of a C-contiguous array."""
     if not array.flags.c_contiguous:
         raise ValueError("only a C-contiguous array has one address for all its items")
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])  # quicker than array.ctypes
 
 
 if numba.config.DISABLE_JIT:

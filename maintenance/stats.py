@@ -50,6 +50,12 @@ class RuleStats:
         self.seeks += operations.seeks
         self.empty_regions += operations.failed_regions
 
+    def add(self, other: RuleStats) -> None:
+        """Add what another commit took."""
+        for name, value in asdict(other).items():
+            if name != "strategy":
+                setattr(self, name, getattr(self, name) + value)
+
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
 
@@ -60,7 +66,8 @@ class TransactionStats(Mapping[str, RuleStats]):
 
     A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
     those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
-    the installed heads.
+    the installed heads.  ``one_by_one``: of a batch, the heads for whose sake its transactions were stepped
+    one by one, and why.
 
     >>> stats = TransactionStats(strategies={"tri": "trace"})
     >>> stats["tri"].operations, stats.get("tir")
@@ -73,6 +80,7 @@ class TransactionStats(Mapping[str, RuleStats]):
     rules: dict[str, RuleStats] = field(default_factory=dict)
     strategies: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    one_by_one: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, head: str) -> RuleStats:
         """The figures of a head.  Raises UnknownRelationError, which is a KeyError too."""

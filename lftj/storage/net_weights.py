@@ -183,6 +183,32 @@ def present(index, rows, out):
 
 
 @kernel
+def changing(index, order, rows, weights):
+    """The tuples whose presence is another than the sign of their weight says, and those signs.
+
+    index: X_* memory; order: int64 (levels,), the column that each level of the index has; rows: int64
+    (columns, n); weights: int64 (n,), none 0.  Returns int64 (columns, m) and (m,).
+    """
+    n = len(weights)
+    path, held = np.empty((len(order), n), np.int64), np.empty((len(order), n), np.int64)
+    for level in range(len(order)):
+        path[level] = rows[order[level]]
+    net_weights(index, path, held)
+    places = np.empty(n, np.int64)
+    found = 0
+    for row in range(n):
+        if (held[-1, row] > 0) != (weights[row] > 0):
+            places[found] = row
+            found += 1
+    changed, signs = np.empty((rows.shape[0], found), np.int64), np.empty(found, np.int64)
+    for place in range(found):
+        for column in range(rows.shape[0]):
+            changed[column, place] = rows[column, places[place]]
+        signs[place] = 1 if weights[places[place]] > 0 else -1
+    return changed, signs
+
+
+@kernel
 def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
     """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
 

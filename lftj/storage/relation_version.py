@@ -22,9 +22,9 @@ from lftj.process import debug
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.first_tuples import first_tuples
 from lftj.storage.index_version import IndexVersion, base_columns
-from lftj.storage.net_weights import present
+from lftj.storage.net_weights import changing, present
 from lftj.storage.relation import Relation
-from lftj.storage.signed_rows import Columns, net_rows
+from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
 from lftj.values.domain import NAN_CODE
@@ -75,6 +75,7 @@ class RelationVersion:
         self.name = name
         self.schema = schema
         self._primary = primary
+        self._order = np.array(primary, np.int64)
         self._lock = threading.Lock()
         self._relation = relation
         self._indices = indices
@@ -178,6 +179,14 @@ class RelationVersion:
         present(self.primary.memory, rows, held)
         return held
 
+    def change_by(self, columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What adding up to these net rows does: a tuple of positive weight is in, of negative weight is out.
+
+        ``columns``: sorted and distinct; no weight is 0.  Returns the tuples of which that is a change, int64
+        (columns, n), and 1 or -1 for each: what :meth:`advance` takes.
+        """
+        return changing(self.primary.memory, self._order, table_of(columns, len(weights)), weights)
+
     def holds(self, row: Sequence[int]) -> bool:
         """Whether a row of codes is there; O(log n) per column and run."""
         return bool(self.weights([np.array([code], np.int64) for code in row])[0])
@@ -222,7 +231,7 @@ def index_change(key: IndexKey, columns: Columns, weights: np.ndarray) -> tuple[
     if equal:
         agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
         columns, weights = [column[agree] for column in columns], weights[agree]
+    if order == tuple(range(len(columns))):
+        return table_of(columns, len(weights)), weights
     rows = np.array([columns[column] for column in order])
-    if len(weights) < 2 or order == tuple(range(len(columns))):
-        return rows, weights
-    return net_rows(rows, weights)
+    return (rows, weights) if len(weights) < 2 else net_rows(rows, weights)

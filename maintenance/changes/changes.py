@@ -18,6 +18,7 @@ from lftj.values.kinds import cast_decimal
 from lftj.values.schema import Schema
 
 WEIGHT = "weight"
+TXN = "txn"
 
 MOST_WEIGHT = 2**31
 """Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
@@ -42,9 +43,39 @@ def encode_zset(
 
     Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
     """
-    label = weight_label(schema)
-    table = _read(name, {**_types(schema), label: pa.int64()}, source)
-    weights = table.column(label)
+    table = _read(name, {**_types(schema), weight_label(schema): pa.int64()}, source)
+    return _encoded(name, schema, table, domains)
+
+
+def encode_timed_zset(
+    name: str, schema: Schema, source: Any, domains: Domains
+) -> tuple[list[np.ndarray], np.ndarray, pa.ChunkedArray | None]:
+    """The same, and the column ``txn`` (see :func:`txn_label`); None where there is none.
+
+    Raises ChangeError as :func:`encode_zset`, and for a transaction that is NULL.
+    """
+    label = txn_label(schema)
+    wanted = [*_types(schema), weight_label(schema)]
+    try:
+        table = _with_all_columns(source, wanted)
+    except SourceError as error:
+        raise ChangeError(f"changes of {name!r}: {error}") from None
+    check_columns(name, table.column_names, wanted, [label])
+    columns, weights = _encoded(name, schema, table.select(wanted), domains)
+    if label not in table.column_names:
+        return columns, weights, None
+    transactions = table.column(label)
+    if transactions.null_count:
+        row = int(np.argmax(transactions.is_null().to_numpy()))
+        raise ChangeError(f"changes of {name!r}: the {label} of row {row} (counting from 0) is NULL")
+    return columns, weights, transactions
+
+
+def _encoded(
+    name: str, schema: Schema, table: pa.Table, domains: Domains
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Rows and weights of a table whose last column has these."""
+    weights = table.column(table.num_columns - 1)
     if not pa.types.is_integer(weights.type):
         raise ChangeError(f"changes of {name!r}: the weight is of type {weights.type}, not an integer")
     if weights.null_count:
@@ -73,6 +104,11 @@ def change_table(schema: Schema, columns: Columns, weights: np.ndarray) -> pa.Ta
 def weight_label(schema: Schema) -> str:
     """The name of the column of weights: ``weight``, or ``weight_`` where the relation has such a column."""
     return label_beside(WEIGHT, [column.name for column in schema.columns])
+
+
+def txn_label(schema: Schema) -> str:
+    """The name of the column of transactions: ``txn``, or ``txn_`` where the relation has such a column."""
+    return label_beside(TXN, [column.name for column in schema.columns])
 
 
 def label_beside(label: str, names: Sequence[str]) -> str:

@@ -6,8 +6,8 @@ against the version that the transaction changes: a tuple whose weights add up
 to more than 0 is in afterwards, to less than 0 is out, and neither is a change
 if that is so already.
 
-Single tuples wait in a sorted dictionary.  Batches wait as they came and are added up when the transaction
-commits; many of them, and tables, wait as sorted columns, so memory follows the number of distinct rows.
+Batches wait as they came and are added up when the transaction commits; many of them, and tables, wait as
+sorted columns, so memory follows the number of distinct rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sortedcontainers import SortedDict
 
 from lftj.errors import TransactionError
 from lftj.storage.relation_version import RelationVersion
@@ -23,9 +22,6 @@ from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.zset import Weighted
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-
-SINGLE_ROWS = 8
-"""At most so many rows at a time go to the sorted dictionary."""
 
 FEW_ROWS = 1 << 10
 """Batches of at most this many rows wait as they came."""
@@ -52,7 +48,6 @@ class WriteBuffer:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._arity = len(schema.columns)
-        self._singles: SortedDict = SortedDict()
         self._batches: list[tuple[np.ndarray, np.ndarray]] = []
         self._tables: Weighted | None = None
         self.staged_rows = 0
@@ -63,33 +58,16 @@ class WriteBuffer:
         if len(weights) > FEW_ROWS:
             self._sum().add(columns, weights)
             return
-        if len(weights) <= SINGLE_ROWS:
-            listed = zip(*(column.tolist() for column in columns), strict=True)
-            for row, weight in zip(listed, weights.tolist(), strict=True):
-                self._singles[row] = self._singles.get(row, 0) + weight
-            return
         self._batches.append((np.array(columns), np.array(weights)))
         if len(self._batches) > FEW_BATCHES:
             self._add_up()
 
     def zset(self) -> tuple[Columns, np.ndarray]:
         """Sorted distinct tuples whose weights add up to something else than 0."""
-        if self._singles:
-            singles = self._single_rows()
-            if not self._batches and self._tables is None:
-                return singles
-            self._batches.append(singles)
-            self._singles.clear()
         if self._tables is None:
             return net_rows(*self._waiting())
         self._add_up()
         return self._tables.finish()
-
-    def _single_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The dictionary's rows, sorted."""
-        kept = [(row, weight) for row, weight in self._singles.items() if weight]
-        rows = np.array([row for row, _ in kept], dtype=np.int64).reshape(len(kept), self._arity)
-        return np.ascontiguousarray(rows.T), np.array([weight for _, weight in kept], dtype=np.int64)
 
     def _sum(self) -> Weighted:
         if self._tables is None:
@@ -118,12 +96,5 @@ class WriteBuffer:
             raise TransactionError(
                 f"{version.name!r} was loaded anew after changes to it had been staged: stage them again"
             )
-        columns, weights = self.zset()
-        if not len(weights):
-            return Change(columns, weights, self.staged_rows)
-        held = version.weights(columns)
-        signs = np.sign(weights)
-        changes = (signs > 0) != (held > 0)
-        if not changes.all():
-            columns, signs = [column[changes] for column in columns], signs[changes]
+        columns, signs = version.change_by(*self.zset())
         return Change(columns, signs, self.staged_rows - len(signs))

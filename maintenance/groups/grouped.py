@@ -39,6 +39,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, net_rows, row_order
 from lftj.values.schema import ColumnType
+from maintenance.changes.timed_change import running, starts_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.sums import GroupSums
@@ -203,6 +204,57 @@ class GroupedAggregate(Staged):
         assert after.min() >= 0, "an assignment went that had not been there"
         return GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights), before
 
+    @property
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+        accumulator = self._accumulator
+        if accumulator is None or isinstance(accumulator, WholeSums):
+            return None
+        assert isinstance(self._head.value, Aggregate)
+        return f"{self._head.value.function}, other than count and sums of whole numbers"
+
+    def timed_step(
+        self, columns: Columns, times: np.ndarray, weights: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """The head's changes by signed assignments that come at some times: columns, times and weights.
+
+        Arguments as for :meth:`stage`, with the time of each row.  Nothing is staged.  Raises RangeError
+        where a value may not fit 64 bits on the way.
+        """
+        self._guard(weights)
+        n_keys = self._n_keys
+        amounts = weights
+        if self._accumulator is not None:
+            self._guard_sum(columns[-1], weights)
+            amounts = weights * columns[-1]
+        rows = np.array([*columns[:n_keys], times])
+        order = row_order(rows)
+        rows = np.ascontiguousarray(rows[:, order])
+        if not len(order):
+            return [times[:0]] * (n_keys + 1), times[:0], times[:0]
+        starts = starts_of(rows)[:-1]  # of what a group gets at one time
+        *keys, times = rows[:, starts]
+        offsets = starts_of(np.ascontiguousarray(rows[:n_keys, starts]))
+        counts, values = self._published(rows[:n_keys, starts[offsets[:-1]]])
+        before, after = running(offsets, counts, np.add.reduceat(weights[order], starts))
+        assert after.min() >= 0, "an assignment went that had not been there"
+        old, new = running(offsets, values, np.add.reduceat(amounts[order], starts))
+        stays = (before > 0) & (after > 0) & (old == new)
+        went, came = (before > 0) & ~stays, (after > 0) & ~stays
+        found = [np.append(key[went], key[came]) for key in (*keys, times)]
+        signs = np.repeat((-1, 1), (np.count_nonzero(went), np.count_nonzero(came)))
+        return [*found[:-1], np.append(old[went], new[came])], found[-1], signs
+
+    def _published(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Counts and values of groups, 0 for those that are not there; no slot is taken."""
+        try:
+            slots = self._table.slots(keys)
+            self._reserve()
+            counts = self._counts[slots]
+            return counts, np.where(counts > 0, self._values[slots], 0)
+        finally:
+            self._table.truncate(self._n_slots)
+
     def _keep_own(self) -> None:
         self._is_building = False
         staged = self._staged
@@ -252,6 +304,13 @@ class GroupedAggregate(Staged):
                 f"{shown_name(self._head.relation)} = {spelled_call(self._head.value)}:"
                 " there are more than 2**62 assignments: their number may not fit int64"
             )
+
+    def _guard_sum(self, codes: np.ndarray, weights: np.ndarray) -> None:
+        """See to it that no sum of 64-bit codes wraps on the way."""
+        largest = float(np.abs(self._values.astype(np.float64)).max(initial=0.0))
+        amounts = np.abs(codes.astype(np.float64)) * np.abs(weights.astype(np.float64))
+        if largest + float(amounts.sum()) >= _MOST_ASSIGNMENTS:
+            raise RangeError(f"{shown_name(self._head.relation)}: a sum may not fit 64 bits on the way")
 
     def _reserve(self) -> None:
         """Counts of 0 for the slots that are new."""

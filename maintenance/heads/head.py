@@ -13,6 +13,8 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lftj.language.body import CheckedProgram
@@ -22,10 +24,11 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import SupportVersion
+from maintenance.changes.timed_change import TimedChange, running, starts_of, timed
 from maintenance.heads.functional_check import refuse_head_conflict
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
-from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
@@ -38,6 +41,7 @@ from maintenance.strategies.strategy import (
     Tuples,
     Versions,
 )
+from maintenance.strategies.timed_round import TimedRound
 
 
 class MaintainedHead(Staged):
@@ -87,8 +91,10 @@ class MaintainedHead(Staged):
         return self.keeping.strategy
 
     @property
-    def searches(self) -> list[BodySearch]:
+    def searches(self) -> Sequence[BodySearch]:
         """All searches that this head pays for."""
+        if len(self.sources) == 1:
+            return self.sources[0].searches
         return [search for source in self.sources for search in source.searches]
 
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:
@@ -145,6 +151,37 @@ class MaintainedHead(Staged):
         elif len(signs) > 1:
             columns, signs = net_rows(columns, signs)
         return columns, signs
+
+    @property
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+        if self._checks_values:
+            return "two values of one key are possible"
+        for source in self.sources:
+            refusal = source.timed_refusal if isinstance(source, RuleSource) else "it is evaluated whole"
+            if refusal is not None:
+                return refusal
+        return None
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedChange:
+        """The visible changes through a batch.  Nothing is staged."""
+        parts = []
+        for source in self.sources:
+            assert isinstance(source, RuleSource)
+            columns, times, signs = source.timed_step(change, stats)
+            parts.append(([*columns, times], signs))
+        (*columns, times), signs = gathered(parts)
+        rows, times, signs = timed(columns, times, signs)
+        if self.counts_support and len(signs):
+            offsets = starts_of(rows)
+            tuples = np.ascontiguousarray(rows[:, offsets[:-1]])
+            supports = self._support.kept.totals(tuples, len(offsets) - 1)
+            before, after = running(offsets, supports, signs)
+            assert after.min() >= 0, "an assignment went that had not been there"
+            crosses = (before > 0) != (after > 0)
+            rows, times = np.ascontiguousarray(rows[:, crosses]), times[crosses]
+            signs = np.where(after[crosses] > 0, 1, -1)
+        return TimedChange(rows, times, signs)
 
     def check_values(self, version: RelationVersion, columns: Columns, weights: np.ndarray) -> None:
         """Raise FunctionalConflictError where a change, after which this is the version, breaks the head."""

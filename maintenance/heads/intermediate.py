@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -39,10 +40,11 @@ from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.keeping import Keeping
-from maintenance.heads.rule_body import Rows
+from maintenance.heads.rule_body import Rows, TimedRows
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, BodyRequest, BodyStrategy, Round, Versions
+from maintenance.strategies.timed_round import TimedRound
 
 
 class Intermediate(Staged):
@@ -124,6 +126,17 @@ class Intermediate(Staged):
         if self._round is None:
             self._begin(change, [body.step(change, stats) for body in self.bodies])
         return self._rows
+
+    @property
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+        return "several alternatives" if len(self.bodies) > 1 else self.bodies[0].timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedRows:
+        """The assignments that come and go through a batch; ``stats`` of whoever asks first."""
+        if self not in change.found:
+            change.found[self] = self.bodies[0].timed_step(change, stats)
+        return cast("TimedRows", change.found[self])
 
     def _begin(self, change: object, parts: list[Rows]) -> None:
         rows, signs = parts[0] if self._support is None else self._came(self._support, *parts)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from lftj.storage.signed_rows import Columns, gathered
 from lftj.storage.support import SupportVersion
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
+from maintenance.strategies.delta.timed_body import TimedBody
 from maintenance.strategies.strategy import (
     Advance,
     Assignments,
@@ -39,9 +41,13 @@ from maintenance.strategies.strategy import (
     Round,
     Versions,
 )
+from maintenance.strategies.timed_round import TimedRound
 
 Rows = tuple[dict[str, np.ndarray], np.ndarray]
 """Code columns by variable, and the sign of each row."""
+
+TimedRows = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+"""The same with the time of each row before its sign."""
 
 
 class RuleBody(Staged):
@@ -53,6 +59,8 @@ class RuleBody(Staged):
         Raises OrderError, NanError and FunctionalConflictError.
         """
         self.rule = request.rule
+        self._request = replace(request, relations={})  # which holds no data
+        self._timed: tuple[TimedBody, Finishing] | None = None
         self.lowered = _lowered(request)
         self.lowered.check(request.relations)
         if request.order is not None:  # the caller does not know the names of wildcards
@@ -63,6 +71,7 @@ class RuleBody(Staged):
         self.notes = way.notes
         self.searches = way.rows
         self.tests = way.tests
+        self._own_searches: tuple[BodySearch, ...] = (*way.rows, *way.tests)
         self._unbound = [(_emptiness(atom), negated) for atom, negated in way.unbound]
         self._emitted = self.lowered.problem.emitted
         self._always_passes = bool(self.searches) and not (self.tests or self._unbound or self.lowered.empty)
@@ -83,11 +92,11 @@ class RuleBody(Staged):
     @property
     def all_searches(self) -> tuple[BodySearch, ...]:
         """Those of tests too."""
-        return (*self.searches, *self.tests)
+        return self._own_searches
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*self.searches, *self.tests, self._held)
+        return (*self._own_searches, self._held)
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All rows; staged, like a step."""
@@ -113,6 +122,8 @@ class RuleBody(Staged):
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         """The rows that came (+1) and went (-1)."""
+        if self in change.found:
+            return cast("Rows", change.found[self])
         columns, signs = self._combined([search.step(change, stats) for search in self.searches])
         for test in self.tests:
             test.step(change, stats)
@@ -129,9 +140,45 @@ class RuleBody(Staged):
             signs = signs[:0]
         return self._finished(columns, signs)
 
+    @property
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+        if type(self) is not RuleBody or self.lowered.problem.negations or self._unbound:
+            return "a negated atom, or one without variables"
+        if self.tests or len(self.searches) != 1 or self.lowered.empty:
+            return "the body is searched in parts"
+        if not self.searches[0].lists_assignments:
+            return "a witness is kept per row"
+        return None
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedRows:
+        """The rows that come and go through a batch, with their times.
+
+        Where the search keeps nothing, its step through the whole batch is known then.
+        """
+        if self._timed is None:
+            request = replace(self._request, relations=change.total.old, added_up=False)
+            lowered = _lowered(request) if self._request.added_up else self.lowered
+            self._timed = TimedBody(lowered, change.total.old), Finishing(lowered)
+        body, finishing = self._timed
+        columns, times, signs = body.rows(change, stats)
+        lowered = body.lowered
+        rows = {name: columns[body.variables.index(name)] for name in lowered.problem.emitted}
+        if not len(signs):
+            rows = {name: np.empty(0, np.int64) for name in lowered.types}
+        elif not lowered.finishes_in_search:
+            try:
+                rows, numbers = finishing.finish(rows, np.arange(len(signs)), {})
+            except (RangeError, EvaluationError) as error:
+                raise with_rule(error, self.rule.text) from None
+            times, signs = times[numbers], signs[numbers]
+        if not self.searches[0].keeps_something:
+            change.total.found[self] = rows, signs
+        return rows, times, signs
+
     def tidy(self, versions: Versions) -> int:
         """Build worn records anew, over versions that are published; returns for how many searches."""
-        return sum([search.tidy(versions) for search in (*self.searches, *self.tests)])
+        return sum([search.tidy(versions) for search in self._own_searches])
 
     def describe(self) -> list[str]:
         """For ``explain``: what was decided, and each search."""

@@ -38,6 +38,10 @@ from maintenance.strategies.strategy import (
     Tuples,
     Versions,
 )
+from maintenance.strategies.timed_round import TimedRound
+
+TimedTuples = tuple[list[np.ndarray], np.ndarray, np.ndarray]
+"""Columns of tuples, the time of each and its sign."""
 
 
 class RuleSource(HeadSource):
@@ -56,8 +60,20 @@ class RuleSource(HeadSource):
         """How the tuples are made, for ``explain``."""
 
     @property
+    @abstractmethod
+    def timed_refusal(self) -> str | None:
+        """Why :meth:`timed_step` can't be had, if so."""
+
+    @abstractmethod
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        """The tuples that come and go through a batch; columns, times and signs.  Nothing is staged."""
+
+    @property
     def searches(self) -> Sequence[BodySearch]:
-        return [search for body in self.bodies for search in body.all_searches]
+        bodies = self.bodies
+        if len(bodies) == 1:
+            return bodies[0].all_searches
+        return [search for body in bodies for search in body.all_searches]
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:
@@ -138,6 +154,18 @@ class SetSource(RuleSource):
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         return self._projected([body.step(change, stats) for body in self._bodies])
 
+    @property
+    def timed_refusal(self) -> str | None:
+        return next(filter(None, (body.timed_refusal for body in self._bodies)), None)
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        parts = []
+        for body in self._bodies:
+            rows, times, signs = body.timed_step(change, stats)
+            parts.append(([*(rows[name] for name in self._names), times], signs))
+        (*columns, times), signs = gathered(parts)
+        return columns, times, signs
+
     def _projected(self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]) -> Tuples:
         return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
 
@@ -174,6 +202,17 @@ class AggregateSource(RuleSource):
         try:
             self._intermediate.build(versions, threads, advance)
             return self._groups.built()
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from None
+
+    @property
+    def timed_refusal(self) -> str | None:
+        return self._intermediate.timed_refusal or self._groups.timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        try:
+            rows, times, signs = self._intermediate.timed_step(change, stats)
+            return self._groups.timed_step([rows[name] for name in self._sharer.names], times, signs)
         except (RangeError, EvaluationError) as error:
             raise with_rule(error, self.rule.text) from None
 

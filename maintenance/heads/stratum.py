@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lftj.language.body import CheckedProgram
+from lftj.language.several_aggregates import is_auxiliary
 from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import RuleStats, TransactionStats
@@ -55,6 +56,10 @@ class Strata:
         """By name, each after those that its rules read."""
         self.functions = frozenset(name for head in self.heads.values() for name in head.reads_as_functions)
         """Relations that a head reads as functions."""
+        shown = [head for head in self.heads.values() if not is_auxiliary(head.name)]
+        self.schemas = {head.name: head.schema for head in shown}
+        """Of the heads that a user knows of."""
+        self.strategies = {head.name: head.strategy for head in shown}
 
     def __iter__(self) -> Iterator[Stratum]:
         return iter(self._strata)

@@ -99,6 +99,16 @@ class BodySearch(Staged, ABC):
         return True
 
     @property
+    def lists_assignments(self) -> bool:
+        """Whether its rows add up to all assignments of the body's variables, none left out as another's."""
+        return False
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether a step stages anything."""
+        return True
+
+    @property
     @abstractmethod
     def variables(self) -> tuple[str, ...]:
         """What the columns of its rows are."""

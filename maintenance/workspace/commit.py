@@ -14,13 +14,12 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.errors import ChangeError, NanError
-from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
@@ -42,14 +41,10 @@ class Commit:
 
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
         """Net what was staged against the state.  Raises DataError; nothing is staged by any head then."""
-        self.mark = object()
-        shown = [name for name in state.heads if not is_auxiliary(name)]
-        self.stats = TransactionStats(strategies={name: state.heads[name].strategy for name in shown})
+        self._begin(transaction, state)
         self.announcement: Announcement | None = None
-        self.transaction = transaction
-        self._heads = state.heads
+        self._transaction = transaction
         self._changes: dict[str, Change] = {}
-        self._schemas = {name: state.heads[name].schema for name in shown}
         for name, buffer in buffers.items():
             version = state.base_version(name)
             if version.schema != buffer.schema:
@@ -61,8 +56,16 @@ class Commit:
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
             self.stats.no_changes[name] = change.no_changes
             if len(change):
-                _refuse_nan(name, version.schema, change, state.heads)
+                refuse_nan(name, version.schema, change, state.heads)
                 self._changes[name] = change
+
+    def _begin(self, committed: object, state: State) -> None:
+        self.mark = object()
+        self.committed = committed
+        """The transaction, or whatever else is committed."""
+        self.stats = TransactionStats(strategies=state.strata.strategies)
+        self._heads = state.heads
+        self._schemas = state.strata.schemas
 
     @property
     def is_empty(self) -> bool:
@@ -94,19 +97,19 @@ class Commit:
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
         self._changes = round_.changes
-        return replace(state, versions=round_.new, commit=self.mark)
+        return State(round_.new, state.strata, state.budgets, self.mark)
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
         schemas, changes = self._schemas, self._changes
-        self.transaction.stats = self.stats
-        self.transaction.changes = Changes(
-            tuple(schemas), lambda name: _table_of(schemas[name], changes.get(name))
+        self._transaction.stats = self.stats
+        self._transaction.changes = Changes(
+            tuple(schemas), lambda name: table_for_user(schemas[name], changes.get(name))
         )
         for head in self.stepped:
             head.keep()
         if self.announcement is None:
-            self.announcement = subscribers.announcement(self.transaction, self._changes)
+            self.announcement = subscribers.announcement(self._transaction, self._changes)
         subscribers.announce(self.announcement)
 
     def drop(self) -> None:
@@ -127,10 +130,12 @@ class Commit:
     def measure(self) -> None:
         """Note what the sensitivity records take after the commit."""
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
-            rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
+            for search in head.searches:
+                rule_stats.index_bytes += search.nbytes
+                rule_stats.records += sum([index.n_records for index in search.sensitivity])
 
 
-def _table_of(schema: Schema, change: Change | None) -> pa.Table:
+def table_for_user(schema: Schema, change: Change | None) -> pa.Table:
     """A change as a table for the user; None for one that changes nothing."""
     if change is None:
         change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
@@ -145,7 +150,7 @@ def failed_housekeeping(what: str, error: Exception) -> str:
     )
 
 
-def _refuse_nan(name: str, schema: Schema, change: Change, heads: Mapping[str, MaintainedHead]) -> None:
+def refuse_nan(name: str, schema: Schema, change: Change, heads: Mapping[str, MaintainedHead]) -> None:
     """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
     for position, column in enumerate(schema.columns):
         if column.type.domain.name != "float":

@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
 from lftj.errors import HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
-from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
-from maintenance.workspace.transaction import Transaction
 
 
 class Published:
@@ -72,35 +70,33 @@ class Published:
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
 
-    def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None:
-        """Commit staged changes.
+    def commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
+        """Commit staged changes: those of what ``begun`` gives for the state, under the lock.
 
-        Raises DataError and EvaluationError; then the state is as it was before.  Warnings, and what an
-        interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
-        has the changes then.
+        ``committed``: whose commit it is.  Raises DataError and EvaluationError; then the state is as it was
+        before.  Warnings, and what an interruption raises behind the assignment that publishes, leave the
+        commit as it is: ``tx.changes`` has the changes then.
         """
         problems: list[str] = []
         unheard: list[str] = []
         try:
             try:
-                self._commit(transaction, buffers, problems)
+                self._commit(begun, problems)
             finally:
-                self._finish(transaction, unheard)
+                self._finish(committed, unheard)
         finally:  # again, if an interruption came amid the first time
-            self._finish(transaction, unheard)
+            self._finish(committed, unheard)
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
         for problem in unheard:
             warn_caller(problem, SubscriberWarning)
 
     @interruptible()
-    def _commit(
-        self, transaction: Transaction, buffers: Mapping[str, WriteBuffer], problems: list[str]
-    ) -> None:
+    def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
         started = time.perf_counter()
         with self.lock:
             state = self.settled()
-            commit = self._unsettled = Commit(transaction, state, buffers)
+            commit = self._unsettled = begun(state)
             try:
                 self.state = state if commit.is_empty else commit.stepped_from(state)
             finally:
@@ -113,10 +109,10 @@ class Published:
             commit.measure()
             commit.stats.seconds = time.perf_counter() - started
 
-    def _finish(self, transaction: Transaction, unheard: list[str]) -> None:
-        """Settle a transaction's commit and tell what waits; ``unheard`` gets what callbacks raised."""
+    def _finish(self, committed: object, unheard: list[str]) -> None:
+        """Settle a commit and tell what waits; ``unheard`` gets what callbacks raised."""
         unsettled = self._unsettled
-        if unsettled is not None and unsettled.transaction is transaction:
+        if unsettled is not None and unsettled.committed is committed:
             with self.lock:
                 self._settle()
         unheard += self.subscribers.tell()

@@ -14,21 +14,28 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from maintenance.workspace.transaction import Transaction
-
 Subscriber = Callable[[pa.Table], object]
+
+
+class Committed(Protocol):
+    """A transaction whose changes are told."""
+
+    @property
+    def changes(self) -> Mapping[str, pa.Table]: ...
+
+    @property
+    def subscriber_errors(self) -> list[tuple[str, Exception]]: ...
 
 
 class Announcement:
     """The changes of one commit, and who of those that subscribed before it has heard of them."""
 
-    def __init__(self, transaction: Transaction, calls: list[tuple[str, Subscriber]]) -> None:
+    def __init__(self, transaction: Committed, calls: list[tuple[str, Subscriber]]) -> None:
         self._transaction = transaction
         self._calls = calls
         self._told = 0
@@ -86,7 +93,11 @@ class Subscribers:
         for head in heads:
             self._callbacks.pop(head, None)
 
-    def announcement(self, transaction: Transaction, changed: Iterable[str]) -> Announcement:
+    def has(self, head: str) -> bool:
+        """Whether anybody wants to hear of a head."""
+        return bool(self._callbacks.get(head))
+
+    def announcement(self, transaction: Committed, changed: Iterable[str]) -> Announcement:
         """What is to be told of a commit that changed these relations and heads."""
         calls = [(name, callback) for name in changed for callback in self._callbacks.get(name, ())]
         return Announcement(transaction, calls)

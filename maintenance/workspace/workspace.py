@@ -35,7 +35,9 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
 from maintenance.strategies.strategy import Advance
+from maintenance.workspace.batch import Applied, BatchCommit, read_batch
 from maintenance.workspace.budget import Budget, Budgets
+from maintenance.workspace.commit import Commit
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
@@ -257,7 +259,35 @@ class Workspace(Database):
         interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
         has the changes then.
         """
-        self._published.commit(transaction, buffers)
+        self._published.commit(transaction, lambda state: Commit(transaction, state, buffers))
+
+    @interruptible()
+    def apply_many(self, changes: Mapping[str, Any]) -> Applied:
+        """Commit many transactions in one call, all or none; each has its own change of every head.
+
+        ``changes``: by relation, rows in any form that ``load`` takes, with a column ``weight``, positive to
+        insert and negative to erase, and a column ``txn``: rows of one value, in all relations, are one
+        transaction, and they come in the order of the values.  Without ``txn`` they are all one; either all
+        relations have it or none.  Where a relation has a column of such a name, these are called ``weight_``
+        and ``txn_``.
+
+        What each transaction does is what it does when it is committed by itself; subscribers hear of each.
+        Raises as a transaction does, with the transaction that is wrong; then all is as it was before.
+
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("n[a] = count() <- edge(a, _).")
+        >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
+        >>> applied = ws.apply_many({"edge": rows})
+        >>> applied.transactions, applied[0]["n"].to_pylist()
+        ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
+        >>> applied[1]["n"].num_rows
+        0
+        """
+        transactions, staged = read_batch(changes, self.base_version, self.domains)
+        applied = Applied(transactions)
+        self._published.commit(applied, lambda state: BatchCommit(applied, state, staged))
+        return applied
 
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""

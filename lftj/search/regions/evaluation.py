@@ -109,11 +109,14 @@ class Marks:
 class RegionSearch:
     """One search at a time of one plan: its state and its buffers."""
 
-    def __init__(self, plan: RegionPlan, capacity: int = LEAST_CAPACITY) -> None:
+    def __init__(self, plan: RegionPlan, capacity: int | None = None) -> None:
+        """``capacity``: rows that there is room for, at first; by default ``LEAST_CAPACITY``."""
+        capacity = LEAST_CAPACITY if capacity is None else capacity
         self.plan = plan
         self.state = plan.new_state()
+        self._memories = np.empty(len(plan.indexes), np.int64)
         self.log = np.zeros(plan.log_length, dtype=np.int64)
-        self.rows = np.empty((plan.depths, capacity), dtype=np.int64)
+        self._make_rows(capacity)
         self._make_log(capacity)
 
     def run(
@@ -132,9 +135,7 @@ class RegionSearch:
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
-        state[: L.REGISTERS] = 0
-        state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
-        state[L.R_MARKED] = -1
+        state[: L.REGISTERS] = _FRESH
         if marks is not None:
             state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
             state[L.R_MARKS_BASE] = marks.base
@@ -146,11 +147,13 @@ class RegionSearch:
         status = L.STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
         while status != L.STATUS_DONE:
-            status = search_regions(memory, state, memories, self.log, regions, self.rows, pause)
+            status = search_regions(
+                memory, state, memories, self.log, regions, _NO_WEIGHTS, self.rows, self.weights, pause
+            )
             if stop is not None and stop.is_set():
                 break
-            if budget is not None and status != L.STATUS_DONE and self._operations().total > budget:
-                raise OverBudget(self._operations())
+            if status != L.STATUS_DONE:
+                self._refuse_over(budget)
             if status != L.STATUS_PAUSED:
                 self._take_rows(rows, grow=status == L.STATUS_FULL)
                 if record:
@@ -164,9 +167,71 @@ class RegionSearch:
             self._operations(),
         )
 
+    def weighted(
+        self,
+        indexes: Sequence[IndexVersion],
+        regions: np.ndarray,
+        weights: np.ndarray,
+        budget: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, Operations]:
+        """Rows below bindings, int64 (depths, n), the weight of the binding of each, and what it took.
+
+        ``regions``: as in :meth:`run`, which bind the same variables to single values; ``weights``: int64,
+        theirs.  Raises OverBudget soon after more than ``budget`` operations.
+        """
+        state, memories = self.state, self._memories
+        state[: L.REGISTERS] = _FRESH
+        for number, index in enumerate(indexes):
+            memories[number] = index.address
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        status = L.STATUS_PAUSED
+        pause = SLICE if budget is None else min(SLICE, budget + 1)
+        while status != L.STATUS_DONE:
+            status = search_regions(
+                self.plan.unrecorded,
+                state,
+                memories,
+                self.log,
+                regions,
+                weights,
+                self.rows,
+                self.weights,
+                pause,
+            )
+            if status != L.STATUS_DONE:
+                self._refuse_over(budget)
+            filled = 0 if status == L.STATUS_PAUSED else int(state[L.R_ROWS])
+            if filled:
+                parts.append((self.rows[:, :filled].copy(), self.weights[:filled].copy()))
+                state[L.R_ROWS] = 0
+            if status == L.STATUS_FULL:
+                self._make_rows(self._grown(self.rows.shape[1]))
+        if not parts:
+            return self.rows[:, :0], self.weights[:0], self._operations()
+        if len(parts) == 1:
+            return *parts[0], self._operations()
+        rows, row_weights = zip(*parts, strict=True)
+        return np.concatenate(rows, axis=1), np.concatenate(row_weights), self._operations()
+
     def _operations(self) -> Operations:
         """What the search has taken so far."""
-        return Operations(*(int(self.state[field]) for field in _COUNTERS))
+        opens, nexts, seeks = self.state[_COUNTERS].tolist()
+        return Operations(opens, nexts, seeks, int(self.state[L.R_FAILED_REGIONS]))
+
+    def _refuse_over(self, budget: int | None) -> None:
+        """Raise OverBudget where the search has taken more."""
+        operations = self._operations()
+        if budget is not None and operations.total > budget:
+            raise OverBudget(operations)
+
+    def _make_rows(self, capacity: int) -> None:
+        """Fresh buffers of rows and their weights."""
+        self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
+        self.weights = np.empty(capacity, dtype=np.int64)
+
+    @staticmethod
+    def _grown(capacity: int) -> int:
+        return max(capacity, min(4 * capacity, MOST_CAPACITY))
 
     def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(self.state[L.R_ROWS])
@@ -176,8 +241,7 @@ class RegionSearch:
             rows.append(self.rows[:, :filled] if hand_over else self.rows[:, :filled].copy())
             self.state[L.R_ROWS] = 0
         if hand_over:
-            capacity = max(capacity, min(4 * capacity, MOST_CAPACITY))
-            self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
+            self._make_rows(self._grown(capacity))
 
     def _take_records(self, records: list[list[Records]], grow: bool) -> None:
         hand_over = grow or self.capacity > MOST_CAPACITY
@@ -198,7 +262,7 @@ class RegionSearch:
             self.log[row + L.L_COUNT] = self.log[row + L.L_BEFORE] = 0
             self.state[self.plan.node_rows[depth] + L.N_LOGGED] = 0
         if hand_over:
-            self._make_log(max(self.capacity, min(4 * self.capacity, MOST_CAPACITY)))
+            self._make_log(self._grown(self.capacity))
 
     def _records_of(self, stream: int, path: np.ndarray, ends: np.ndarray) -> Records:
         participant = self.plan.streams[stream]
@@ -241,7 +305,10 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
     return path
 
 
-_COUNTERS = (L.R_COUNTERS + L.OPENS, L.R_COUNTERS + L.NEXTS, L.R_COUNTERS + L.SEEKS, L.R_FAILED_REGIONS)
+_COUNTERS = slice(L.R_COUNTERS, L.R_COUNTERS + L.SEEKS + 1)
+_NO_WEIGHTS = np.empty(0, np.int64)
+_FRESH = np.zeros(L.REGISTERS, np.int64)
+_FRESH[[L.R_MOVE, L.R_FAILED, L.R_MARKED]] = L.MOVE_REGION, -1, -1
 
 
 def whole(depths: int, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:

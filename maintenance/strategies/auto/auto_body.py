@@ -67,6 +67,14 @@ class AutoBody(BodySearch):
         return self.delta.variables
 
     @property
+    def lists_assignments(self) -> bool:
+        return True
+
+    @property
+    def keeps_something(self) -> bool:
+        return self.traces
+
+    @property
     def is_distinct(self) -> bool:
         return self.delta.is_distinct
 
@@ -180,7 +188,7 @@ class AutoBody(BodySearch):
             self.changes += 1
             self._shadow = None
             self.ledger.changed(max(LEAST_BUDGET, self._whole))
-        if not self.traces and self.trace.n_records:  # also where a change was left half way
+        if not self.traces and self.trace.has_records:  # also where a change was left half way
             self.trace.take(None)
         return rebuilt
 

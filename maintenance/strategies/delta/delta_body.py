@@ -28,8 +28,7 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import Columns, gathered
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.term import Term, left_over, plan_term
-from maintenance.strategies.delta.term_order import choose_term_orders
+from maintenance.strategies.delta.term import plan_terms
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, BodyTest, Round, Versions
 
 
@@ -44,18 +43,21 @@ class DeltaBody(BodySearch):
         free = [name for name in choice.order if name not in problem.labels]
         self._comes_sorted = tuple(free[: len(self._variables)]) == self._variables
         self._is_distinct = len(free) == len(self._variables)
-        parts = left_over(problem)
-        orders = choose_term_orders(problem, parts, catalog)
-        self.terms = [
-            Term(plan_term(atom, place >= len(problem.atoms), rest, order))
-            for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
-        ]
+        self.terms = plan_terms(problem, catalog)
         self._places = [[term.variables.index(name) for name in self._variables] for term in self.terms]
         self._plan: Plan | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
         return self._variables
+
+    @property
+    def lists_assignments(self) -> bool:
+        return True
+
+    @property
+    def keeps_something(self) -> bool:
+        return False
 
     @property
     def is_distinct(self) -> bool:
@@ -96,7 +98,7 @@ class DeltaBody(BodySearch):
             for term, places in zip(self.terms, self._places, strict=True):
                 left = None if budget is None else max(0, budget + before - stats.operations)
                 found = term.rows(change, stats, left)
-                if found is not None and len(found[1]):
+                if found is not None:
                     columns, weights = found
                     parts.append(([columns[place] for place in places], weights))
         return gathered(parts) if parts else self._nothing
@@ -191,6 +193,10 @@ class DeltaTest(DeltaBody, BodyTest):
         super().__init__(lowered, choice, catalog)
         self._count = 0
         self._staged: int | None = None
+
+    @property
+    def keeps_something(self) -> bool:
+        return True
 
     @property
     def holds(self) -> bool:

@@ -26,13 +26,13 @@ from lftj.errors import RangeError
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import OverBudget, RegionSearch
 from lftj.search.regions.plan import RegionPlan, compile_regions
-from lftj.storage.catalog import IndexUse, Side
+from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import net_rows, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.term_order import TermChoice
+from maintenance.strategies.delta.term_order import TermChoice, choose_term_orders
 from maintenance.strategies.strategy import Assignments, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 
@@ -88,6 +88,16 @@ def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoi
     return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
 
 
+def plan_terms(problem: JoinProblem, catalog: Catalog) -> list[Term]:
+    """The terms of a problem's delta rule, in the order of its atoms, the negated ones last."""
+    parts = left_over(problem)
+    orders = choose_term_orders(problem, parts, catalog)
+    return [
+        Term(plan_term(atom, place >= len(problem.atoms), rest, order))
+        for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
+    ]
+
+
 class Term:
     """A term at work: one search at a time."""
 
@@ -102,7 +112,7 @@ class Term:
         return self.plan.choice.order[: search.listed if search else None]
 
     def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
-        """The term's signed rows in a round, in the term's key order; None where its atom did not change.
+        """The term's signed rows in a round, in the term's key order; None where there is none.
 
         Raises OverBudget soon after more than ``budget`` operations.
         """
@@ -110,8 +120,10 @@ class Term:
         if found is None:
             return None
         columns, weights = found
+        if not len(weights):
+            return None
         stats.surgeries += len(weights)
-        if self.plan.search is None or not len(weights):
+        if self.plan.search is None:
             return columns, weights
         stats.regions += len(weights)
         return self._joined(self.plan.search, columns, weights, change, stats, budget)
@@ -139,7 +151,7 @@ class Term:
         columns, weights = found.at_level(plan.level)
         if plan.atom.counted:
             columns, weights = net_rows(columns[: plan.choice.bound], weights)
-        return columns, plan.sign * weights
+        return columns, weights if plan.sign > 0 else -weights
 
     def _joined(
         self,
@@ -149,19 +161,20 @@ class Term:
         change: Round,
         stats: RuleStats,
         budget: int | None,
-    ) -> Assignments:
+    ) -> Assignments | None:
         indexes = [_index(use, change) for use in plan.indexes]
         regions = regions_below(columns, plan.depths)
         (search, self._search) = (self._search or RegionSearch(plan), None)
         try:
-            rows, _, operations = search.run(indexes, regions, record=False, budget=budget)
+            rows, weighted, operations = search.weighted(indexes, regions, weights, budget)
         except OverBudget as over:
             stats.count(over.operations)
             raise
-        if search.capacity <= KEPT_CAPACITY:
+        if search.rows.shape[1] <= KEPT_CAPACITY:
             self._search = search
         stats.count(operations)
-        weighted = weights_of(table_of(rows, len(rows[0])), columns, weights)
+        if not len(weighted):
+            return None
         if plan.listed < plan.depths:
             weighted *= rows[plan.listed]
             rows = rows[: plan.listed]
@@ -203,23 +216,3 @@ def regions_below(columns, depths):
         for depth in range(bound):
             regions[region, 2 + depth] = columns[depth, region]
     return regions
-
-
-@kernel
-def weights_of(rows, columns, weights):
-    """The weight of each row: that of the binding it begins with; rows and bindings are in one order.
-
-    rows: int64 (depths, n); columns: int64 (bound variables, m); weights: int64 (m,).
-    """
-    bound = columns.shape[0]
-    out = np.empty(rows.shape[1], np.int64)
-    region = 0
-    for row in range(rows.shape[1]):
-        apart = True
-        while apart:
-            apart = False
-            for depth in range(bound):
-                apart = apart or columns[depth, region] != rows[depth, row]
-            region += apart
-        out[row] = weights[region]
-    return out

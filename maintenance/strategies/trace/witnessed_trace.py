@@ -61,6 +61,10 @@ class WitnessedTrace(BodyTrace, BodyTest):
         self._listing: RegionSearch | None = None
 
     @property
+    def lists_assignments(self) -> bool:
+        return False
+
+    @property
     def witnesses(self) -> IndexVersion:
         """A row of all depths for each head binding that holds."""
         assert self._built.witnesses is not None

@@ -54,6 +54,9 @@ top[a] = v <- n[a] = k, s[a] = m, v = k * m.
 odd(a) <- e(a, b), v = a + b, !e(v, a).
 """
 APART = "wide(a, count(), max(b)) <- e(a, b). alone(a) <- e(a, _), !hub(a)."
+AT_ONCE = (
+    "ways(a, c) <- road(a, b), road(b, c). out[a] = count() <- road(a, _). far[a] = sum(c) <- ways(a, c)."
+)
 NODES = 12
 
 
@@ -161,6 +164,8 @@ class Scene:
         self.ws.install(RULES, order={"hub": ["a", "b", "c"]})
         self.ws.install("again(a, c) <- e(a, b), e(b, c).", "recompute")
         self.ws.install(APART)
+        self.ws.load("road", sorted(self.edges(12)), columns=["a", "b"])
+        self.ws.install(AT_ONCE, "delta")
         self.heard: dict[str, Counter[tuple[Any, ...]]] = {}
         self.told: dict[str, list[pa.Table]] = {}
         for head in self.ws.heads:
@@ -183,6 +188,22 @@ class Scene:
         finally:
             self.published(tx, before)
 
+    def apply_many(self, relation: str) -> None:
+        """Four transactions in one call, of which all are there or none."""
+        before = set(rows_of(self.ws[relation].table))
+        after = set(before)
+        changes: list[tuple[int, int, int, int]] = []
+        for txn in range(4):
+            for edge in sorted(self.edges(3)):
+                changes.append((*edge, -1 if edge in after else 1, txn))
+                after ^= {edge}
+        rows = dict(zip(("a", "b", "weight", "txn"), map(list, zip(*changes, strict=True)), strict=True))
+        try:
+            applied = self.ws.apply_many({relation: rows})
+            assert bool(applied.stats.one_by_one) == (relation == "e") and len(applied) == 4
+        finally:
+            assert set(rows_of(self.ws[relation].table)) in (before, after)
+
     def published(self, tx: Any, before: object) -> None:
         if self.ws._state is not before:
             assert tx.changes["tri"].num_rows >= 0, "a transaction that is published knows its changes"
@@ -190,8 +211,10 @@ class Scene:
     def check(self) -> None:
         """Heads are what brute force says, and what subscribers heard."""
         contents = {head: set(rows_of(self.ws[head].table)) for head in self.ws.heads}
-        edges, labels, weights = (rows_of(self.ws[name].table) for name in ("e", "label", "weight"))
-        for head, rows in expected(set(edges), dict(weights)).items():
+        edges, labels, weights, roads = (
+            rows_of(self.ws[name].table) for name in ("e", "label", "weight", "road")
+        )
+        for head, rows in (expected(set(edges), dict(weights)) | expected_at_once(set(roads))).items():
             assert contents[head] == rows, head
         assert {a for a, _ in edges if a in dict(labels)} == set() or contents["names"], "names"
         for head, heard in self.heard.items():
@@ -226,6 +249,16 @@ def expected(edges: set[tuple[int, int]], weights: dict[int, float]) -> dict[str
     }
 
 
+def expected_at_once(roads: set[tuple[int, int]]) -> dict[str, set[tuple[Any, ...]]]:
+    """The heads of AT_ONCE."""
+    ways = {(a, d) for a, b in roads for c, d in roads if b == c}
+    return {
+        "ways": ways,
+        "out": {(a, n) for a, n in Counter(a for a, _ in roads).items()},
+        "far": {(a, sum(c for other, c in ways if other == a)) for a, _ in ways},
+    }
+
+
 def rows_of(table: Any) -> list[tuple[Any, ...]]:
     columns = table.to_pydict().values()
     return list(zip(*columns, strict=True))
@@ -255,6 +288,8 @@ def _image(scene: Scene) -> None:
 
 OPERATIONS: dict[str, Callable[[Scene], None]] = {
     "commit": Scene.commit,
+    "a batch at once": lambda scene: scene.apply_many("road"),
+    "a batch one by one": lambda scene: scene.apply_many("e"),
     "query": _query,
     "install": _install,
     "image": _image,

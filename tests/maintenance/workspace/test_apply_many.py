@@ -1,0 +1,238 @@
+"""differential: many transactions in one call against each by itself; and what only the call has.
+
+Heads are compared transaction by transaction with a workspace that commits them one after the other, and in
+the end with brute force.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from lftj.errors import ChangeError, DataError, EvaluationError, FunctionalConflictError, RangeError
+from lftj.search.regions import evaluation
+from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
+from support.maintained_scenarios import commit, expected_heads, heads_of, installed
+from support.rows import rows_of
+from support.strategies import Scenario, any_row, scenarios
+from support.transactions import Staged, after, transactions, zset_table
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.kernel,
+]
+
+
+def batch_of(scenario: Scenario, staged: list[list[Staged]]) -> dict[str, pa.Table]:
+    """The transactions as one table per relation that any of them changes."""
+    tables = {}
+    for relation in scenario.loaded:
+        rows = [
+            (number, row, weight)
+            for number, transaction in enumerate(staged)
+            for name, row, weight in transaction
+            if name == relation.name
+        ]
+        if rows:
+            table = zset_table(relation, [(row, weight) for _, row, weight in rows])
+            tables[relation.name] = table.append_column("txn", pa.array([number for number, _, _ in rows]))
+    return tables
+
+
+def changed_rows(table: pa.Table) -> set[Any]:
+    return any_row(set(rows_of(table)))
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(st.data(), scenarios(3, 3), st.sampled_from(sorted(STRATEGIES)), st.integers(1, 6))
+def test_a_batch_is_its_transactions_one_by_one(
+    data: st.DataObject, scenario: Scenario, strategy: str, most: int
+) -> None:
+    try:
+        single, many = installed(scenario, strategy), installed(scenario, strategy)
+    except (RangeError, EvaluationError, FunctionalConflictError):
+        return
+    staged = [data.draw(transactions(scenario)) for _ in range(most)]
+    staged = [transaction for transaction in staged if transaction]  # else no row tells of it
+    relations = {loaded.name: set(loaded.rows) for loaded in scenario.loaded}
+    before = {name: changed_rows(many[name].table) for name in heads_of(scenario)}
+    wanted: list[dict[str, Any]] = []
+    for number, transaction in enumerate(staged):
+        try:
+            done = commit(single, scenario, transaction)
+        except (DataError, EvaluationError) as error:
+            with pytest.raises(type(error), match=rf"^transaction {number}: "):
+                many.apply_many(batch_of(scenario, staged))
+            assert {name: changed_rows(many[name].table) for name in heads_of(scenario)} == before
+            many.check_invariants()
+            staged = staged[:number]
+            event("refused")
+            break
+        wanted.append({name: changed_rows(table) for name, table in done.changes.items()})
+        relations = after(relations, transaction)
+    if not staged:
+        return
+    applied = many.apply_many(batch_of(scenario, staged))
+    event("one by one" if applied.stats.one_by_one else "at once")
+    assert applied.transactions == tuple(range(len(staged)))
+    found = [{name: changed_rows(table) for name, table in changes.items()} for changes in applied]
+    assert found == wanted
+    expected = expected_heads(scenario, relations)
+    if expected is not None:
+        assert {n: changed_rows(many[n].table) for n in expected} == {
+            n: any_row(r) for n, r in expected.items()
+        }
+    many.check_invariants()
+
+
+RULES = """
+tri(a, b, c) <- e(a, b), e(b, c), e(a, c).
+back(a, b)   <- e(a, b), e(b, a), a < b.
+two(a, c)    <- e(a, b), e(b, c).
+from(a)      <- e(a, _).
+any(a)       <- e(a, b), e(b, _).
+loop(a)      <- e(a, a).
+fan(b)       <- e(2, b).
+near(a, c)   <- tri(a, b, c).
+near(a, c)   <- e(a, c), back(a, c).
+sums(a, s)   <- e(a, b), s = a + b, s > 3.
+n[a]         = count() <- e(a, b).
+tris[]       = count() <- tri(a, b, c).
+p[a]         = sum(c) <- e(a, b), e(b, c).
+deep[a]      = sum(s) <- sums(a, s), e(a, a).
+twos[a]      = count() <- two(a, _).
+"""
+
+
+def edges_of(random: Random, size: int, nodes: int) -> list[tuple[int, int]]:
+    return [(random.randrange(nodes), random.randrange(nodes)) for _ in range(size)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("strategy", ["delta", "auto"])
+def test_every_kind_of_rule_that_goes_at_once(strategy: str, seed: int) -> None:
+    """Few nodes, so that tuples come and go again, and assignments have several tuples that do."""
+    random = Random(seed)
+    nodes = random.choice((3, 5, 9))
+    rules = [rule for rule in RULES.strip().splitlines() if strategy == "delta" or not rule.startswith("any")]
+    single, many = Workspace(), Workspace()
+    start = edges_of(random, random.choice((0, 8, 30)), nodes)
+    for workspace in (single, many):
+        workspace.load("e", start or {"a": np.empty(0, np.int64), "b": np.empty(0, np.int64)}, ["a", "b"])
+        workspace.install("\n".join(rules), strategy)
+    for _ in range(3):
+        size = random.choice((1, 7, 40, 120))
+        rows = [
+            (*edge, random.choice((1, -1)), random.randrange(size))
+            for edge in edges_of(random, 3 * size, nodes)
+        ]
+        batch = {name: [row[place] for row in rows] for place, name in enumerate(("a", "b", "weight", "txn"))}
+        applied = many.apply_many({"e": batch})
+        if strategy == "delta":
+            assert applied.stats.one_by_one == {}
+        for number, changes in zip(applied.transactions, applied, strict=True):
+            with single.transaction() as tx:
+                for a, b, weight, txn in rows:
+                    if txn == number:
+                        tx.apply("e", {"a": [a], "b": [b], "weight": [weight]})
+            assert {n: rows_of(t) for n, t in changes.items()} == {
+                n: rows_of(t) for n, t in tx.changes.items()
+            }
+        many.verify()
+        many.check_invariants()
+
+
+def test_a_thousand_transactions_are_a_kernel_call_per_term() -> None:
+    random = np.random.default_rng(3)
+    edges = random.permutation(np.unique(random.integers(0, 200, (4000, 2)), axis=0))
+    workspace = Workspace()
+    workspace.load("e", {"a": edges[1000:, 0], "b": edges[1000:, 1]})
+    workspace.install(f"tri(a, b, c) <- e(a, b), e(b, c), e(a, c). {COUNT}", "delta")
+    rows = {
+        "a": edges[:1000, 0],
+        "b": edges[:1000, 1],
+        "weight": np.ones(1000, np.int64),
+        "txn": np.arange(1000),
+    }
+    with mock.patch.object(evaluation, "search_regions", wraps=evaluation.search_regions) as searched:
+        applied = workspace.apply_many({"e": rows})
+    assert len(applied) == 1000
+    assert searched.call_count <= 12  # three terms, and buffers that grow
+    assert applied.stats["tri"].regions == 3000
+    workspace.verify()
+
+
+COUNT = "n[a] = count() <- tri(a, _, _)."
+
+
+def test_subscribers_hear_of_each_transaction_in_order() -> None:
+    workspace = Workspace()
+    workspace.load("e", [(1, 2)], ["a", "b"])
+    workspace.install("from(a) <- e(a, _). n[] = count() <- e(_, _).", "delta")
+    heard: list[tuple[str, list[Any]]] = []
+    workspace.subscribe("from", lambda table: heard.append(("from", rows_of(table))))
+    workspace.subscribe("n", lambda table: heard.append(("n", rows_of(table))))
+    rows = {"a": [1, 3, 1], "b": [5, 3, 5], "weight": [1, 1, -1], "txn": ["x", "y", "z"]}
+    assert workspace.apply_many({"e": rows}).transactions == ("x", "y", "z")
+    counts = [
+        ("n", [(k, -1), (k + d, 1)] if d > 0 else [(k + d, 1), (k, -1)]) for k, d in ((1, 1), (2, 1), (3, -1))
+    ]
+    assert [told for told in heard if told[0] == "n"] == counts
+    assert [told for told in heard if told[0] == "from"] == [("from", [(3, 1)])]
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_all_or_nothing_and_which_transaction_is_wrong(strategy: str) -> None:
+    """Whatever was stepped before the one that is refused is stepped back; and the next batch goes right."""
+    workspace = Workspace()
+    workspace.load("e", [(1, 2), (2, 3)], ["a", "b"])
+    workspace.load("w", pa.table({"b": [2, 3], "v": [7, 0]}))
+    rules = (
+        "tri(a, c) <- e(a, b), e(b, c). low[a] = min(b) <- e(a, b). q(a, r) <- e(a, b), w(b, v), r = 100 / v."
+    )
+    with pytest.raises(EvaluationError):
+        workspace.install(rules, strategy)
+    with workspace.transaction() as tx:
+        tx.erase("w", [(3, 0)])
+    workspace.install(rules, strategy)
+    before = {name: rows_of(workspace[name].table) for name in (*workspace.heads, "e", "w")}
+    batch = {
+        "e": {"a": [3, 1, 5], "b": [1, 2, 6], "weight": [1, -1, 1], "txn": [1, 2, 4]},
+        "w": {"b": [6], "v": [0], "weight": [1], "txn": [3]},
+    }
+    with pytest.raises(EvaluationError, match=r"^transaction 4: "):
+        workspace.apply_many(batch)
+    assert {name: rows_of(workspace[name].table) for name in before} == before
+    workspace.check_invariants()
+    workspace.verify()
+    batch["e"] = {"a": [3, 1], "b": [1, 2], "weight": [1, -1], "txn": [1, 2]}
+    assert len(workspace.apply_many(batch)) == 3
+    workspace.verify()
+
+
+def test_what_a_batch_must_be() -> None:
+    workspace = Workspace()
+    workspace.load("e", [(1, 2)], ["a", "b"])
+    workspace.load("f", [(1, 2)], ["a", "txn"])
+    rows = {"a": [3], "b": [3], "weight": [1]}
+    with pytest.raises(ChangeError, match="'e' have transactions, and those of 'f' have none"):
+        workspace.apply_many({"e": {**rows, "txn": [1]}, "f": {"a": [1], "txn": [2], "weight": [1]}})
+    with pytest.raises(ChangeError, match="of one type"):
+        workspace.apply_many(
+            {"e": {**rows, "txn": [1]}, "f": {"a": [1], "txn": [2], "weight": [1], "txn_": ["x"]}}
+        )
+    with pytest.raises(ChangeError, match=r"row 0 .* is NULL"):
+        workspace.apply_many({"e": {**rows, "txn": pa.array([None], pa.int64())}})
+    with pytest.raises(ChangeError, match="no column 'weight'"):
+        workspace.apply_many({"e": {"a": [3], "b": [3], "txn": [1]}})
+    assert workspace.apply_many({"e": rows}).transactions == (None,)
+    assert workspace.apply_many({}).transactions == ()
+    assert workspace["e"].count == 2
