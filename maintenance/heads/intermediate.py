@@ -32,13 +32,13 @@ from lftj.language.syntax import (
 )
 from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import gathered
-from lftj.storage.support import SupportVersion
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.rule_body import Rows
-from maintenance.staged import Staged, StagedValue
+from maintenance.staged import Staged
+from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, BodyRequest, BodyStrategy, Round, Versions
 
@@ -77,7 +77,8 @@ class Intermediate(Staged):
             )
             for body in rule.bodies
         ]
-        self._support = StagedValue(SupportVersion(len(self.names))) if several else None
+        types = {number: rule.bodies[0].types[name] for number, name in enumerate(self.names)}
+        self._support = StagedSupport(len(types), types) if several else None
         self._scans = SharedScans(sharers)
         self._round: object = None
         self._rows: Rows = ({}, np.empty(0, np.int64))

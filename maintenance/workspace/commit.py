@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from lftj.errors import ChangeError, NanError
 from lftj.language.several_aggregates import is_auxiliary, shown_name
@@ -25,7 +24,7 @@ from lftj.process.enough_memory import enough_memory
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-from maintenance.changes.changes import change_table
+from maintenance.changes.coded_changes import CodedChanges
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.heads.functional_check import refuse_relation_conflict
@@ -101,7 +100,8 @@ class Commit:
         schemas, changes = self._schemas, self._changes
         self.transaction.stats = self.stats
         self.transaction.changes = Changes(
-            tuple(schemas), lambda name: _table_of(schemas[name], changes.get(name))
+            tuple(schemas),
+            CodedChanges(schemas, {name: changes[name] for name in schemas if name in changes}),
         )
         for head in self.stepped:
             head.keep()
@@ -128,13 +128,6 @@ class Commit:
         """Note what the sensitivity records take after the commit."""
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
             rule_stats.index_bytes, rule_stats.records = head.index_bytes, head.n_records
-
-
-def _table_of(schema: Schema, change: Change | None) -> pa.Table:
-    """A change as a table for the user; None for one that changes nothing."""
-    if change is None:
-        change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
-    return change_table(schema, change.columns, change.weights)
 
 
 def failed_housekeeping(what: str, error: Exception) -> str:

@@ -66,7 +66,7 @@ class Workspace(Database):
     def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
-        self._published = Published(State(budgets=budgets))
+        self._published = Published(State(budgets=budgets), self.domains.collector)
         self._record_gap = record_gap
 
     @property

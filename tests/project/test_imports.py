@@ -52,7 +52,8 @@ HOUSE = {
         strategies.auto
         strategies.trace  strategies.delta
         groups  strategies
-        changes  stats  staged
+        changes  stats  staged_support
+        staged
         """,
     "lftj": """
         shell
