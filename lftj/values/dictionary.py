@@ -185,6 +185,11 @@ class DictionaryDomain(Domain):
         return len(self._interner)
 
     @property
+    def n_codes(self) -> int:
+        """All codes are below; those of values that are gone are given again."""
+        return self._interner.n_codes
+
+    @property
     def n_added(self) -> int:
         """Values that ever were new."""
         return self._interner.n_added

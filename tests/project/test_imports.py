@@ -32,7 +32,7 @@ HOUSE = {
         datasets
         maintenance
         joins  distance  soak
-        report
+        report  soak_sizes
         peers
         graphs  workload  .
         """,
