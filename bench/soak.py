@@ -2,9 +2,12 @@
 
     make soak                                      100,000 changes
     python -m bench.soak --changes 2000 --seed 7   fewer, from another seed
+    python -m bench.soak --changes 1000000 --sizes-every 50000 --check-every 100000
+                                                   what is held, and the slowest commit so far
 
 Transactions have 1 to 200 changes: inserts and erasures, repetitions, no-ops,
-tuples that come and go in one transaction, and empty ones.  The relations are
+tuples that come and go in one transaction, and empty ones.  Half of the notes that come are
+texts that nobody has seen before.  The relations are
 also kept as plain sets and compared.  Every head is verified and every
 invariant checked each CHECK_EVERY changes and at the end.  The same seed makes
 the same run.
@@ -19,11 +22,15 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from rich.console import Console
 
 from bench.report.counting_bar import counting_bar
+from bench.soak_sizes import Sizes
 from lftj.errors import VerificationError
 from maintenance import Workspace
 
@@ -33,7 +40,7 @@ MOST_AT_ONCE = 200
 KEYS = 24
 """Values of every column: few, so that changes meet."""
 
-TUPLES = {"edge": 230, "node": 20, "barred": 60}
+TUPLES = {"edge": 230, "node": 20, "barred": 60, "note": 40}
 """Sizes that the base relations move about."""
 
 PROGRAM = """
@@ -49,11 +56,20 @@ least[a] = min(c), least_by[a, b] = min(c) <- open(a, b, c).
 steep[a] = v <- degree[a] = d, highest[a] = h, v = h - d, v > 3.
 silent(a) <- node(a), !hub(a), v = a + 1, !node(v).
 guarded(a) <- hub(a), barred(b, c), triangle(b, c, _).
+said(a, s) <- note(a, s, _), node(a).
+unsaid(s) <- note(a, s, _), !node(a).
+text[a] = concat(s), foremost[a] = min(s), hindmost[a] = max(s) <- said(a, s).
+paid[a] = sum(v), price[a] = avg(w) <- note(a, _, w), v = w * 1.5.
 """
 
-ARITY = {"edge": 2, "node": 1, "barred": 2}
+COLUMNS = {
+    "edge": (pa.int64(), pa.int64()),
+    "node": (pa.int64(),),
+    "barred": (pa.int64(), pa.int64()),
+    "note": (pa.int64(), pa.string(), pa.decimal128(12, 2)),
+}
 
-Row = tuple[int, ...]
+Row = tuple[Any, ...]
 _console = Console(stderr=True, soft_wrap=True)
 
 
@@ -62,15 +78,18 @@ class Soak:
 
     def __init__(self, seed: int) -> None:
         self.generator = np.random.default_rng(seed)
-        self.relations: dict[str, set[Row]] = {name: set() for name in ARITY}
+        self.relations: dict[str, set[Row]] = {name: set() for name in COLUMNS}
         self.workspace = Workspace()
-        for name, arity in ARITY.items():
-            columns = [f"c{column}" for column in range(arity)]
+        self.notes = 0
+        for name, types in COLUMNS.items():
             rows = [self._row(name) for _ in range(TUPLES[name])]
             self.relations[name] = set(rows)
-            self.workspace.load(name, sorted(self.relations[name]), columns=columns)
+            columns = zip(types, zip(*sorted(self.relations[name]), strict=True), strict=True)
+            arrays = {f"c{number}": pa.array(values, type_) for number, (type_, values) in enumerate(columns)}
+            self.workspace.load(name, pa.table(arrays))
         self.workspace.install(PROGRAM)
         self.transactions = 0
+        self.slowest = 0.0
 
     def _row(self, relation: str) -> Row:
         """A random row, half of the time one that is there."""
@@ -78,7 +97,11 @@ class Soak:
         if there and self.generator.random() < 0.5:
             ordered = sorted(there)
             return ordered[int(self.generator.integers(len(ordered)))]
-        return tuple(self.generator.integers(0, KEYS, ARITY[relation]).tolist())
+        keys = self.generator.integers(0, KEYS, len(COLUMNS[relation])).tolist()
+        if relation == "note":
+            self.notes += 1
+            return keys[0], f"note {self.notes}", Decimal(self.notes % 100_000) / 4
+        return tuple(keys)
 
     def transact(self, most: int) -> int:
         """Commit one transaction of at most so many changes; how many it staged."""
@@ -86,14 +109,15 @@ class Soak:
         count = int(min(largest, self.generator.geometric(0.08) - 1, most))
         if self.generator.random() < 0.05:
             count = largest
-        staged: dict[str, dict[Row, int]] = {name: {} for name in ARITY}
+        staged: dict[str, dict[Row, int]] = {name: {} for name in COLUMNS}
         with self.workspace.transaction() as transaction:
             for _ in range(count):
-                name = list(ARITY)[int(self.generator.integers(len(ARITY)))]
+                name = list(COLUMNS)[int(self.generator.integers(len(COLUMNS)))]
                 wanted = 0.65 if len(self.relations[name]) < TUPLES[name] else 0.35
                 row, weight = self._row(name), 1 if self.generator.random() < wanted else -1
                 (transaction.insert if weight > 0 else transaction.erase)(name, [row])
                 staged[name][row] = staged[name].get(row, 0) + weight
+        self.slowest = max(self.slowest, transaction.stats.seconds)
         for name, rows in staged.items():
             self.relations[name] |= {row for row, weight in rows.items() if weight > 0}
             self.relations[name] -= {row for row, weight in rows.items() if weight < 0}
@@ -117,6 +141,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--check-every", type=int, default=CHECK_EVERY, metavar="N", help=f"changes; default {CHECK_EVERY:,}"
     )
+    parser.add_argument("--sizes-every", type=int, metavar="N", help="print what is held every N changes")
     return parser.parse_args(arguments)
 
 
@@ -125,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _arguments(arguments)
     started = time.perf_counter()
     soak = Soak(chosen.seed)
-    made = checked = 0
+    made = checked = sized = 0
     try:
         with counting_bar(_console) as progress:
             bar = progress.add_task("changes", total=chosen.changes)
@@ -134,6 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if made - checked >= chosen.check_every or made >= chosen.changes:
                     soak.check()
                     checked = made
+                if chosen.sizes_every and made - sized >= chosen.sizes_every:
+                    sized = made
+                    print(
+                        f"{made:,} changes: {Sizes.of(soak.workspace)}; slowest commit {soak.slowest:.4f} s"
+                    )
                 progress.update(bar, completed=made)
     except KeyboardInterrupt:
         print(f"interrupted: {checked:,} changes of seed {chosen.seed} are checked")

@@ -363,9 +363,11 @@ class Database:
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
-        return Evaluation(
+        evaluation = Evaluation(
             ready.program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
-        ), name
+        )
+        evaluation.lease = self.domains.collector.lease()
+        return evaluation, name
 
     def ready(self, rule: str | Program | PreparedProgram, params: Mapping[str, Any] | None = None) -> Ready:
         """A program ready to be evaluated.  Raises RuleError."""

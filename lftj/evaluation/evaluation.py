@@ -41,6 +41,7 @@ from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
+from lftj.values.collector import Lease
 from lftj.values.functional import refuse_conflicts
 from lftj.values.literals import Value
 
@@ -89,6 +90,7 @@ class Evaluation:
     needed: set[str] = field(default_factory=set)  # the heads that are going to be asked for
     searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
     aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
+    lease: Lease | None = None  # for codes of values that it computes
 
     # -- heads ------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ def added_runs(index):
 class IndexRun:
     """Some changed tuples: ``rows`` is the flat array of the module header."""
 
-    __slots__ = ("n_tuples", "rows")
+    __slots__ = ("__weakref__", "n_tuples", "rows")
 
     def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
         self.rows = rows

@@ -32,6 +32,7 @@ from lftj.process.progress import bar
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
+from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, chunks_of, without_views
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
@@ -88,6 +89,11 @@ class Relation:
         self._lock = threading.Lock()  # of the dictionary; an entry has its own
         for column in self.codes:
             column.flags.writeable = False
+        schema.hold(self)
+
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
+        return [Held(self, [(domain, self.codes[number]) for number, domain in self.schema.dictionaries])]
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{column.name}: {column.type.arrow}" for column in self.schema.columns)
@@ -106,6 +112,7 @@ class Relation:
         """
         if nulls not in ("refuse", "drop"):
             raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+        lease = domains.collector.lease()
         kept = _rows_without_null(name, table, nulls)
         n_loaded = table.num_rows if kept is None else len(kept)
         columns, codes = [], []
@@ -138,6 +145,7 @@ class Relation:
             name, Schema(tuple(columns)), distinct, table.num_rows - n_loaded, n_loaded - len(distinct[0])
         )
         relation._first_nan = first_nan
+        del lease  # not before the relation holds the codes
         return relation
 
     @classmethod

@@ -27,6 +27,7 @@ from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
+from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 
@@ -50,6 +51,7 @@ class RelationVersion:
         every = tuple(range(len(relation.schema.columns)))
         self._start(relation.name, relation.schema, every, relation, {})
         self.index(every)
+        relation.schema.hold(self, relation.codes)
 
     @classmethod
     def of_sorted(
@@ -62,6 +64,7 @@ class RelationVersion:
         columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
         version = cls.__new__(cls)
         version._start(name, schema, order, None, {(order, ()): IndexVersion(Trie.from_sorted(columns))})
+        schema.hold(version)
         return version
 
     def _start(
@@ -80,10 +83,22 @@ class RelationVersion:
         self._relation = relation
         self._indices = indices
 
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
+        index = self.primary
+        arity = len(self._primary)
+        levels = [(self._primary.index(number), domain) for number, domain in self.schema.dictionaries]
+        parts = [(index.base, index.base.keys), *((run, run.columns(arity)) for run in index.runs)]
+        return [Held(part, [(domain, columns[level]) for level, domain in levels]) for part, columns in parts]
+
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less the relation, which the indices give again."""
         with self._lock:
             return {**self.__dict__, "_indices": dict(self._indices), "_relation": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self.schema.hold(self)
 
     @property
     def primary(self) -> IndexVersion:
@@ -203,6 +218,7 @@ class RelationVersion:
         stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}
         following = RelationVersion.__new__(RelationVersion)
         following._start(self.name, self.schema, self._primary, None, stepped)
+        self.schema.hold(following, columns)
         return following
 
     def check_invariants(self) -> None:

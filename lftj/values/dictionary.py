@@ -1,16 +1,16 @@
 """Domains with a dictionary: string, binary, decimal.
 
-A value's code is its place in the order of first appearance; it keeps it for
-ever.  Codes carry no order of values: :meth:`DictionaryDomain.ranks` gives it on
-demand.
+A value's code is a number that no other value has, and it keeps it as long as anybody
+holds the code (:mod:`lftj.values.collector`).  Codes carry no order of values:
+:meth:`DictionaryDomain.ranks` gives it on demand.
 
 Decimals of every precision and scale are brought to ``decimal256(76, 38)``
 before they are looked up, so ``1.5`` and ``1.50`` are one value.  A value with
 more than 38 digits before or after the point is refused.
 
 Cost: a column costs one hash of its rows (pyarrow) and one of its distinct
-values (:mod:`lftj.values.interner`), whatever the size of the dictionary.  Order and
-ranks cost one sort of the dictionary after it has grown.
+values (:mod:`lftj.values.interner`), whatever the size of the dictionary.  Decoding costs
+O(bytes of the values).  Order and ranks cost one sort of the dictionary after it has changed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from __future__ import annotations
 import copy
 import decimal
 import threading
+import weakref
 from decimal import Decimal
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import RangeError, TypeClashError
+from lftj.values.collector import Collector
 from lftj.values.domain import ArrowColumn, Domain, chunks_of, without_views
 from lftj.values.interner import Interner
 from lftj.values.kinds import cast_decimal
@@ -41,15 +44,24 @@ _STEP = Decimal((0, (1,), -38))
 _LARGEST = _EXACT.subtract(_BEYOND, _STEP)
 
 
-def new_domain(name: str) -> Domain:
+class CodeTable(Protocol):
+    """What has entries for codes of a domain, which no code must outlive."""
+
+    def forget(self, kept: np.ndarray) -> None:
+        """Drop the entries of all codes but those that are ``kept``: bool, by code."""
+
+
+def new_domain(name: str, collector: Collector | None = None) -> Domain:
     """An empty dictionary domain: ``string``, ``binary`` or ``decimal``.
 
     >>> new_domain("string").encode_constant("never seen") is None
     True
     """
+    collector = collector or Collector()
     if name == "decimal":
-        return _DecimalDomain()
-    return DictionaryDomain(name, pa.large_string() if name == "string" else pa.large_binary())
+        return _DecimalDomain(collector)
+    value_type = pa.large_string() if name == "string" else pa.large_binary()
+    return DictionaryDomain(name, value_type, collector)
 
 
 class DictionaryDomain(Domain):
@@ -57,17 +69,26 @@ class DictionaryDomain(Domain):
 
     ordered = False
 
-    def __init__(self, name: str, value_type: pa.DataType) -> None:
+    def __init__(self, name: str, value_type: pa.DataType, collector: Collector) -> None:
         self.name = name
+        self.collector = collector
         self._value_type = value_type
         self._interner = Interner()
         self._lock = threading.Lock()
-        self._ranks = np.empty(0, dtype=np.int64)
+        self._ranks = 0, np.empty(0, dtype=np.int64)  # and the interner's changes that they are of
+        self._constants: dict[int, None] = {}  # codes that rules hold
+        self._tables: weakref.WeakSet[CodeTable] = weakref.WeakSet()
+        collector.add(self)
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): the values of one moment, whoever adds more meanwhile."""
         with self._lock:
-            return {**self.__dict__, "_interner": copy.deepcopy(self._interner)}
+            return {**self.__dict__, "_interner": copy.deepcopy(self._interner), "_tables": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Tables of codes come again by themselves."""
+        self.__dict__.update(state)
+        self._tables = weakref.WeakSet()
 
     def encode_constant(self, value: Value) -> int | None:
         literal, exact = self._literal(value)
@@ -79,12 +100,18 @@ class DictionaryDomain(Domain):
 
     def code_of_constant(self, value: Value) -> int | None:
         literal, exact = self._literal(value)
-        return int(self.encode(pa.array([literal]))[0]) if literal is not None and exact else None
+        if literal is None or not exact:
+            return None
+        data, offsets = self._bytes_of(pa.array([literal]))
+        with self._lock:
+            code = int(self._interner.codes(data, offsets)[0])
+            self._constants[code] = None
+        return code
 
     def select(self, operator: str, value: Value) -> np.ndarray:
         literal, exact = self._literal(value)
-        values = self.values()
-        everything, nothing = np.arange(len(values)), np.arange(0)
+        everything, values = self._all()
+        nothing = everything[:0]
         if not exact:
             # `literal` is the greatest value below what the rule says, and nothing lies between the two.
             if operator in ("=", "!="):
@@ -93,51 +120,110 @@ class DictionaryDomain(Domain):
         if literal is None:
             return nothing if operator == "<=" else everything
         matches = _comparison(operator)(values, literal)
-        return np.flatnonzero(matches.to_numpy(zero_copy_only=False))
+        return everything[matches.to_numpy(zero_copy_only=False)]
 
     def ranks(self) -> np.ndarray:
-        values = self.values()
-        ranks = self._ranks
-        if len(ranks) < len(values):
-            ranks = np.empty(len(values), dtype=np.int64)
-            ranks[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values))
-            self._ranks = ranks
+        with self._lock:
+            changes, n_codes = self._interner.changes, self._interner.n_codes
+            found_at, ranks = self._ranks
+            if found_at == changes:
+                return ranks
+            codes = np.flatnonzero(self._interner.has_value)
+            values = self.taken(codes)
+        ranks = np.zeros(n_codes, dtype=np.int64)
+        ranks[codes[pc.array_sort_indices(values).to_numpy()]] = np.arange(len(codes))
+        self._ranks = changes, ranks
         return ranks
 
     def places(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values = self.values()
-        if _FEW * len(codes) < len(values):
+        if _FEW * len(codes) < len(self._interner):
             distinct, rows = np.unique(codes, return_inverse=True)
-            order = pc.array_sort_indices(values.take(pa.array(distinct))).to_numpy()
+            order = pc.array_sort_indices(self.taken(distinct)).to_numpy()
             place_of_row = np.empty(len(order), dtype=np.int64)
             place_of_row[order] = np.arange(len(order))
             return place_of_row[rows], distinct[order]
-        ranks = self.ranks()
-        code_of_rank = np.empty(len(ranks), dtype=np.int64)
-        code_of_rank[ranks] = np.arange(len(ranks))
+        everything, values = self._all()
+        code_of_rank = everything[pc.array_sort_indices(values).to_numpy()]
+        ranks = np.zeros(int(everything[-1]) + 1 if len(everything) else 0, dtype=np.int64)
+        ranks[code_of_rank] = np.arange(len(code_of_rank))
         return ranks[codes], code_of_rank
 
     def values(self) -> pa.Array:
-        """All values by code.  The array stays as it is when more values come.
+        """All values, in the order of their codes.
 
         >>> string = new_domain("string")
         >>> _ = string.encode(pa.array(["pear", "apple", "pear"]))
         >>> string.values().to_pylist()
         ['pear', 'apple']
         """
-        with self._lock:
-            n_values, data, starts = len(self._interner), self._interner.data, self._interner.starts
-        return self._array_of(n_values, data, starts)
+        return self._all()[1]
+
+    def taken(self, codes: np.ndarray) -> pa.Array:
+        """The values of codes, as an array of the dictionary's own type.  O(bytes of the values)."""
+        return self._array_of(*self._interner.taken(codes))
 
     def hashes(self, codes: np.ndarray) -> np.ndarray:
         with self._lock:
             hashes = self._interner.hashes
         return hashes[codes]
 
+    def _all(self) -> tuple[np.ndarray, pa.Array]:
+        """All codes that have a value, increasing, and their values."""
+        with self._lock:
+            codes = np.flatnonzero(self._interner.has_value)
+            return codes, self.taken(codes)
+
+    # -- values that nobody needs any more (:mod:`lftj.values.collector`) ------------------
+
+    def serve(self, table: CodeTable) -> None:
+        """Have a table forget codes when their values go; as long as it lives."""
+        self._tables.add(table)
+
+    @property
+    def n_values(self) -> int:
+        """Values that are there."""
+        return len(self._interner)
+
+    @property
+    def n_codes(self) -> int:
+        """All codes are below; those of values that are gone are given again."""
+        return self._interner.n_codes
+
+    @property
+    def n_added(self) -> int:
+        """Values that ever were new."""
+        return self._interner.n_added
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether values would have to be moved for there to be room in time."""
+        return self._interner.is_nearly_full
+
+    def begin(self) -> np.ndarray:
+        """From now on a value stays if it is encoded or kept; returns codes that have to be kept."""
+        with self._lock:
+            self._interner.begin()
+            return np.array(list(self._constants), np.int64)
+
+    def keep(self, codes: np.ndarray, first: int, last: int) -> int:
+        """Have the values of ``codes[first:last]`` stay; returns ``last``.  What is no code is ignored."""
+        with self._lock:
+            return self._interner.keep(codes, first, last)
+
+    def end(self) -> None:
+        """All values that do not stay are gone."""
+        with self._lock:
+            if not self._interner.is_moving:
+                return
+            kept = self._interner.kept
+            for table in list(self._tables):
+                table.forget(kept)
+            self._interner.end()
+
     @property
     def nbytes(self) -> int:
         """Memory that the dictionary takes."""
-        return self._interner.nbytes + self._ranks.nbytes
+        return self._interner.nbytes + self._ranks[1].nbytes
 
     def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
         """The greatest possible value <= the literal (None: there is none), and whether the two are equal."""
@@ -164,10 +250,10 @@ class DictionaryDomain(Domain):
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
         return np.frombuffer(data if data is not None else b"", dtype=np.uint8), bounds
 
-    def _array_of(self, n_values: int, data: np.ndarray, starts: np.ndarray) -> pa.Array:
+    def _array_of(self, data: np.ndarray, offsets: np.ndarray) -> pa.Array:
         """Inverse of :meth:`_bytes_of`."""
         return pa.Array.from_buffers(
-            self._value_type, n_values, [None, pa.py_buffer(starts), pa.py_buffer(data)]
+            self._value_type, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
 
     def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
@@ -181,12 +267,12 @@ class DictionaryDomain(Domain):
         return np.concatenate([codes[chunk.indices.to_numpy()] for chunk in encoded.chunks])
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
-        return self.values().take(pa.array(codes, pa.int64())).cast(arrow_type)
+        return self.taken(codes).cast(arrow_type)
 
 
 class _DecimalDomain(DictionaryDomain):
-    def __init__(self) -> None:
-        super().__init__("decimal", DECIMAL)
+    def __init__(self, collector: Collector) -> None:
+        super().__init__("decimal", DECIMAL, collector)
 
     def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value != value:
@@ -215,14 +301,14 @@ class _DecimalDomain(DictionaryDomain):
             ) from None
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
-        return cast_decimal(self.values().take(pa.array(codes, pa.int64())), arrow_type)
+        return cast_decimal(self.taken(codes), arrow_type)
 
     def _bytes_of(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         data = np.frombuffer(values.buffers()[1], dtype=np.uint8)
         return data, (np.arange(len(values) + 1) + values.offset) * _DECIMAL_BYTES
 
-    def _array_of(self, n_values: int, data: np.ndarray, starts: np.ndarray) -> pa.Array:
-        return pa.Array.from_buffers(DECIMAL, n_values, [None, pa.py_buffer(data)])
+    def _array_of(self, data: np.ndarray, offsets: np.ndarray) -> pa.Array:
+        return pa.Array.from_buffers(DECIMAL, len(offsets) - 1, [None, pa.py_buffer(data)])
 
 
 def _comparison(operator: str) -> pc.Function:

@@ -11,7 +11,8 @@ Invariants
 2. In an ordered domain a smaller value has a smaller code; NaN has the largest.
 3. ``decode(encode(column), column.type)`` gives the column back, value by
    value and of the same Arrow type (of floats: without sign of zero and NaN payload).
-4. A code never changes its meaning while its :class:`Domains` lives.
+4. A code never changes its meaning while anybody holds it (:mod:`lftj.values.collector`), of an
+   ordered domain never.
 
 Cost: whole-array operations throughout; ``int64``, timestamp, duration and
 ``time64`` columns in one chunk are taken without a copy.
@@ -22,13 +23,16 @@ Which types have which domain: :mod:`lftj.values.domains`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.errors import RangeError, TypeClashError
 from lftj.values.literals import Value, literal_kind
+
+if TYPE_CHECKING:
+    from lftj.values.collector import Collector
 
 EMPTY_INTERVAL = (0, -1)
 """What :meth:`Domain.interval` returns when no code fits."""
@@ -45,6 +49,8 @@ class Domain(ABC):
     name: str
     ordered: bool = True
     integral: bool = False
+    collector: Collector | None = None
+    """Frees codes that nobody holds any more, of a domain that has a dictionary."""
 
     def __repr__(self) -> str:
         return f"<Domain {self.name}>"

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.errors import UnsupportedTypeError
+from lftj.values.collector import Collector
 from lftj.values.domain import Domain
 
 _making = threading.Lock()
@@ -31,6 +32,7 @@ class Domains:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Domain] = {}
+        self.collector = Collector()
 
     def of(self, arrow_type: pa.DataType) -> Domain:
         """The domain of a type: the same object for every type of that domain.
@@ -45,7 +47,7 @@ class Domains:
         with _making:
             found = self._by_name.get(name)
             if found is None:
-                found = self._by_name[name] = _new_domain(name, arrow_type)
+                found = self._by_name[name] = _new_domain(name, arrow_type, self.collector)
             return found
 
 
@@ -81,7 +83,7 @@ def _domain_name(arrow_type: Any) -> str:
     raise UnsupportedTypeError(f"type {arrow_type} is not supported: its values can't be joined on")
 
 
-def _new_domain(name: str, arrow_type: Any) -> Domain:
+def _new_domain(name: str, arrow_type: Any, collector: Collector) -> Domain:
     if name == "float":
         from lftj.values.floating import FloatDomain
 
@@ -89,7 +91,7 @@ def _new_domain(name: str, arrow_type: Any) -> Domain:
     if name in ("string", "binary", "decimal"):
         from lftj.values import dictionary
 
-        return dictionary.new_domain(name)
+        return dictionary.new_domain(name, collector)
     from lftj.values import whole
 
     return whole.new_domain(name, arrow_type)

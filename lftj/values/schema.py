@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from lftj.values.collector import Holder
 from lftj.values.domain import Domain
 from lftj.values.spelling import spelled
 
@@ -36,6 +38,24 @@ class Schema:
 
     columns: tuple[Column, ...]
     functional: bool = False
+
+    @cached_property
+    def dictionaries(self) -> tuple[tuple[int, Domain], ...]:
+        """The columns whose domains have a dictionary, by number."""
+        numbered = enumerate(column.type.domain for column in self.columns)
+        return tuple((number, domain) for number, domain in numbered if domain.collector is not None)
+
+    def hold(self, holder: Holder, came: Sequence[np.ndarray] | np.ndarray | None = None) -> None:
+        """The values of what a holder has in these columns stay as long as it lives.
+
+        ``came``: columns of codes, as for :meth:`lftj.values.collector.Collector.hold`.
+        """
+        if not self.dictionaries:
+            return
+        coded = None if came is None else [(domain, came[number]) for number, domain in self.dictionaries]
+        for collector in {domain.collector for _, domain in self.dictionaries}:
+            assert collector is not None
+            collector.hold(holder, coded)
 
     @cached_property
     def arrow(self) -> pa.Schema:

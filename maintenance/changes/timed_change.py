@@ -41,6 +41,11 @@ class TimedChange:
     def __len__(self) -> int:
         return len(self.signs)
 
+    @property
+    def columns(self) -> np.ndarray:
+        """The same as ``rows``, as a :class:`~maintenance.changes.change.Change` calls it."""
+        return self.rows
+
     @cached_property
     def offsets(self) -> np.ndarray:
         """Where the changes of each row begin, and the end of the last."""

@@ -8,8 +8,9 @@ neighbours, and the labels of others stay.
 Invariants
 
 1. Labels are strictly monotone: a smaller value has a smaller label.
-2. A code keeps its label, and a label its code, as long as ``generation`` stays the same.
-3. Only codes that were asked for have labels.
+2. A code keeps its label, and a label its code, as long as ``generation`` stays the same and the code has
+   its value.
+3. Only codes that were asked for have labels, and none whose value is gone.
 
 Cost, for m codes of which k are new, beside n known ones: O(m log n) to look
 labels up, O(k log n) comparisons of values, in whole-array operations, and a
@@ -25,7 +26,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.values.dictionary import DictionaryDomain
@@ -50,6 +50,7 @@ class _Maps(NamedTuple):
 class OrderLabels:
     """Labels of the values of an unordered domain.
 
+    >>> import pyarrow as pa
     >>> from lftj.values.domains import Domains
     >>> string = Domains().of(pa.string())
     >>> labels = OrderLabels(string, spacing=100)
@@ -69,6 +70,11 @@ class OrderLabels:
         self._spacing = spacing
         nothing = np.empty(0, np.int64)
         self._maps = _Maps(nothing, nothing, nothing, nothing, 0)
+        domain.serve(self)
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._domain.serve(self)
 
     def __len__(self) -> int:
         return len(self._maps.codes)
@@ -99,6 +105,19 @@ class OrderLabels:
         """Inverse of :meth:`labels`, for labels of this generation."""
         return self._maps.codes_of_labels[np.searchsorted(self._maps.labels, labels)]
 
+    def forget(self, kept: np.ndarray) -> None:
+        """Drop the labels of all codes but those that are ``kept``: bool, by code.  O(n)."""
+        maps = self._maps
+        by_code, by_label = kept[maps.codes], kept[maps.codes_of_labels]
+        if not by_code.all():
+            self._maps = _Maps(
+                maps.codes[by_code],
+                maps.labels_of_codes[by_code],
+                maps.labels[by_label],
+                maps.codes_of_labels[by_label],
+                maps.generation,
+            )
+
     def check_invariants(self) -> None:
         """Assert the numbered invariants of the module's header; for tests."""
         maps = self._maps
@@ -110,9 +129,8 @@ class OrderLabels:
 
     def _with(self, codes: np.ndarray) -> _Maps:
         """The maps with labels for codes that have none."""
-        values = self._domain.values()
-        codes = codes[pc.array_sort_indices(values.take(pa.array(codes))).to_numpy()]
-        gaps = self._gaps(values, codes)
+        codes = codes[pc.array_sort_indices(self._domain.taken(codes)).to_numpy()]
+        gaps = self._gaps(codes)
         new_labels = self._between(gaps)
         old = self._maps
         codes_of_labels = np.insert(old.codes_of_labels, gaps, codes)
@@ -131,14 +149,14 @@ class OrderLabels:
             old.generation,
         )
 
-    def _gaps(self, values: pa.Array, codes: np.ndarray) -> np.ndarray:
+    def _gaps(self, codes: np.ndarray) -> np.ndarray:
         """How many known values are less than each of ``codes``: a binary search of all at once."""
-        wanted = values.take(pa.array(codes))
+        wanted = self._domain.taken(codes)
         low, high = np.zeros(len(codes), np.int64), np.full(len(codes), len(self))
         while (open_ := low < high).any():
             middle = (low + high) >> 1
             # Where the search is over any known value will do.
-            probed = values.take(pa.array(self._maps.codes_of_labels[np.minimum(middle, len(self) - 1)]))
+            probed = self._domain.taken(self._maps.codes_of_labels[np.minimum(middle, len(self) - 1)])
             less = pc.less(probed, wanted).to_numpy(zero_copy_only=False)
             low = np.where(open_ & less, middle + 1, low)
             high = np.where(open_ & ~less, middle, high)

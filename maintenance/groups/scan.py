@@ -44,7 +44,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import sort_distinct
-from lftj.storage.support import SupportVersion, crossing
+from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
 from lftj.values.names import AGGREGATES
@@ -52,7 +52,8 @@ from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
 from maintenance.groups.text import GroupText
-from maintenance.staged import Staged, StagedValue
+from maintenance.staged import Staged
+from maintenance.staged_support import StagedSupport
 
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
@@ -119,7 +120,10 @@ class GroupScan(Staged):
         if call.function not in AGGREGATES:
             dtype = np.float64 if self._floats else np.int64
             self._operation = semigroup(call.function).operation(dtype)
-        self._support = StagedValue(SupportVersion(group_columns + len(domains)))
+        columns = [*enumerate(head.variables[:group_columns]), *enumerate(self._arguments, group_columns)]
+        self._support = StagedSupport(
+            group_columns + len(domains), {number: types[name] for number, name in columns}
+        )
         self._tree: ScanTree | None = None
         self._undo: list[tuple[Columns, np.ndarray, np.ndarray]] | None = []
 

@@ -27,10 +27,10 @@ from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import first_of_equal
-from lftj.storage.support import SupportVersion
 from lftj.values.schema import ColumnType
 from maintenance.groups.boundaries import group_boundaries
-from maintenance.staged import Staged, StagedValue
+from maintenance.staged import Staged
+from maintenance.staged_support import StagedSupport
 
 
 class GroupText(Staged):
@@ -61,7 +61,9 @@ class GroupText(Staged):
         self._head = head
         self._types = types
         self._names = (*head.variables, *argument_names(head.value))
-        self._support = StagedValue(SupportVersion(len(self._names)))
+        self._support = StagedSupport(
+            len(self._names), {number: types[name] for number, name in enumerate(self._names)}
+        )
 
     @property
     def parts(self) -> tuple[Staged, ...]:

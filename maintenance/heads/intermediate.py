@@ -35,13 +35,13 @@ from lftj.language.syntax import (
 )
 from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import gathered
-from lftj.storage.support import SupportVersion
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.rule_body import Rows, TimedRows
-from maintenance.staged import Staged, StagedValue
+from maintenance.staged import Staged
+from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, BodyRequest, BodyStrategy, Round, Versions
 from maintenance.strategies.timed_round import TimedRound
@@ -81,7 +81,8 @@ class Intermediate(Staged):
             )
             for body in rule.bodies
         ]
-        self._support = StagedValue(SupportVersion(len(self.names))) if several else None
+        types = {number: rule.bodies[0].types[name] for number, name in enumerate(self.names)}
+        self._support = StagedSupport(len(types), types) if several else None
         self._scans = SharedScans(sharers)
         self._groups = {
             sharer: GroupedAggregate(
@@ -144,7 +145,7 @@ class Intermediate(Staged):
         self._rows = rows, signs
         self._round = change
 
-    def _came(self, support: StagedValue[SupportVersion], *parts: Rows) -> Rows:
+    def _came(self, support: StagedSupport, *parts: Rows) -> Rows:
         """The rows of several bodies that come and go with signed rows of some of them."""
         columns, signs = gathered([([rows[name] for name in self.names], signs) for rows, signs in parts])
         support.staged, rows_of_all, signs = support.newest.step(columns, signs)

@@ -32,17 +32,19 @@ from lftj.errors import ChangeError, DataError, EvaluationError, LftjError, Tran
 from lftj.process.enough_memory import enough_memory
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import table_of
+from lftj.values.collector import Held
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.changes.changes import encode_timed_zset
+from maintenance.changes.coded_changes import table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange, starts_of, timed
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round
 from maintenance.strategies.timed_round import TimedRound
-from maintenance.workspace.commit import Commit, refuse_nan, table_for_user
+from maintenance.workspace.commit import Commit, refuse_nan
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 
@@ -134,6 +136,20 @@ class Applied(Sequence[Changes]):
     ) -> None:
         """The batch is published: what it took, and the changes, of each time or of each head."""
         self._schemas, self._by_time, self.stats = schemas, changes, stats
+        for schema in schemas.values():
+            schema.hold(self)
+
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values, as long as this lives (:mod:`lftj.values.collector`)."""
+        each = [self._by_time] if isinstance(self._by_time, Mapping) else self._by_time
+        columns = [
+            (domain, change.columns[number])
+            for changes in each
+            for name, change in changes.items()
+            if name in self._schemas
+            for number, domain in self._schemas[name].dictionaries
+        ]
+        return [Held(self, columns)]
 
     def __len__(self) -> int:
         return len(self.transactions)
@@ -150,7 +166,7 @@ class Applied(Sequence[Changes]):
         if place not in self._changes:
             schemas = self._schemas
             self._changes[place] = Changes(
-                tuple(schemas), lambda name: table_for_user(schemas[name], self._change(name, place))
+                tuple(schemas), lambda name: table_of_change(schemas[name], self._change(name, place))
             )
         return self._changes[place]
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from lftj.errors import ChangeError, NanError
 from lftj.language.several_aggregates import shown_name
@@ -24,7 +23,7 @@ from lftj.process.enough_memory import enough_memory
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-from maintenance.changes.changes import change_table
+from maintenance.changes.coded_changes import CodedChanges
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.heads.functional_check import refuse_relation_conflict
@@ -104,7 +103,8 @@ class Commit:
         schemas, changes = self._schemas, self._changes
         self._transaction.stats = self.stats
         self._transaction.changes = Changes(
-            tuple(schemas), lambda name: table_for_user(schemas[name], changes.get(name))
+            tuple(schemas),
+            CodedChanges(schemas, {name: changes[name] for name in schemas if name in changes}),
         )
         for head in self.stepped:
             head.keep()
@@ -133,13 +133,6 @@ class Commit:
             for search in head.searches:
                 rule_stats.index_bytes += search.nbytes
                 rule_stats.records += sum([index.n_records for index in search.sensitivity])
-
-
-def table_for_user(schema: Schema, change: Change | None) -> pa.Table:
-    """A change as a table for the user; None for one that changes nothing."""
-    if change is None:
-        change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
-    return change_table(schema, change.columns, change.weights)
 
 
 def failed_housekeeping(what: str, error: Exception) -> str:

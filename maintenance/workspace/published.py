@@ -24,6 +24,7 @@ from lftj.errors import HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
+from lftj.values.collector import Collector
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.state import State
@@ -33,8 +34,10 @@ from maintenance.workspace.subscribers import Subscribers
 class Published:
     """One workspace's."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, collector: Collector) -> None:
+        """``collector``: of the domains that the state's codes are of."""
         self.state = state
+        self._collector = collector
         self.subscribers = Subscribers()
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
@@ -106,6 +109,10 @@ class Published:
                 enforce_budgets(state.budgets, state.heads.values())
             except Exception as error:
                 problems.append(failed_housekeeping("keeping the memory budget", error))
+            try:
+                self._collector.advance()
+            except Exception as error:
+                problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
             commit.measure()
             commit.stats.seconds = time.perf_counter() - started
 

@@ -18,6 +18,7 @@ import numpy as np
 from lftj.errors import TransactionError
 from lftj.process.interrupts import interruptible
 from lftj.storage.relation_version import RelationVersion
+from lftj.values.collector import Lease
 from lftj.values.domains import Domains
 from maintenance.changes.changes import encode_rows, encode_zset
 from maintenance.changes.head_changes import Changes, Outstanding
@@ -36,6 +37,16 @@ class Changeable(Protocol):
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None: ...
 
 
+class _Outcome:
+    """What has become of a transaction, in words; apart from it, so that it goes as soon as nobody has it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __call__(self) -> str:
+        return self.text
+
+
 class Transaction:
     """Made by :meth:`~maintenance.workspace.workspace.Workspace.transaction`; a context manager.
 
@@ -49,9 +60,12 @@ class Transaction:
     def __init__(self, workspace: Changeable) -> None:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
+        self._lease: Lease | None = workspace.domains.collector.lease()  # for the codes of what is staged
         self._open = True
-        self._outcome = "the transaction is not committed yet: leave its with block, or call commit()"
-        self._nothing: object = Outstanding("changes and figures", lambda: self._outcome)
+        self._outcome = _Outcome(
+            "the transaction is not committed yet: leave its with block, or call commit()"
+        )
+        self._nothing: object = Outstanding("changes and figures", self._outcome)
         self.changes = cast(Changes, self._nothing)  # whoever commits sets both
         self.stats = cast(TransactionStats, self._nothing)
         self.subscriber_errors: list[tuple[str, Exception]] = []
@@ -106,14 +120,17 @@ class Transaction:
             self.roll_back()
             return
         self._open = False
-        self._outcome = "the transaction is being committed: wait for that"
+        self._outcome.text = "the transaction is being committed: wait for that"
         try:
             self._workspace.commit(self, self._buffers)
         finally:
+            self._lease = None
             if self.changes is self._nothing:
-                self._outcome = "the commit failed, nothing changed: stage the changes in another transaction"
+                self._outcome.text = (
+                    "the commit failed, nothing changed: stage the changes in another transaction"
+                )
             else:
-                self._outcome = "this was taken before the commit: take it from the transaction again"
+                self._outcome.text = "this was taken before the commit: take it from the transaction again"
 
     def commit(self) -> None:
         """Commit outside of a ``with`` block."""
@@ -122,5 +139,5 @@ class Transaction:
     def roll_back(self) -> None:
         """Drop what was staged."""
         if self._open:
-            self._open = False
-            self._outcome = "the transaction was rolled back: stage the changes in another one"
+            self._open, self._lease = False, None
+            self._outcome.text = "the transaction was rolled back: stage the changes in another one"

@@ -68,7 +68,7 @@ class Workspace(Database):
     def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
-        self._published = Published(State(budgets=budgets))
+        self._published = Published(State(budgets=budgets), self.domains.collector)
         self._record_gap = record_gap
 
     @property
@@ -284,9 +284,13 @@ class Workspace(Database):
         >>> applied[1]["n"].num_rows
         0
         """
-        transactions, staged = read_batch(changes, self.base_version, self.domains)
-        applied = Applied(transactions)
-        self._published.commit(applied, lambda state: BatchCommit(applied, state, staged))
+        lease = self.domains.collector.lease()  # for the codes of what is read
+        try:
+            transactions, staged = read_batch(changes, self.base_version, self.domains)
+            applied = Applied(transactions)
+            self._published.commit(applied, lambda state: BatchCommit(applied, state, staged))
+        finally:
+            del lease
         return applied
 
     def paused(self) -> AbstractContextManager[object]:

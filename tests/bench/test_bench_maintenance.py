@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lftj
@@ -28,7 +29,9 @@ from bench.maintenance.maintained import subject
 from bench.report.markdown import number
 from bench.report.measurement import MOST_RUNS, Measurement
 from bench.report.verdict import judge, memory_ratio
+from bench.soak_sizes import Sizes
 from bench.workload import Target
+from lftj.values import collector
 
 TRIANGLE = "t(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 ORDER = ["a", "b", "c"]
@@ -350,6 +353,33 @@ def test_very_many_runs_are_written_as_percentiles() -> None:
 def test_a_short_soak_checks_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert soak.main(["--changes", "300", "--check-every", "100", "--seed", "3"]) == 0
     assert capsys.readouterr().out.startswith("300 changes in ")
+
+
+def test_a_soak_at_constant_data_holds_as_much_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, structure by structure; what comes anew would have doubled each of them."""
+    monkeypatch.setattr(collector, "LEAST_ADDED", 64)
+    soaked = soak.Soak(5)
+    sizes = []
+    for _ in range(4):
+        made = 0
+        while made < 800:
+            made += soaked.transact(200)
+            sizes.append(Sizes.of(soaked.workspace))
+    soaked.check()
+    half = len(sizes) // 2
+    for name in ("tuples", "run_tuples", "values", "codes", "labels", "slots", "records"):
+        first, second = ([getattr(size, name) for size in part] for part in (sizes[:half], sizes[half:]))
+        assert max(second) <= 1.3 * max(first) + 64, name
+    added = sum(soaked.workspace.domains.of(type_).n_added for type_ in (pa.string(), pa.decimal128(12, 2)))  # type: ignore[attr-defined]
+    assert added > 3 * sizes[-1].values
+
+
+def test_a_soak_prints_what_is_held(capsys: pytest.CaptureFixture[str]) -> None:
+    assert soak.main(["--changes", "40", "--sizes-every", "20"]) == 0
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert " changes: tuples " in first
+    assert "dictionary bytes" in first
+    assert "slowest commit" in first
 
 
 def test_a_soak_says_where_a_head_went_wrong(

@@ -33,7 +33,7 @@ HOUSE = {
         datasets
         maintenance
         joins  distance  soak
-        report
+        report  soak_sizes
         peers
         graphs  workload  .
         """,
@@ -53,7 +53,8 @@ HOUSE = {
         strategies.auto
         strategies.trace  strategies.delta
         groups  strategies
-        changes  stats  staged
+        changes  stats  staged_support
+        staged
         """,
     "lftj": """
         shell

@@ -22,7 +22,6 @@ from lftj.errors import RangeError, TypeClashError, UnsupportedTypeError
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import NAN_CODE
 from lftj.values.domains import Domains
-from lftj.values.interner import Interner
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -457,19 +456,6 @@ def test_threads_agree_on_codes() -> None:
     for column, codes in zip(columns, found, strict=True):
         assert domain.decode(codes, pa.string()).equals(column)
     assert len(domain.ranks()) == 500
-
-
-@pytest.mark.kernel
-@given(st.lists(st.lists(st.binary(max_size=6), max_size=40), max_size=5))
-def test_interner_is_a_dictionary(batches: list[list[bytes]]) -> None:
-    interner = Interner()
-    expected: dict[bytes, int] = {}
-    for batch in batches:
-        offsets = np.cumsum([0, *map(len, batch)])
-        codes = interner.codes(np.frombuffer(b"".join(batch), dtype=np.uint8), offsets)
-        assert codes.tolist() == [expected.setdefault(value, len(expected)) for value in batch]
-        interner.check_invariants()
-    assert len(interner) == len(expected)
 
 
 CLASHES = [

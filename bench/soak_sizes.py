@@ -1,0 +1,76 @@
+"""What a workspace holds, structure by structure: it must not grow while its data do not.
+
+Counts are exact; bytes have the room that arrays keep for growth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from lftj.values.dictionary import DictionaryDomain
+from maintenance import Workspace
+from maintenance.groups.grouped import GroupedAggregate
+from maintenance.groups.scan import GroupScan
+from maintenance.groups.text import GroupText
+from maintenance.staged import Staged
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One moment's."""
+
+    tuples: int  # of all relations and heads
+    base_tuples: int  # of their primary indices' bases
+    run_tuples: int  # of their runs
+    relation_bytes: int  # of all indices
+    records: int  # sensitivity records
+    record_bytes: int  # of records, witnesses and what else searches keep
+    values: int  # of all dictionaries
+    codes: int  # that dictionaries have arrays for
+    dictionary_bytes: int
+    labels: int  # order labels
+    slots: int  # of groups, those that are gone included
+    group_bytes: int
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Sizes:
+        """Those of a workspace between two transactions."""
+        state = workspace._state
+        versions = list(state.versions.values())
+        parts = list(_parts(state.heads.values()))
+        grouped = [part for part in parts if isinstance(part, GroupedAggregate)]
+        scans = [part for part in parts if isinstance(part, GroupScan | GroupText)]
+        dictionaries = [
+            domain for domain in workspace.domains._by_name.values() if isinstance(domain, DictionaryDomain)
+        ]
+        labels = [labels for scan in scans if isinstance(scan, GroupScan) for labels in scan._labels.values()]
+        return cls(
+            tuples=sum(version.n_rows for version in versions),
+            base_tuples=sum(version.primary.base.n_tuples for version in versions),
+            run_tuples=sum(run.n_tuples for version in versions for run in version.primary.runs),
+            relation_bytes=sum(version.nbytes for version in versions),
+            records=sum(head.n_records for head in state.heads.values()),
+            record_bytes=workspace.sensitivity_bytes,
+            values=sum(domain.n_values for domain in dictionaries),
+            codes=sum(domain.n_codes for domain in dictionaries),
+            dictionary_bytes=sum(domain.nbytes for domain in dictionaries),
+            labels=sum(map(len, labels)),
+            slots=sum(part._table.n_slots for part in grouped),
+            group_bytes=sum(part.nbytes for part in (*grouped, *scans)),
+        )
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in asdict(self).items())
+
+
+def _parts(whole: Iterable[Staged]) -> Iterator[Staged]:
+    """Everything that is staged within some structures, each once."""
+    seen: set[int] = set()
+    todo = list(whole)
+    while todo:
+        part = todo.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            todo += part.parts
+            yield part

@@ -1,0 +1,56 @@
+"""What a commit changed, by codes: decoded head by head when a table is asked for.
+
+Invariant: the codes keep their values as long as this lives (:mod:`lftj.values.collector`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.values.collector import Held
+from lftj.values.schema import Schema
+from maintenance.changes.change import Change
+from maintenance.changes.changes import change_table
+
+
+class CodedChanges:
+    """The changes of some heads.
+
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.values.schema import Column, ColumnType
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> schema = Schema((Column("a", integer),))
+    >>> tables = CodedChanges({"seen": schema}, {"seen": Change([np.array([7])], np.array([-1]))})
+    >>> tables("seen").to_pylist()
+    [{'a': 7, 'weight': -1}]
+    """
+
+    def __init__(self, schemas: Mapping[str, Schema], changes: Mapping[str, Change]) -> None:
+        """``changes``: of those heads of ``schemas`` that have one."""
+        self._schemas = schemas
+        self._changes = changes
+        for name in changes:
+            schemas[name].hold(self)
+
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values."""
+        columns = [
+            (domain, change.columns[number])
+            for name, change in self._changes.items()
+            for number, domain in self._schemas[name].dictionaries
+        ]
+        return [Held(self, columns)]
+
+    def __call__(self, name: str) -> pa.Table:
+        """The table of a head's change, for the user."""
+        return table_of_change(self._schemas[name], self._changes.get(name))
+
+
+def table_of_change(schema: Schema, change: Change | None) -> pa.Table:
+    """A change as a table for the user; None for one that changes nothing."""
+    if change is None:
+        change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
+    return change_table(schema, change.columns, change.weights)
