@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
+from indices.keys import KEY_MAX
 from lftj.memory import view32
 
 MERGE_RATIO = 12
@@ -52,10 +53,9 @@ def ranked(ranks, base, spread, start, end, key):
     """
     if key <= base:
         return start
-    offset = np.uint64(key) - np.uint64(base)  # key - base may exceed int64
-    if offset > np.uint64(spread):
+    if (base < 0 and key > KEY_MAX + base) or key - base > spread:  # key - base may exceed int64
         return end
-    return max(start, min(end, np.int64(view32(ranks, spread + 1)[offset])))
+    return max(start, min(end, np.int64(view32(ranks, spread + 1)[np.uint64(key - base)])))
 
 
 @part(_nrt=False)
