@@ -57,8 +57,8 @@ def batches(scale: int) -> Workload:
         task="batch",
         targets=targets,
         note=f"{BATCHES} times {IN_FLIGHT:,} transactions of one edge, changes as in `commit`, each time in "
-        "one call, which gives every transaction's change of the head; one by one: a commit each. The floor is "
-        "differential dataflow's 28,558 changes a second.",
+        "one call, which gives every transaction's change of the head; one by one: a commit each. The floor "
+        "is differential dataflow's 28,558 changes a second.",
     )
 
 
