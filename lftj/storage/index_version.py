@@ -214,9 +214,13 @@ def with_run(
 
 
 class DescribedBase:
-    """The leaf offsets of a base, and the fields of ``memory`` that describe it; versions share them."""
+    """The leaf offsets of a base, the fields of ``memory`` that describe it, and invariant 3's limit.
+
+    Versions share them.
+    """
 
     def __init__(self, base: Trie) -> None:
+        self.limit = _limit(base)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:
@@ -254,7 +258,7 @@ class IndexVersion:
         self.runs = runs
         self.memory = memory
         self._described = described_base
-        if merge is None and runs and 4 * runs[0].n_tuples > _limit(base):
+        if merge is None and runs and 4 * runs[0].n_tuples > described_base.limit:
             first = runs[0]
             rows = first.rows[: base.n_levels * first.n_tuples].reshape(base.n_levels, -1)
             merge = TrieMerge(base, rows, first.weights)
@@ -298,7 +302,7 @@ class IndexVersion:
             self._check_change(rows, weights)
         merge = self._merge
         memory, runs = with_run(self.memory, self.runs, rows, weights, 0 if merge is None else 1)
-        if sum([run.n_tuples for run in runs]) > _limit(self.base):
+        if sum([run.n_tuples for run in runs]) > self._described.limit:
             return IndexVersion(merged(self.base, *added_runs(memory)))
         base = None if merge is None else merge.advance(1 + len(weights) // PIECE_ROWS)
         if base is not None:
@@ -324,7 +328,7 @@ class IndexVersion:
         sizes = [run.n_tuples for run in self.runs]
         merging = self._merge is not None
         assert all(size > 2 * after for size, after in pairwise(sizes[merging:])), "geometric"
-        assert sum(sizes) <= _limit(self.base)
+        assert sum(sizes) <= self._described.limit
         for run in self.runs:
             rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
