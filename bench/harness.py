@@ -83,6 +83,7 @@ def measure(
         "count",
         "list",
         "commit",
+        "batch",
         "install",
         "window",
         "sums",

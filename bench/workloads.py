@@ -18,7 +18,7 @@ from bench.joins.startup import starting
 from bench.joins.throughput import listing, loading, product
 from bench.maintenance.existence import existence
 from bench.maintenance.signed_sums import signed_sums
-from bench.maintenance.workloads import BULK_TARGETS, bulk_loads, commits, view_building
+from bench.maintenance.workloads import BULK_TARGETS, batches, bulk_loads, commits, view_building
 from bench.spark import workloads as spark_workloads
 from bench.workload import Target, Workload
 
@@ -53,6 +53,7 @@ def full() -> list[Workload]:
         product(4_000),
         *starting(),
         commits(17),
+        batches(14),
         view_building(17),
         bulk_loads("bulk-load-pathway", 14, BULK_TARGETS),
         existence("mathoverflow"),
@@ -72,6 +73,7 @@ def quick() -> list[Workload]:
         listing("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
         *starting()[:3],
         commits(9),
+        batches(9),
         view_building(9),
         bulk_loads("bulk-load-rmat-9", 9),
         existence("random-8"),

@@ -74,12 +74,12 @@ class StagedValue(Staged, Generic[Value]):
         """What will be kept, if the step is."""
         return self.kept if self.staged is None else self.staged
 
-    def _keep_own(self) -> None:
+    def keep(self) -> None:
         if self.staged is not None:
             self.kept = self.staged
             self.staged = None
 
-    def _drop_own(self) -> None:
+    def drop(self) -> None:
         self.staged = None
 
     def _check_own(self) -> None:

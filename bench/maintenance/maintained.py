@@ -8,6 +8,7 @@ went through transactions are verified before the figures are told.
 from __future__ import annotations
 
 import gc
+import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 import lftj
 from bench.maintenance.edge_stream import EdgeStream, rmat_stream
-from bench.maintenance.workloads import COMMITS, WARM_UP_COMMITS
+from bench.maintenance.workloads import BATCHES, COMMITS, IN_FLIGHT, WARM_UP_COMMITS
 from bench.report.repetition import Times, percentiles, repeated
 from bench.workload import Workload
 from maintenance import Transaction, Workspace
@@ -98,6 +99,43 @@ class Commits(Subject):
         return {**percentiles(self._seconds), **super().figures()}
 
 
+class Batches(Commits):
+    """Many single-edge transactions on an installed rule, all of them in one call."""
+
+    def times(self, least: int, spend: float) -> Iterator[Times]:
+        edge = self.tables["edge"]
+        columns = [column.to_numpy() for column in edge.columns]
+        stream = rmat_stream(columns[0], columns[1], scale=int(columns[1].max()).bit_length())
+        seconds = []
+        for number in range(BATCHES + 1):
+            signs, edges = zip(*itertools.islice(stream, IN_FLIGHT), strict=True)
+            rows = dict(zip(edge.column_names, np.array(edges).T, strict=True))
+            batch = pa.table({**rows, "weight": np.array(signs), "txn": np.arange(IN_FLIGHT)})
+            gc.collect()
+            started, busy = time.perf_counter(), time.process_time()
+            self._apply(batch)
+            taken = time.perf_counter() - started, time.process_time() - busy
+            if number:  # the first one plans
+                seconds.append(taken[0])
+                yield taken
+        self._seconds = np.array(seconds)
+        self.workspace.verify()
+
+    def _apply(self, batch: pa.Table) -> None:
+        applied = self.workspace.apply_many({"edge": batch})
+        assert len(applied) == IN_FLIGHT and not applied.stats.one_by_one
+
+
+class OneByOne(Batches):
+    """The same, a commit each."""
+
+    def _apply(self, batch: pa.Table) -> None:
+        *columns, weights, _ = (column.to_pylist() for column in batch.columns)
+        for *row, weight in zip(*columns, weights, strict=True):
+            with self.workspace.transaction() as transaction:
+                (transaction.insert if weight > 0 else transaction.erase)("edge", [tuple(row)])
+
+
 class Installing(Subject):
     """Installing a rule over relations that are loaded and indexed."""
 
@@ -172,6 +210,8 @@ _SUBJECTS: Mapping[tuple[str, str], tuple[type[Subject], str, int | None]] = {
     ("commit", "trace"): (Commits, "trace", None),
     ("commit", "exact records"): (Commits, "trace", 0),
     ("commit", "recompute"): (Evaluating, "", None),
+    ("batch", ""): (Batches, "auto", None),
+    ("batch", "one by one"): (OneByOne, "auto", None),
     ("install", ""): (Installing, "trace", None),
     ("install", "exact records"): (Installing, "trace", 0),
     ("install", "without records"): (Installing, "delta", None),

@@ -21,6 +21,9 @@ COMMITS = 2_000
 
 WARM_UP_COMMITS = 200
 
+IN_FLIGHT, BATCHES = 1_000, 20
+"""Transactions of one call, and timed calls."""
+
 BULK_TARGETS = (Target("ratio", 20, 100, "pathway"), Target("memory ratio", 5, 20, "pathway"))
 
 
@@ -39,6 +42,23 @@ def commits(scale: int) -> Workload:
         "end of its commit; an erased edge is drawn from those that are there, an inserted one is new or one "
         "that was erased; the head is verified at the end. recompute: the whole rule evaluated with "
         "`db.query`, indexes built.",
+    )
+
+
+def batches(scale: int) -> Workload:
+    """Transactions of one edge each, many of them in one call."""
+    targets = (Target("seconds", IN_FLIGHT / 28_558, IN_FLIGHT / 28_558 / 3),) if scale == 14 else ()
+    return Workload(
+        f"apply-many-rmat-{scale}",
+        f"apply_many, triangles RMAT {scale}/8, of 1, {IN_FLIGHT:,} in flight",
+        {"edge": f"rmat-{scale}"},
+        dict.fromkeys(("lftj", "lftj:one by one"), TRIANGLE_RULE),
+        RMAT_COUNTS[scale],
+        task="batch",
+        targets=targets,
+        note=f"{BATCHES} times {IN_FLIGHT:,} transactions of one edge, changes as in `commit`, each time in "
+        "one call, which gives every transaction's change of the head; one by one: a commit each. The floor "
+        "is differential dataflow's 28,558 changes a second.",
     )
 
 

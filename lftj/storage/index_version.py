@@ -207,9 +207,14 @@ def with_run(
 
 
 class DescribedBase:
-    """The leaf offsets of a base, and the fields of ``memory`` that describe it; versions share them."""
+    """The leaf offsets of a base, the fields of ``memory`` that describe it, and invariants 3's and 5's limits.
+
+    Versions share them.
+    """
 
     def __init__(self, base: Trie) -> None:
+        self.limit = _limit(base)
+        self.awaited = min(max(self.limit // 4, MERGED_LEAST), self.limit // 2)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:
@@ -247,7 +252,7 @@ class IndexVersion:
         self.runs = runs
         self.memory = memory
         self._described = described_base
-        if merge is None and runs and runs[0].n_tuples > _awaited(base):
+        if merge is None and runs and runs[0].n_tuples > described_base.awaited:
             first = runs[0]
             rows = first.rows[: base.n_levels * first.n_tuples].reshape(base.n_levels, -1)
             merge = TrieMerge(base, rows, first.weights)
@@ -291,7 +296,7 @@ class IndexVersion:
             self._check_change(rows, weights)
         merge = self._merge
         memory, runs = with_run(self.memory, self.runs, rows, weights, 0 if merge is None else 1)
-        if sum([run.n_tuples for run in runs]) > _limit(self.base):
+        if sum([run.n_tuples for run in runs]) > self._described.limit:
             return IndexVersion(merged(self.base, *added_runs(memory)))
         base = None if merge is None else merge.advance(1 + len(weights) // PIECE_ROWS)
         if base is not None:
@@ -317,7 +322,7 @@ class IndexVersion:
         sizes = [run.n_tuples for run in self.runs]
         merging = self._merge is not None
         assert all(size > 2 * after for size, after in pairwise(sizes[merging:])), "geometric"
-        assert sum(sizes) <= _limit(self.base)
+        assert sum(sizes) <= self._described.limit
         for run in self.runs:
             rows = list(zip(*(column.tolist() for column in run.columns(self.levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
@@ -331,12 +336,6 @@ class IndexVersion:
 def _limit(base: Trie) -> int:
     """Invariant 3's limit."""
     return max(BASE_LEAST, base.n_tuples // BASE_FRACTION)
-
-
-def _awaited(base: Trie) -> int:
-    """Invariant 5's: so many tuples of a first run wait."""
-    limit = _limit(base)
-    return min(max(limit // 4, MERGED_LEAST), limit // 2)
 
 
 def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:

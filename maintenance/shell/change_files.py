@@ -33,9 +33,7 @@ from lftj.files.feed import Feed
 from lftj.files.file_stream import FileStream
 from lftj.files.incoming import feed_name, is_feed
 from lftj.values.schema import Schema
-from maintenance.changes.changes import check_columns, label_beside, weight_label
-
-TXN = "txn"
+from maintenance.changes.changes import TXN, check_columns, txn_label, weight_label
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class ChangeFile:
         self._drop = nulls == "drop"
         self._columns = [column.name for column in schema.columns]
         self._weight = weight_label(schema)
-        self._txn = label_beside(TXN, self._columns)
+        self._txn = txn_label(schema)
         types = {column.name: column.type.arrow for column in schema.columns}
         types[self._weight] = pa.int64()
         self._stream = Feed(path, types, csv) if is_feed(path) else FileStream(path, types, csv)

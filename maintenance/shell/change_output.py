@@ -20,8 +20,8 @@ from typing import IO
 import pyarrow as pa
 
 from lftj.files import sink
-from maintenance.changes.changes import label_beside
-from maintenance.shell.change_files import TXN, TransactionId
+from maintenance.changes.changes import TXN, label_beside
+from maintenance.shell.change_files import TransactionId
 from maintenance.stats import TransactionStats
 
 STDOUT = "-"

@@ -17,6 +17,7 @@ The engine is imported by the command, not by this module.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import sys
 import time
@@ -176,7 +177,8 @@ def maintain(
             ]
             lines = None if stats is None else stack.enter_context(stats_output(stats))
             with bar("maintaining", not to_terminal) as advance:
-                finished = _apply(workspace, files, outputs, lines, summary, advance, interruption)
+                to_stdout = STDOUT in [path for _, path in out_changes]
+                finished = _apply(workspace, files, outputs, to_stdout, lines, summary, advance, interruption)
         for file in files:
             if file.dropped_rows:
                 plural = "" if file.dropped_rows == 1 else "s"
@@ -232,16 +234,21 @@ def _apply(
     workspace: Workspace,
     files: Sequence[ChangeFile],
     outputs: Sequence[tuple[str, ChangeOutput]],
+    to_stdout: bool,
     lines: StatsOutput | None,
     summary: Summary,
     advance: Callable[[float], None],
     interruption: Interruption,
 ) -> bool:
-    """Commit the transactions of the files; False when an interruption ended that early."""
-    from maintenance.shell.change_files import merged_transactions
+    """Commit the transactions of the files; False when an interruption ended that early.
 
-    shown = time.monotonic()
-    for transaction_id, parts in merged_transactions(files):
+    ``to_stdout``: an output goes there, with each commit.
+    """
+    from maintenance.shell.change_files import merged_transactions
+    from maintenance.shell.gathered import MOST_ROWS, Gathered, few
+
+    def commit(transaction_id: TransactionId | None, parts: Iterable[Part]) -> bool:
+        """Commit a transaction by itself; False when it was interrupted while it was read."""
         transaction = workspace.transaction()
         n_changes = 0
         paths: list[str] = []
@@ -263,9 +270,42 @@ def _apply(
         if lines is not None:
             lines.add(transaction_id, n_changes, transaction.stats)
         summary.add(n_changes, transaction.stats)
+        return True
+
+    def commit_gathered() -> None:
+        try:
+            applied = gathered.apply(workspace)
+        except LftjError:  # said of the one that it is about, which the ones before it precede
+            for transaction_id, parts in gathered:
+                commit(transaction_id, parts)
+        else:
+            ids = [transaction_id for transaction_id, _ in gathered]
+            for place, changes in zip(applied.transactions, applied, strict=True):
+                for name, output in outputs:
+                    output.add(ids[place], changes[name])
+            summary.add_batch(len(gathered), gathered.n_rows, applied.stats)
+        gathered.clear()
+
+    # What is to be seen at once, or by transaction, is committed so.
+    together = lines is None and not any(file.is_feed for file in files) and not to_stdout
+    gathered = Gathered()
+    shown = time.monotonic()
+    for transaction_id, parts in merged_transactions(files):
+        parts = iter(parts)
+        first, are_all = few(parts, MOST_ROWS) if together else ([], False)
+        if interruption.signal is None and are_all:
+            gathered.add(transaction_id, first)
+        if len(gathered) and (gathered.is_full or not are_all or interruption.signal is not None):
+            commit_gathered()
+        if interruption.signal is not None:
+            return False
+        if not are_all and not commit(transaction_id, itertools.chain(first, parts)):
+            return False
         if (now := time.monotonic()) - shown > BAR_SECONDS:
             shown = now
             advance(sum(file.fraction for file in files) / len(files))
+    if len(gathered):
+        commit_gathered()
     return not any(file.stopped for file in files)
 
 

@@ -25,14 +25,14 @@ class _HeadFigures:
     operations: int = 0
     seconds: array[float] = field(default_factory=lambda: array("d"))
 
-    def add(self, stats: RuleStats) -> None:
+    def add(self, stats: RuleStats, n_transactions: int = 1) -> None:
         self.strategy = stats.strategy
         self.head_changes += stats.head_changes
         self.surgeries += stats.surgeries
         self.matches += stats.matches
         self.regions += stats.regions
         self.operations += stats.operations
-        self.seconds.append(stats.seconds)
+        self.seconds.extend([stats.seconds / n_transactions] * n_transactions)
 
 
 class Summary:
@@ -53,6 +53,15 @@ class Summary:
         self._seconds.append(stats.seconds)
         for head, figures in stats.rules.items():
             self._heads.setdefault(head, _HeadFigures()).add(figures)
+
+    def add_batch(self, n_transactions: int, n_changes: int, stats: TransactionStats) -> None:
+        """Count transactions that were committed in one call; each is taken to have its share of the time."""
+        self.transactions += n_transactions
+        self.changes += n_changes
+        self.no_changes += sum(stats.no_changes.values())
+        self._seconds.extend([stats.seconds / n_transactions] * n_transactions)
+        for head, figures in stats.rules.items():
+            self._heads.setdefault(head, _HeadFigures()).add(figures, n_transactions)
 
     def render(self, rows: Mapping[str, int]) -> str:
         """The summary as text; ``rows``: tuples of each head, all of which get a line.

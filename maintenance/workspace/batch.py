@@ -20,6 +20,7 @@ commits, less publishing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
@@ -252,6 +253,7 @@ class BatchCommit(Commit):
             batch.enter(name, change)
         for head in self.stepped:
             figures = self.stats.rules[head.name]
+            started = time.perf_counter()
             found = head.timed_step(batch, figures)
             figures.head_changes = len(found)
             if not head.reads.isdisjoint(total.changes):
@@ -261,32 +263,32 @@ class BatchCommit(Commit):
                 assert np.array_equal(net.columns, table_of(columns, len(weights)))
             if len(found):
                 batch.enter(head.name, found)
+            figures.seconds = time.perf_counter() - started
         self._timed = batch.changes
         return State(total.new, state.strata, state.budgets, self.mark)
 
     def _one_by_one(self, state: State) -> State:
         at = state
-        for time in range(len(self._applied)):
+        for place, number in enumerate(self._applied.transactions):
             stats = TransactionStats()
             try:
-                following, changes = self._step(at, time, stats)
+                following, changes = self._step(at, place, stats)
             except LftjError as error:
-                number = self._applied.transactions[time]
                 raise type(error)(f"transaction {number}: {error}") from None
             self._each.append(changes)
             for name, figures in stats.rules.items():
                 self.stats.rules[name].add(figures)
-            self._reaching = following, time
+            self._reaching = following, place
             self._settle_reached()
             at = following
         return State(at.versions, at.strata, at.budgets, self.mark)
 
-    def _step(self, state: State, time: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
+    def _step(self, state: State, place: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
         """The state after one transaction, which all heads have staged, and its changes."""
         round_ = Round(state.versions, dict(state.versions), {})
         functions = state.strata.functions
         for name, timed_change in self._timed.items():
-            change = timed_change.at(time)
+            change = timed_change.at(place)
             if not len(change):
                 continue
             refuse_nan(name, state.versions[name].schema, change, state.heads)
@@ -322,9 +324,9 @@ class BatchCommit(Commit):
         heard = [name for name in self._schemas if subscribers.has(name)]
         if not heard:
             return
-        for time in range(len(applied)):
-            changed = [name for name in heard if applied[time][name].num_rows]
-            told = _Told(applied[time], applied.subscriber_errors)
+        for changes in applied:
+            changed = [name for name in heard if changes[name].num_rows]
+            told = _Told(changes, applied.subscriber_errors)
             if changed:
                 yield subscribers.announcement(told, changed)
 

@@ -282,7 +282,7 @@ def test_an_unknown_workload_is_told_so(capsys: pytest.CaptureFixture[str]) -> N
 # -- maintenance workloads in the harness ------------------------------------
 
 
-@pytest.mark.parametrize("name", ["commit-rmat-9", "build-rmat-9", "bulk-load-rmat-9"])
+@pytest.mark.parametrize("name", ["commit-rmat-9", "apply-many-rmat-9", "build-rmat-9", "bulk-load-rmat-9"])
 def test_variants_of_a_maintenance_workload_find_the_expected_count(name: str) -> None:
     workload = workloads.named(name)
     tables = {relation: _table(table) for relation, table in workload.tables.items()}

@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,7 @@ from pyarrow import csv, parquet
 from lftj import errors
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
+from maintenance.shell import gathered
 from maintenance.shell.shell import cli
 from support.shell_runs import SECONDS, Done, Lftj, fails, in_this_process, on_terminal, start
 
@@ -73,6 +76,37 @@ def test_changes_are_printed_with_their_transaction(lftj: Lftj, strategy: str) -
     assert table[0].split()[:4] == ["head", "strategy", "rows", "changes"]
     assert table[2].split()[:4] == ["tri", strategy, "2", "3"]
     assert len(table) == 3
+
+
+@pytest.mark.parametrize("room", [1 << 14, 5])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_to_a_file_many_transactions_are_committed_in_one_call(
+    lftj: Lftj, monkeypatch: pytest.MonkeyPatch, strategy: str, room: int
+) -> None:
+    """Its lines are those of stdout, where each is committed by itself; some are too large to wait."""
+    monkeypatch.setattr(gathered, "MOST_ROWS", room)
+    random = Random(5)
+    lines = [
+        f"{txn},{random.randrange(6)},{random.randrange(6)},{random.choice((1, -1))}"
+        for txn in range(60)
+        for _ in range(random.choice((1, 1, 2, 9)))
+    ]
+    text("\n".join(["txn,a,b,weight", *lines, ""]), "changes.csv")
+    text(f"{TRI} n[a] = count() <- tri(a, _, _).", "tri.rules")
+    printed = lftj(
+        *MAINTAIN, "--strategy", strategy, "--out-changes", "n=-", "--out-changes", "tri=printed.csv"
+    )
+    with mock.patch.object(Workspace, "apply_many", autospec=True, side_effect=Workspace.apply_many) as calls:
+        outputs = ("--out-changes", "n=n.csv", "--out-changes", "tri=tri.csv")
+        done = lftj(*MAINTAIN, "--strategy", strategy, *outputs, "--verify")
+    assert succeeds(done) == []
+    assert Path("n.csv").read_text().splitlines() == [line.replace("\r", "") for line in succeeds(printed)]
+    assert Path("tri.csv").read_text() == Path("printed.csv").read_text()
+    assert calls.call_count == 1 if room > 5 else calls.call_count > 3
+    assert done.err.split(", a commit")[0] == printed.err.split(", a commit")[0]
+    assert [line.split()[:4] for line in done.err.splitlines()[1:]] == [
+        line.split()[:4] for line in printed.err.splitlines()[1:]
+    ]
 
 
 def test_without_txn_the_file_is_one_transaction(lftj: Lftj) -> None:
@@ -277,6 +311,7 @@ def test_refused_commits_name_the_transaction(leaves_nothing: Callable[..., None
     text("a,b\n1,2\n", "edges.csv")
     text("txn,a,b,weight\n1,2,3,1\n2,1,4,1\n", "changes.csv")
     leaves_nothing(rule, "changes.csv, transaction 2: ", "zero")
+    leaves_nothing((*rule[: -len(RESULTS)], "--out", "tri=tri.csv"), "changes.csv, transaction 2: ", "zero")
     parquet.write_table(pa.table({"a": [0.5], "b": [1]}), "edges.parquet")
     parquet.write_table(
         pa.table({"a": [float("nan")], "b": [1], "weight": [1], "txn": ["monday"]}), "nan.parquet"
