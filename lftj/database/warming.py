@@ -93,7 +93,11 @@ def steps() -> Sequence[Step]:
 
 
 def _strings() -> None:
-    Interner().codes(np.zeros(100, np.uint8), np.arange(100))
+    interner = Interner()
+    codes = interner.codes(np.zeros(100, np.uint8), np.arange(100))
+    interner.begin()
+    interner.keep(codes, 0, len(codes))
+    interner.taken(codes)
 
 
 def _sorts() -> None:

@@ -41,12 +41,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from lftj.values.domain import Domain
 
 LEAST = 256
 PACE = 32
@@ -55,8 +52,8 @@ LEAST_ADDED = 1 << 10
 WALKED_PER_ADDED = 16
 
 
-Coded: TypeAlias = "Sequence[tuple[Domain, np.ndarray]]"
-"""Columns of codes, with their domains."""
+Coded: TypeAlias = Sequence[tuple[object, np.ndarray]]
+"""Columns of codes, with their domains, which are known by their identity."""
 
 
 class Held(NamedTuple):
