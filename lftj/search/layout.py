@@ -149,8 +149,9 @@ R_MARKS_BASE = 15  # key of its first bit
 R_MARKED_FROM = 16  # base range of the fixed participant that is marked; empty: none is
 R_MARKED_TO = 17
 R_MARKED = 18  # how many keys are marked, -1: P_MARKED says nothing
-R_COUNTERS = 19  # counter row of all depths together
-REGISTERS = 22
+R_PATHS = 19  # address of int64 per region: depth at which its path failed, H_DEPTHS: it held; 0: none asks
+R_COUNTERS = 20  # counter row of all depths together
+REGISTERS = 23
 
 MOVE_OPEN = 0
 MOVE_NEXT = 1
