@@ -16,12 +16,13 @@ from typing import Self
 
 import numpy as np
 
-from indices.max_scan import stab_runs
+from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
 from indices.record_packing import RECORDS, WORDS
 from indices.record_run import RunImage, check_run, plain_column, table_width
 
 _FIRST_MATCHES = 64
 _NO_TAIL = np.empty((3, 0), np.int64)
+_NO_MARKS = np.empty(0, np.uint64)
 
 
 class IntervalTree:
@@ -33,8 +34,7 @@ class IntervalTree:
 
     def __init__(self, image: RunImage | None, payload: np.ndarray | None) -> None:
         self._payload = payload
-        self._n_runs = 0 if image is None else 1
-        self._table = np.empty((self._n_runs, table_width(0, 1)), np.int64)
+        self._table = np.empty((0 if image is None else 1, table_width(0, 1)), np.int64)
         self._pool = np.empty(0 if image is None else int(image.row[WORDS]) + 1, np.uint64)
         self._n_intervals = 0 if image is None else int(image.row[RECORDS])
         self.touched = 0
@@ -85,15 +85,15 @@ class IntervalTree:
         queries = plain_column(keys).reshape(1, -1)
         capacity = max(_FIRST_MATCHES, 2 * len(keys))
         while True:
-            out = np.empty((2, capacity), np.int64)
-            count, touched = stab_runs(self._pool, self._table, self._n_runs, 0, 1, _NO_TAIL, 0, queries, out)
+            out = np.empty((M_CONTEXT + 1, capacity), np.int64)
+            count, touched = stab_runs(self._pool, self._table, _NO_MARKS, 0, 1, _NO_TAIL, 0, 0, queries, out)
             if count <= capacity:
                 self.touched += touched
-                rows = out[1, :count]
-                return out[0, :count], rows if self._payload is None else self._payload[rows]
+                rows = out[M_CONTEXT, :count]
+                return out[M_QUERY, :count], rows if self._payload is None else self._payload[rows]
             capacity = count
 
     def check_invariants(self) -> None:
         """Assert that the run is as :mod:`indices.record_run` says, with its scan; for tests."""
-        if self._n_runs:
+        if len(self._table):
             check_run(self._pool, self._table, 0, 0, 1)

@@ -9,7 +9,8 @@ Invariants
 
 1. Level 1 has ``ceil(records / FAN_OUT)`` nodes, each level above
    ``ceil(nodes below / FAN_OUT)``; the last has one.  Levels follow each other in the run's maxima.
-2. Node j of level l holds the greatest hi of the records ``[j * FAN_OUT**l, (j + 1) * FAN_OUT**l)``, exactly.
+2. Node j of level l holds the greatest hi of the living among the records ``[j * FAN_OUT**l,
+   (j + 1) * FAN_OUT**l)``, exactly; KEY_MIN if none lives (:mod:`indices.record_marks`).
 3. Blocks run on across groups (prefixes): the first and the last block of a group may hold a
    neighbour's maximum, which costs the look at a block in vain and no match.
 
@@ -33,6 +34,8 @@ from indices.keys import KEY_MAX, KEY_MIN
 from indices.record_packing import (
     ANCHOR_BASE,
     ANCHOR_BITS,
+    DEAD,
+    DEAD_AT,
     END_BASE,
     END_BITS,
     FIELDS,
@@ -46,12 +49,14 @@ from indices.record_packing import (
     RECORD_BITS,
     RECORDS,
     RECORDS_AT,
+    SERIAL,
     add_length,
     read_bits,
     read_column,
     read_high,
     read_low,
     read_start,
+    replace_bits,
     signed,
     unpack_context,
     unsigned,
@@ -61,6 +66,15 @@ from indices.record_packing import (
 _ALL_ONES = np.uint64(2**64 - 1)
 _SHIFT = 4
 FAN_OUT = 1 << _SHIFT
+
+# -- the rows of what a stab writes, a match per column -------------------------
+
+M_QUERY = 0
+M_RUN = 1
+M_RECORD = 2
+M_LO = 3
+M_HI = 4
+M_CONTEXT = 5
 
 
 def nodes_of_scan(n_records: int) -> int:
@@ -78,19 +92,47 @@ def nodes_of_scan(n_records: int) -> int:
 
 @kernel
 def read_maximum(pool, table, run, node):
-    """The maximum that is kept in the scan's ``node``, counted through all levels."""
+    """The maximum that is kept in the scan's ``node``, counted through all levels; KEY_MIN if none lives."""
     bits = table[run, END_BITS]
     code = read_bits(pool, table[run, MAXIMA_AT] + node * bits, bits)
+    if code == np.uint64(0):
+        return np.int64(KEY_MIN)
     if table[run, INFINITE] == 1 and code == _ALL_ONES >> np.uint64(64 - bits):
         return np.int64(KEY_MAX)
     return signed(code + unsigned(table[run, END_BASE]))
+
+
+@part
+def _code_of_maximum(table, run, maximum):
+    """What stands in the scan for a maximum; KEY_MIN for none."""
+    if maximum == KEY_MAX:
+        return _ALL_ONES >> np.uint64(64 - table[run, END_BITS])
+    if maximum == KEY_MIN:
+        return np.uint64(0)
+    return unsigned(maximum) - unsigned(table[run, END_BASE])
+
+
+@part
+def replace_maximum(pool, table, run, node, maximum):
+    """Let the scan's ``node`` hold another maximum; KEY_MIN: none of its records lives."""
+    bits = table[run, END_BITS]
+    code = _code_of_maximum(table, run, maximum)
+    replace_bits(pool, table[run, MAXIMA_AT] + node * bits, bits, code)
+
+
+@part
+def is_dead(marks, table, run, record):
+    """Whether a record is marked as dead.  marks: uint64, the bit maps of all runs."""
+    if table[run, DEAD] == 0:
+        return False
+    at = table[run, DEAD_AT] + record
+    return (marks[at >> 6] >> np.uint64(at & 63)) & np.uint64(1) == np.uint64(1)
 
 
 @kernel
 def write_maxima(pool, table, run):
     """Fill the run's scan from its records; the scan's bits have to be 0 before."""
     bits = table[run, END_BITS]
-    base = unsigned(table[run, END_BASE])
     at = table[run, MAXIMA_AT]
     length_at = table[run, RECORDS_AT] + table[run, LENGTH_SHIFT]
     record_bits = table[run, RECORD_BITS]
@@ -112,11 +154,7 @@ def write_maxima(pool, table, run):
                 else:
                     hi = read_maximum(pool, table, run, below + child)
                 maximum = max(maximum, hi)
-            if maximum == KEY_MAX:
-                code = _ALL_ONES >> np.uint64(64 - bits)
-            else:
-                code = unsigned(maximum) - base
-            write_bits(pool, at + node * bits, bits, code)
+            write_bits(pool, at + node * bits, bits, _code_of_maximum(table, run, maximum))
             node += 1
         below = first_node
         size = node - first_node
@@ -198,9 +236,11 @@ def _step_over(pool, table, run, record, key):
 
 
 @part
-def _stab_run(pool, table, run, prefix_width, context_width, queries, query, out, count):
+def _stab_run(pool, table, run, marks, prefix_width, context_width, queries, query, out, count):
     """Append to ``out`` what one run knows of one query.  Returns (new count, touched)."""
     key = queries[prefix_width, query]
+    if table[run, DEAD] == table[run, RECORDS]:
+        return count, 1
     group, touched = _find_group(pool, table, run, prefix_width, queries, query)
     if group < 0:
         return count, touched
@@ -218,31 +258,41 @@ def _stab_run(pool, table, run, prefix_width, context_width, queries, query, out
         block_stop = min(((record >> _SHIFT) + 1) << _SHIFT, stop)
         touched += block_stop - record
         for match in range(record, block_stop):
-            if read_high(pool, table, run, match) >= key:
+            hi = read_high(pool, table, run, match)
+            if hi >= key and not is_dead(marks, table, run, match):
                 if count < out.shape[1]:
-                    out[0, count] = query
-                    unpack_context(pool, table, run, match, prefix_width, context_width, out, 1, count)
+                    out[M_QUERY, count] = query
+                    out[M_RUN, count] = table[run, SERIAL]
+                    out[M_RECORD, count] = match
+                    out[M_LO, count] = read_low(pool, table, run, match)
+                    out[M_HI, count] = hi
+                    unpack_context(
+                        pool, table, run, match, prefix_width, context_width, out, M_CONTEXT, count
+                    )
                 count += 1
         record = block_stop
     return count, touched
 
 
 @kernel
-def stab_runs(pool, table, n_runs, prefix_width, context_width, tail, tail_rows, queries, out):
-    """All records of runs and tail that hold a query's key below a query's prefix.
+def stab_runs(pool, table, marks, prefix_width, context_width, tail, tail_rows, tail_serial, queries, out):
+    """All living records of runs and tail that hold a query's key below a query's prefix.
 
-    pool: uint64; table: int64, the first ``n_runs`` rows count.  ``tail``: int64 (prefix_width + 2 +
+    pool, marks: uint64; table: int64, a row per run.  ``tail``: int64 (prefix_width + 2 +
     context_width, any), records not packed yet: prefix, lo, hi, context; the first ``tail_rows`` count.
-    ``queries``: int64 (prefix_width + 1, n): prefix and key.  ``out``: int64 (1 + context_width,
-    capacity), written: query number, which ascends, and context.  Returns (matches, touched); matches
-    beyond the capacity are counted only.
+    ``queries``: int64 (prefix_width + 1, n): prefix and key.  ``out``: int64 (M_CONTEXT + context_width,
+    capacity), written, a match per column: query number, which ascends, serial number of the run (of the
+    tail: ``tail_serial``), number of the record in it, interval, context.  Returns (matches, touched);
+    matches beyond the capacity are counted only.
     """
     count = 0
     touched = 0
     for query in range(queries.shape[1]):
         key = queries[prefix_width, query]
-        for run in range(n_runs):
-            count, more = _stab_run(pool, table, run, prefix_width, context_width, queries, query, out, count)
+        for run in range(table.shape[0]):
+            count, more = _stab_run(
+                pool, table, run, marks, prefix_width, context_width, queries, query, out, count
+            )
             touched += more
         touched += tail_rows
         for row in range(tail_rows):
@@ -254,8 +304,12 @@ def stab_runs(pool, table, n_runs, prefix_width, context_width, tail, tail_rows,
             if column < prefix_width:
                 continue
             if count < out.shape[1]:
-                out[0, count] = query
+                out[M_QUERY, count] = query
+                out[M_RUN, count] = tail_serial
+                out[M_RECORD, count] = row
+                out[M_LO, count] = tail[prefix_width, row]
+                out[M_HI, count] = tail[prefix_width + 1, row]
                 for context in range(context_width):
-                    out[1 + context, count] = tail[prefix_width + 2 + context, row]
+                    out[M_CONTEXT + context, count] = tail[prefix_width + 2 + context, row]
             count += 1
     return count, touched

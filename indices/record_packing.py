@@ -10,6 +10,8 @@ rows, one after another in a pool of 64-bit words:
 - maxima, the scan of :mod:`indices.max_scan`: the greatest hi of every 16
   records, of every 16 of those, and so on.
 
+Its dead records are marked apart (:mod:`indices.record_marks`).
+
 Each field of a row takes as many bits as its offsets from the run's least value
 need; rows follow each other without padding, so a field may lie across two words.
 
@@ -65,12 +67,15 @@ ANCHOR_BITS = 9
 LENGTH_BITS = 10
 LENGTH_SHIFT = 11  # the bits below the length; the anchor and then the bound bit follow above it
 INFINITE = 12  # 1 if some record ends at plus infinity, else 0
-END_BASE = 13  # what the maxima are offsets from
+END_BASE = 13  # what the maxima are offsets from: one less than the least of them, for nodes that have none
 END_BITS = 14
 START_BITS = 15  # of a group's first record's number
 WORDS = 16  # of the whole run, in the pool
 CONTEXT_TOP = 17  # the bits up to the first context column's highest; the others follow below it
-FIELDS = 18  # from here on: base and bits of each prefix column, then of each context column
+SERIAL = 18  # number of the run among all that its index ever had
+DEAD = 19  # how many records are dead
+DEAD_AT = 20  # where their bit map starts: a bit's number in the marks; -1: none is dead
+FIELDS = 21  # from here on: base and bits of each prefix column, then of each context column
 
 
 # -- bits ---------------------------------------------------------------------
@@ -101,6 +106,19 @@ def write_bits(pool, at, bits, value):
     shift = at & 63
     pool[word] |= value << np.uint64(shift)
     pool[word + 1] |= (value >> np.uint64(1)) >> np.uint64(63 - shift)
+
+
+@part
+def replace_bits(pool, at, bits, value):
+    """Put ``value`` (uint64, below ``2**bits``) there, whatever the bits are.  pool: as above."""
+    if bits == 0:
+        return
+    word = at >> 6
+    shift = at & 63
+    mask = _ALL_ONES >> np.uint64(64 - bits)
+    pool[word] &= ~(mask << np.uint64(shift))
+    pool[word + 1] &= ~((mask >> np.uint64(1)) >> np.uint64(63 - shift))
+    write_bits(pool, at, bits, value)
 
 
 @part

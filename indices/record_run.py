@@ -8,7 +8,7 @@ Invariants (:func:`check_run` asserts them)
 
 1. Groups have strictly increasing prefixes; each has at least one record.
 2. Within a group, records are strictly increasing by (lo, hi, context): there are no duplicates.
-3. The scan holds the exact maxima.
+3. The scan holds the exact maxima, of the records that are not dead.
 
 Cost: that of the sort, and a few passes over the columns.
 """
@@ -22,12 +22,14 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.errors import KeyOrderError
+from indices.keys import KEY_MIN
 from indices.max_scan import FAN_OUT, nodes_of_scan, read_maximum, write_maxima
 from indices.record_packing import (
     ANCHOR_BASE,
     ANCHOR_BITS,
     BOUND_BITS,
     CONTEXT_TOP,
+    DEAD_AT,
     END_BASE,
     END_BITS,
     FIELDS,
@@ -99,13 +101,14 @@ def lay_out(
         raise KeyOrderError(f"{reversed_rows} intervals end before they start")
     row = np.zeros(table_width(len(groups), len(context)), np.int64)
     infinite = int(infinites > 0)
-    row[RECORDS], row[GROUPS] = len(lo), n_groups
+    row[RECORDS], row[GROUPS], row[DEAD_AT] = len(lo), n_groups, -1
     row[BOUND_BITS], row[INFINITE] = opens > 0, infinite
     if least_anchor <= greatest_anchor:
         row[ANCHOR_BASE], row[ANCHOR_BITS] = least_anchor, (greatest_anchor - least_anchor).bit_length()
     row[LENGTH_BITS] = (longest + infinite).bit_length()
     if least_end <= greatest_end:
-        row[END_BASE], row[END_BITS] = least_end, (greatest_end - least_end + infinite).bit_length()
+        row[END_BASE] = max(least_end - 1, KEY_MIN)
+        row[END_BITS] = (greatest_end - int(row[END_BASE]) + infinite).bit_length()
     else:
         row[END_BITS] = 1
     for number, column in enumerate((*groups, *context)):
@@ -254,8 +257,18 @@ def unpack(
     return rows
 
 
-def check_run(pool: np.ndarray, table: np.ndarray, run: int, prefix_width: int, context_width: int) -> None:
-    """Assert the invariants of a run, and that its table row fits it."""
+def check_run(
+    pool: np.ndarray,
+    table: np.ndarray,
+    run: int,
+    prefix_width: int,
+    context_width: int,
+    lives: np.ndarray | None = None,
+) -> None:
+    """Assert the invariants of a run, and that its table row fits it.
+
+    ``lives``: bool (records,), which are not dead; None: all of them.
+    """
     row = table[run]
     n_records, n_groups = int(row[RECORDS]), int(row[GROUPS])
     assert n_records >= n_groups >= 1
@@ -270,7 +283,7 @@ def check_run(pool: np.ndarray, table: np.ndarray, run: int, prefix_width: int, 
     first = np.ones(n_records, bool)
     first[1:] = (rows[:prefix_width, 1:] != rows[:prefix_width, :-1]).any(axis=0)
     assert starts == [*np.flatnonzero(first).tolist(), n_records], "groups are not the distinct prefixes"
-    level, node = hi, 0
+    level, node = hi if lives is None else np.where(lives, hi, KEY_MIN), 0
     while len(level) > 1 or node == 0:
         level = np.maximum.reduceat(level, np.arange(0, len(level), FAN_OUT))
         for maximum in level.tolist():

@@ -8,14 +8,16 @@ wait in a small plain *tail*.  Runs and tail are stabbed by one kernel call.
 
 Invariants (:meth:`SensitivityIndex.check_invariants` asserts them)
 
-1. A key that was ever recorded below a prefix with a context stays recorded so: compacting, joining and
-   merging never lose coverage.  Only :meth:`SensitivityIndex.shrink` adds to it.
+1. A key that was ever recorded below a prefix with a context stays recorded so until the record is dropped:
+   compacting, joining and merging never lose coverage.  Only :meth:`SensitivityIndex.shrink` adds to it.
 2. Runs lie apart in the pool, below ``end``, the oldest first in the table, and each has at least
-   twice the records of the next: there are at most log2(n) + 1.
+   twice the records of the next, dead ones included: there are at most log2(n) + 1.
 3. The tail has at most TAIL_RECORDS records.
 4. No run has a record twice.  Different runs may hold equal, or overlapping, records.
 5. All that a stab reads is one :class:`_Contents`, replaced by one assignment; what it reads of the arrays
-   is never written again.  So whoever is interrupted at any point leaves the records of before or after.
+   is never written again, but for the marks of one :meth:`SensitivityIndex.drop`, which one kernel call
+   writes.  So whoever is interrupted at any point leaves the records of before or after.
+6. Dead records (:mod:`indices.record_marks`) are found by no stab, and left out by merges.
 
 Cost: ``record`` of few rows is an append.  When the tail is full it becomes a run, together with
 the youngest runs as long as they have less than twice the records: a record is packed O(log n)
@@ -27,7 +29,7 @@ up to a sixteenth in reserve, where new runs go; when it is full, what is left o
 new pool, O(16) words per word written.  The tail takes 8 bytes a column for at most TAIL_RECORDS records.
 
 Source: ILFTJ 3.2 and 4.1.  Departure: the paper keeps one tree that is updated in place; here
-it is runs, since records come in bulk and are never erased one by one.
+it is runs, since records come in bulk, and those that go are marked until a merge.
 
 One thread at a time.
 """
@@ -41,15 +43,20 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.errors import KeyOrderError
-from indices.max_scan import stab_runs
+from indices.keys import KEY_MAX, KEY_MIN
+from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
+from indices.record_marks import living, mark_dead, only_marks, with_bit_maps
 from indices.record_packing import (
+    DEAD,
+    DEAD_AT,
     END_BITS,
     GROUPS_AT,
     MAXIMA_AT,
     RECORD_BITS,
     RECORDS,
     RECORDS_AT,
+    SERIAL,
     WORD_BITS,
     WORDS,
 )
@@ -70,13 +77,17 @@ class _Contents(NamedTuple):
     end: int
     table: np.ndarray
     """int64 (runs, fields): see :mod:`indices.record_packing`."""
+    marks: np.ndarray
+    """uint64: see :mod:`indices.record_marks`."""
     tail: np.ndarray
-    """int64 (prefix, lo, hi, context; room): from ``tail_rows`` on it is free."""
+    """int64 (prefix, lo, hi, context; room): from ``tail_rows`` on it is free; dead rows hold no key."""
     tail_rows: int
+    tail_serial: int
+    """The serial number of the tail, and of the run that it becomes."""
 
     @property
     def nbytes(self) -> int:
-        return self.pool.nbytes + self.table.nbytes + self.tail.nbytes
+        return self.pool.nbytes + self.table.nbytes + self.marks.nbytes + self.tail.nbytes
 
 
 class SensitivityIndex:
@@ -98,8 +109,7 @@ class SensitivityIndex:
         """How many records shrinking cost so far: joined with others although a gap lay between them."""
         self.touched = 0
         """What stabs looked at so far, in records and scan nodes: a cost that no machine's speed enters."""
-        no_runs = np.empty((0, table_width(prefix_width, context_width)), np.int64)
-        self._contents = _Contents(np.empty(0, np.uint64), 0, no_runs, self._empty_tail(), 0)
+        self._contents = self._nothing(0)
 
     @property
     def n_runs(self) -> int:
@@ -108,9 +118,15 @@ class SensitivityIndex:
 
     @property
     def n_records(self) -> int:
-        """The records in runs and tail; a record that stands in several runs counts each time."""
+        """The living records in runs and tail; a record that stands in several runs counts each time."""
         contents = self._contents
-        return int(contents.table[:, RECORDS].sum()) + contents.tail_rows
+        n_records = int(contents.table[:, RECORDS].sum()) - self.n_dead
+        return n_records + (int(np.count_nonzero(self._living_rows())) if contents.tail_rows else 0)
+
+    @property
+    def n_dead(self) -> int:
+        """The dead records in runs, which the next merge leaves out."""
+        return int(self._contents.table[:, DEAD].sum())
 
     @property
     def is_empty(self) -> bool:
@@ -158,6 +174,15 @@ class SensitivityIndex:
         Returns (query numbers, ascending; context columns).  A context comes once for each record
         that has it and holds the key: after :meth:`compact` once for a query, before it possibly more often.
         """
+        found = self.find(prefix, keys)
+        return found[M_QUERY], list(found[M_CONTEXT:])
+
+    def find(self, prefix: Sequence[np.ndarray], keys: np.ndarray) -> np.ndarray:
+        """All records that hold a key below a prefix, for queries (prefix_i, key_i).
+
+        Returns int64 (M_CONTEXT + context columns, matches), see :mod:`indices.max_scan`: by M_RUN and
+        M_RECORD the records are known to :meth:`drop`.
+        """
         queries = np.empty((self.prefix_width + 1, len(keys)), np.int64)
         for number, column in enumerate(prefix):
             queries[number] = column
@@ -165,27 +190,61 @@ class SensitivityIndex:
         capacity = max(_FIRST_MATCHES, 2 * len(keys))
         contents = self._contents
         while True:
-            out = np.empty((1 + self.context_width, capacity), np.int64)
+            out = np.empty((M_CONTEXT + self.context_width, capacity), np.int64)
             count, touched = stab_runs(
                 contents.pool,
                 contents.table,
-                len(contents.table),
+                contents.marks,
                 self.prefix_width,
                 self.context_width,
                 contents.tail,
                 contents.tail_rows,
+                contents.tail_serial,
                 queries,
                 out,
             )
             if count <= capacity:
                 self.touched += touched
-                return out[0, :count], [out[1 + number, :count] for number in range(self.context_width)]
+                return out[:, :count]
             capacity = count
+
+    def drop(self, runs: np.ndarray, records: np.ndarray) -> None:
+        """Let records be dead that :meth:`find` found: int64, their M_RUN and M_RECORD.
+
+        Records that were packed or merged since are left alone.  To drop what is dropped changes nothing.
+
+        >>> index = SensitivityIndex(0, 0)
+        >>> index.record([], np.array([1, 5]), np.array([6, 9]), [])
+        >>> found = index.find([], np.array([6]))
+        >>> index.drop(found[M_RUN, :1].copy(), found[M_RECORD, :1].copy())
+        >>> found.shape[1], index.find([], np.array([6])).shape[1], index.n_records
+        (2, 1, 1)
+        """
+        contents = self._contents
+        fresh = [
+            run for run, row in enumerate(contents.table) if row[DEAD_AT] < 0 and (runs == row[SERIAL]).any()
+        ]
+        if fresh:
+            table, marks = with_bit_maps(contents.table, contents.marks, fresh)
+            self._contents = contents = contents._replace(table=table, marks=marks)
+        mark_dead(
+            contents.pool,
+            contents.table,
+            contents.marks,
+            contents.tail,
+            contents.tail_rows,
+            contents.tail_serial,
+            self.prefix_width,
+            runs,
+            records,
+        )
 
     def compact(self) -> None:
         """One run of everything, without duplicates, touching records of a prefix and context joined."""
         if self.n_records:
             self._replace(self._image(join_touching(self._families(), self.prefix_width)))
+        else:
+            self._contents = self._nothing(self._contents.tail_serial + 1)
 
     def shrink(self, nbytes: int) -> None:
         """Come down to ``nbytes``, or to one record of each prefix and context where that is more.
@@ -193,7 +252,10 @@ class SensitivityIndex:
         If compacting is not enough, records of the same prefix and context are joined over the smallest gaps
         between them, smallest first over the whole index.
         """
-        if self.nbytes <= nbytes or not self.n_records:
+        if self.nbytes <= nbytes:
+            return
+        if not self.n_records:
+            self.compact()
             return
         rows = join_touching(self._families(), self.prefix_width)
         n_families = count_families(rows, self.prefix_width)
@@ -220,10 +282,12 @@ class SensitivityIndex:
 
     def check_invariants(self) -> None:
         """Assert what the module's header states; for tests."""
-        pool, end, table, tail, tail_rows = self._contents
+        pool, end, table, marks, tail, tail_rows, tail_serial = self._contents
         places = []
-        for run in range(len(table)):
-            check_run(pool, table, run, self.prefix_width, self.context_width)
+        for run, row in enumerate(table):
+            lives = living(marks, row)
+            assert int(row[DEAD]) == len(lives) - int(lives.sum())
+            check_run(pool, table, run, self.prefix_width, self.context_width, lives)
             first = int(table[run, RECORDS_AT]) // WORD_BITS
             places.append((first, first + int(table[run, WORDS])))
         places.sort()
@@ -233,10 +297,29 @@ class SensitivityIndex:
         assert (sizes[:-1] >= 2 * sizes[1:]).all()
         assert tail_rows <= tail.shape[1] <= TAIL_RECORDS
         ends = tail[self.prefix_width : self.prefix_width + 2, :tail_rows]
-        assert (ends[0] <= ends[1]).all()
+        assert ((ends[0] <= ends[1]) | ((ends[0] == KEY_MAX) & (ends[1] == KEY_MIN))).all()
+        serials = [*table[:, SERIAL].tolist(), tail_serial]
+        assert all(before < after for before, after in pairwise(serials))
 
     def _empty_tail(self) -> np.ndarray:
         return np.empty((self.prefix_width + 2 + self.context_width, 0), np.int64)
+
+    def _nothing(self, tail_serial: int) -> _Contents:
+        """Contents without a record."""
+        no_words = np.empty(0, np.uint64)
+        no_runs = np.empty((0, table_width(self.prefix_width, self.context_width)), np.int64)
+        return _Contents(no_words, 0, no_runs, no_words, self._empty_tail(), 0, tail_serial)
+
+    def _living_rows(self) -> np.ndarray:
+        """Which rows of the tail are not dead, bool."""
+        tail, end = self._contents.tail, self._contents.tail_rows
+        return np.asarray(tail[self.prefix_width, :end] <= tail[self.prefix_width + 1, :end])
+
+    def _living_tail(self) -> np.ndarray:
+        """The rows of the tail that are not dead."""
+        tail = self._contents.tail[:, : self._contents.tail_rows]
+        lives = self._living_rows()
+        return tail if lives.all() else np.ascontiguousarray(tail[:, lives])
 
     def _append(self, columns: Sequence[np.ndarray], n_rows: int) -> None:
         """Add rows to the tail, which they fit."""
@@ -260,7 +343,7 @@ class SensitivityIndex:
         parts: list[Sequence[np.ndarray]] = [columns]
         total = n_rows
         if contents.tail_rows:
-            parts.append(list(contents.tail[:, : contents.tail_rows]))
+            parts.append(list(self._living_tail()))
             total += contents.tail_rows
         sizes = contents.table[:, RECORDS].tolist()
         first = len(sizes)
@@ -275,10 +358,11 @@ class SensitivityIndex:
 
     def _put(self, image: RunImage, run: int) -> None:
         """Let the image be run number ``run``, in place of that one and all younger ones, and of the tail."""
-        pool, end, older, _, _ = self._contents
+        pool, end, older, marks, _, _, serial = self._contents
         n_words = int(image.row[WORDS])
         table = np.empty((run + 1, older.shape[1]), np.int64)
         table[:run] = older[:run]
+        marks = only_marks(table[:run], marks)
         if run == 0 or end + n_words + 1 > len(pool):
             kept = int(table[:run, WORDS].sum())
             needed = kept + n_words + 1
@@ -286,20 +370,25 @@ class SensitivityIndex:
             end = _move_together(pool, table[:run], grown)
             pool = grown
         image.write(pool, end, table, run)
-        self._contents = _Contents(pool, end + n_words, table, self._empty_tail(), 0)
+        table[run, SERIAL] = serial
+        self._contents = _Contents(pool, end + n_words, table, marks, self._empty_tail(), 0, serial + 1)
 
     def _replace(self, image: RunImage) -> None:
         """Let the image be all there is."""
         self._put(image, 0)
 
     def _unpack_runs(self, first: int) -> np.ndarray:
-        pool, _, table, _, _ = self._contents
-        return unpack(pool, table, range(first, len(table)), self.prefix_width, self.context_width)
+        """The living records of the runs from ``first`` on."""
+        pool, _, table, marks, _, _, _ = self._contents
+        rows = unpack(pool, table, range(first, len(table)), self.prefix_width, self.context_width)
+        if not table[first:, DEAD].any():
+            return rows
+        lives = np.concatenate([living(marks, row) for row in table[first:]])
+        return np.ascontiguousarray(rows[:, lives])
 
     def _unpacked(self) -> np.ndarray:
-        """All records: int64 (prefix, lo, hi, context; records)."""
-        tail = self._contents.tail[:, : self._contents.tail_rows]
-        return np.concatenate([self._unpack_runs(0), tail], axis=1)
+        """All living records: int64 (prefix, lo, hi, context; records)."""
+        return np.concatenate([self._unpack_runs(0), self._living_tail()], axis=1)
 
     def _families(self) -> np.ndarray:
         """The distinct records by prefix, context, lo and hi, as :mod:`indices.record_joining` takes them."""

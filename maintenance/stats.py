@@ -16,8 +16,9 @@ class RuleStats:
     ``surgeries`` are branches that came or went in the indices of its rules, ``matches`` records that hold
     their keys, ``regions`` bindings that the oracle names, ``skipped_regions`` those that were not looked at,
     for a witness says that nothing changes there, ``empty_regions`` those that led nowhere (garbage, a coarse
-    record, or a branch that another atom lacks): the sharper the oracle, the fewer.  ``opens``, ``nexts`` and
-    ``seeks`` are the operations of evaluation.
+    record, or a branch that another atom lacks): the sharper the oracle, the fewer.  ``dropped_records``: of
+    the records that were matched, those that are needed no more; each is dropped once.  ``opens``, ``nexts``
+    and ``seeks`` are the operations of evaluation.
     """
 
     strategy: str = "auto"
@@ -26,6 +27,7 @@ class RuleStats:
     regions: int = 0
     empty_regions: int = 0
     skipped_regions: int = 0
+    dropped_records: int = 0
     opens: int = 0
     nexts: int = 0
     seeks: int = 0

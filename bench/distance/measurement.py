@@ -139,6 +139,7 @@ class FamilyMeasurement:
                     matches=stats.matches,
                     regions=stats.regions,
                     empty_regions=stats.empty_regions,
+                    dropped=stats.dropped_records,
                     touched=touched,
                     head_changes=stats.head_changes,
                     records=stats.records,

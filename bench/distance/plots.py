@@ -65,7 +65,7 @@ def _operations(results: DistanceResults, folder: Path) -> list[Path]:
         ends = [min(bound.of(p) for p in ordinary), max(bound.of(p) for p in ordinary)]
         below.plot(ends, ends, "k--", linewidth=1, label="operations = bound")
         above.set_xlabel("trace edit distance (0 drawn at 0.5)")
-        below.set_xlabel(f"{bound.c:.3g} distance log2(n) + {bound.c_surgeries:.3g} surgeries")
+        below.set_xlabel(f"{bound.c:.3g} distance log2(n) + {bound.c_paid:.3g} (surgeries + dropped)")
         above.set_title(gap_title(gap), fontsize=10)
         for axes in (above, below):
             axes.set_xscale("log")

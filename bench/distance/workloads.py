@@ -158,6 +158,34 @@ def _fan(generator: np.random.Generator, relation: str, size: int, count: int) -
     return np.concatenate([words(ends, np.zeros(len(ends), np.int64)), words(ends, np.full(len(ends), _FAN))])
 
 
+def _narrow_fan(generator: np.random.Generator, relation: str, size: int, count: int) -> Words:
+    """``R(a, 0)`` for all a, ``T(a, {0, 10, 1000})``, and ``S(0, {0, 1000})``."""
+    rows = _fan(generator, relation, size, count)
+    if relation == "S":
+        return rows[[0, -1]]
+    if relation == "R":
+        return rows
+    ends, _ = columns(rows)
+    return np.concatenate([rows, words(ends, np.full(len(ends), 10))])
+
+
+def _outgrown_fan(generator: np.random.Generator, relation: str, size: int, count: int) -> Words:
+    """``R(a, 0)`` for all a, ``T(a, {5, 1000})``, and ``S(0, {10, 1000})``."""
+    rows = _fan(generator, relation, size, count)
+    if relation == "R":
+        return rows
+    ends, keys = columns(rows)
+    if relation == "S":
+        return rows[np.isin(keys, (10, _FAN))]
+    return words(ends, np.where(keys == 0, 5, keys))
+
+
+def _shorten(data: Data) -> list[Changes]:
+    """A key of S comes, where all search paths had recorded up to the next one."""
+    row = words(np.zeros(1, np.int64), np.array([7]))
+    return [{"S": (row[:0], row)}]
+
+
 def _turn(key: int) -> Change:
     """One key of ``S(0, .)`` comes, or goes again."""
 
@@ -228,8 +256,31 @@ FAMILIES = (
         _fan,
         order=_ORDER,
         change=_turn(5),
-        hostile="after a match the leapfrog of the trace steps the participant whose turn it is, that of "
-        "maintenance always the same one; the changed key lies where only the latter's step meets it",
+        hostile="after a match the leapfrog steps the participant whose turn it is; the changed key lies "
+        "where the step of another one would meet it",
+    ),
+    Family(
+        "passed",
+        "triangle, a key between two that follow each other",
+        TRIANGLE,
+        _THREE,
+        _narrow_fan,
+        order=_ORDER,
+        change=_turn(5),
+        hostile="every search path below a key of S seeks from one key of S to the very next one, past the "
+        "changed key: the trace does not depend on it, while a record that goes on over one step holds it",
+    ),
+    Family(
+        "outgrown",
+        "triangle, records that later changes have shortened",
+        TRIANGLE,
+        _THREE,
+        _outgrown_fan,
+        order=_ORDER,
+        before=_shorten,
+        change=_turn(8),
+        hostile="a key came into S where all search paths had recorded an interval; the trace depends on its "
+        "first part only, while the record stays, and the changed key lies in its other part",
     ),
     Family(
         "garbage",
@@ -240,9 +291,9 @@ FAMILIES = (
         order=_ORDER,
         before=_abandon,
         change=_turn(_FAN),
-        largest=10_000,
+        largest=100_000,
         hostile="all of R is erased first, so nothing in the trace depends on S any more; the records of the "
-        "search paths that are gone still match, until the records are built anew",
+        "search paths that are gone still match, until they are found dead",
     ),
     Family(
         "toggled",
@@ -255,7 +306,7 @@ FAMILIES = (
         change=_turn(_FAN),
         largest=1_000,
         hostile="one tuple of R is erased and inserted a hundred times first; each time the records below it "
-        "are recorded again, and until a merge drops the copies each of them matches",
+        "are recorded again, and each copy matches until a merge or a match drops it",
     ),
 )
 

@@ -10,13 +10,18 @@ What is logged at one node, in this order:
 
 * every participant's ``open``, and where it lands below the node's lower bound
   (comparisons and literals put bounds on keys) its ``seek`` to that bound;
-* the leapfrog: a ``seek`` of the least participant to the greatest key, until
+* the leapfrog: participants take turns in the order of the keys that they landed on (those on one key as
+  they were opened): a ``seek`` of the least participant to the greatest key, until
   all agree (a match), one has ended, or the greatest key is above the node's
   upper bound;
 * at a match, for every negated atom with a column here whose branch is there:
   its ``seek`` to the key;
 * the ``next`` of the participant whose turn it is, once the search is back from
   the depths below the match; then the leapfrog goes on.
+
+A node opens its participants in one order, that of
+:meth:`lftj.search.plan_writer.PlanWriter.opening`.  The region search keeps to the same turns
+(:mod:`lftj.search.regions.node`), so what it records exactly is what this trace is sensitive to.
 
 A node whose bounds leave no key does nothing.  A body that has no assignment
 whatever the order has no trace: an atom that no tuple fits, a literal that does
@@ -194,12 +199,11 @@ def _accept(plan, state, depth, at, key, log, row):
 
 
 @part(_nrt=False)
-def _open_ring(plan, state, depth, at, low, ring, log, row):
+def _open_ring(plan, state, depth, count, low, opening, ring, log, row):
     """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
-    first = plan[at + D_FIRST]
     found = True
-    for place in range(plan[at + D_PARTICIPANTS]):
-        iterator = plan[first + place]
+    for place in range(count):
+        iterator = opening[place]
         landed = _open(plan, state, iterator)
         row = _write(plan, state, log, row, depth, iterator, OPEN, KEY_MIN, landed)
         if landed < low:
@@ -236,11 +240,12 @@ def _leapfrog(plan, state, depth, count, high, ring, log, row):
 
 
 @kernel(_nrt=False)
-def trace_search(plan, state, rings, log):
+def trace_search(plan, state, openings, rings, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 
     It stops soon after the log is full: then the number is above the log's length, and says no more.
 
+    openings: int64 (depths, participants): the iterators of each depth as they are opened; read only.
     rings: int64 (depths, 1 + participants): per depth the place in the ring, then its iterators by key.
     log: int64 (rows, G_BINDING + depths).
     """
@@ -256,7 +261,7 @@ def trace_search(plan, state, rings, log):
         if found and count == 0:
             found = opening  # a depth without participants has one key
         elif found and opening:
-            found, row = _open_ring(plan, state, depth, at, low, ring, log, row)
+            found, row = _open_ring(plan, state, depth, count, low, openings[depth], ring, log, row)
         elif found:
             iterator = ring[1 + ring[0]]
             before = _key_at(plan, state, iterator)
@@ -287,11 +292,15 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
 
     Raises LimitError when there are more than ``limit`` operations.
     """
+    most = max(map(len, plan.plan.openings), default=0)
+    openings = np.zeros((plan.depths, most), dtype=np.int64)
+    for depth, iterators in enumerate(plan.plan.openings):
+        openings[depth, : len(iterators)] = iterators
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
         log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
-        rings = np.zeros((plan.depths, 2 + len(plan.plan.iterator_names)), dtype=np.int64)
-        wanted = trace_search(plan.memory, plan.new_state(), rings, log)
+        rings = np.zeros((plan.depths, 1 + most), dtype=np.int64)
+        wanted = trace_search(plan.memory, plan.new_state(), openings, rings, log)
         if wanted <= rows:
             return log[:wanted]
         if rows == limit:

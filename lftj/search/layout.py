@@ -50,7 +50,7 @@ H_OUTPUTS = 9  # list of the depths that are written, and how many
 H_N_OUTPUTS = 10
 H_STATE = 11  # length of the state
 # region machine
-H_GAP = 4  # an iterator that skips at most this many keys stays one record
+H_GAP = 4  # an iterator that seeks on by at most this many keys stays one record; 0: the trace's own records
 H_LISTED = 5  # depths that rows hold; if not all, assignments below a row are counted into its next column
 HEADER = 12
 
@@ -60,7 +60,7 @@ TAIL_EXISTS = 2  # one assignment below an emitted prefix is enough
 
 # -- plan: depth rows ----------------------------------------------------------
 D_FIRST = 0  # list of participants (iterator rows), and how many: staged ones first, in stage order;
-D_PARTICIPANTS = 1  # in the region machine the one that steps after a match first
+D_PARTICIPANTS = 1  # in the region machine in the order in which a node opens them
 D_NEGATION = 2  # list of negations (iterator rows), and how many
 D_NEGATIONS = 3
 D_CONDITION = 4  # first condition row (lftj.search.conditions), and how many
@@ -80,6 +80,7 @@ D_STREAM = 9  # list of the iterators that record, in the order of their streams
 D_STREAMS = 10
 D_MERGES = 11  # 1: last depth with participants and nothing that drops matches
 D_FIXED = 12  # where D_MERGES: which of the two, 0 or 1, stays while the depth above varies; -1: none
+D_RING = 13  # state: list of the participants, in the order in which they take turns
 DEPTH_FIELDS = 14
 
 FILTERS_NONE = 0  # nothing drops matches
@@ -148,8 +149,9 @@ R_MARKS_BASE = 15  # key of its first bit
 R_MARKED_FROM = 16  # base range of the fixed participant that is marked; empty: none is
 R_MARKED_TO = 17
 R_MARKED = 18  # how many keys are marked, -1: P_MARKED says nothing
-R_COUNTERS = 19  # counter row of all depths together
-REGISTERS = 22
+R_PATHS = 19  # address of int64 per region: depth at which its path failed, H_DEPTHS: it held; 0: none asks
+R_COUNTERS = 20  # counter row of all depths together
+REGISTERS = 23
 
 MOVE_OPEN = 0
 MOVE_NEXT = 1
@@ -173,6 +175,7 @@ N_WEIGHT = 10  # last depth: product of the factors that are bound before it
 # region machine
 N_HIGH = 0  # greatest key that may match
 N_LOGGED = 1  # 1: the node's binding stands in its log
+N_TURN = 2  # place in D_RING of the participant whose turn it is
 NODE_FIELDS = 11
 
 # -- state: cursor rows, one for each iterator ---------------------------------
@@ -185,7 +188,7 @@ P_PART = 4  # 0: the keys are the base level's; 1: those that a patch lists
 CURSOR_FIELDS = 5  # of the base machine's row
 # region machine, whose list is always the base level's
 P_KEY = 4  # key landed on
-P_SKIPPED = 5  # base keys passed over by the last seek
+P_MOVED = 5  # base keys that the last seek moved on by; at least 1
 P_ACTIVE = 6  # runs with tuples under the prefix
 P_FROM = 7  # record that is still growing
 P_TO = 8

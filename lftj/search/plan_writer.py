@@ -110,6 +110,21 @@ class PlanWriter:
         (self.negations if walked.negated else self.participants)[walked.depth].append(row)
         return row
 
+    def names_region(self, iterator: int) -> bool:
+        """Whether its atom's variables up to it are the key order's first ones: a branch is a binding."""
+        walked = self.iterators[iterator]
+        return walked.places == tuple(range(walked.level + 1))
+
+    def opening(self, depth: int) -> list[int]:
+        """A depth's participants in the order in which the trace opens them.
+
+        Those whose branches name regions, which need no record; then those whose level above was bound first;
+        then as the body lists them.
+        """
+        return sorted(
+            self.participants[depth], key=lambda row: (not self.names_region(row), self.bound_at(row))
+        )
+
     def bound_at(self, iterator: int) -> int:
         """Depth of the level above an iterator; -1 on level 0."""
         parent = self.memory[iterator + L.I_PARENT]

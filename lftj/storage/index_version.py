@@ -207,7 +207,8 @@ def with_run(
 
 
 class DescribedBase:
-    """The leaf offsets of a base, the fields of ``memory`` that describe it, and invariants 3's and 5's limits.
+    """The leaf offsets of a base, the fields of ``memory`` that describe it, and the limits of invariants
+    3 and 5.
 
     Versions share them.
     """

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.strategies.strategy import Strategy
 
-RECORD_GAP = 8
-"""An iterator that skips at most this many keys stays one record (:mod:`lftj.search.regions.cursor`)."""
+RECORD_GAP = 9
+"""An iterator that seeks on by at most this many keys stays one record
+(:mod:`lftj.search.regions.cursor`)."""
 
 
 @dataclass(frozen=True)

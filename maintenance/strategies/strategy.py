@@ -71,8 +71,8 @@ class BodyRequest:
     ``wanted``: variables that rows must hold.  ``every``: rows are assignments of all variables.
     ``added_up``: rows only have to add up to that many: one may stand for several.
     ``grouped``: those of ``wanted`` that are keys of a functional head.  ``order``: the caller's key order.
-    ``gap``: an iterator that skips at most this many keys stays one record.  ``relations``: the relations
-    that the body is planned over, as they are.
+    ``gap``: an iterator that seeks on by at most this many keys stays one record.  ``relations``: the
+    relations that the body is planned over, as they are.
     """
 
     rule: CheckedRule

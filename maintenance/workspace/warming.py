@@ -14,14 +14,17 @@ import numpy as np
 
 from indices.complement import missing
 from indices.interval_tree import IntervalTree
+from indices.max_scan import M_RECORD, M_RUN
 from indices.monoid import COUNT
 from indices.record_joining import join_smallest_gaps
 from indices.record_sort import number_prefixes
 from indices.scan_tree import ScanTree
+from indices.sensitivity import SensitivityIndex
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
 from lftj.storage.support import SupportVersion
 from maintenance.groups.table import GroupTable
+from maintenance.strategies.trace.dead_records import drop_contained
 from maintenance.workspace.workspace import Workspace
 
 HUBS = "hub(a) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -85,6 +88,10 @@ def _rare() -> None:
     IntervalTree.from_intervals(ones, ones).check_invariants()
     ScanTree(COUNT).insert_many(np.arange(1000))
     list(missing(ScanTree.from_sorted([2, 3], None, COUNT), 1, 4))
+    index = SensitivityIndex(0, 0)
+    index.record([], ones, ones, [])
+    index.drop(*index.find([], ones)[M_RUN : M_RECORD + 1])
+    drop_contained(np.zeros((4, 1), np.int64), np.zeros(1, np.int64), np.ones(1, np.bool_))
     join_smallest_gaps(np.array([[0, 0], [1, 5], [2, 6]]), 1, 1)
     number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)
     SupportVersion(2).step([ones, ones], ones)[0].below([ones], 1)

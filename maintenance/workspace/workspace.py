@@ -52,7 +52,7 @@ class Workspace(Database):
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
-    iterator that skips at most this many keys stays one record; 0 keeps the trace exactly.
+    iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])

@@ -192,7 +192,7 @@ def test_a_line_through_the_points_is_fitted_and_bounds_them() -> None:
     points = [point(30 * d + 5 * s, d, s) for d, s in ((1, 1), (2, 1), (5, 3), (9, 2))]
     for found in (bound_fit.least_bound(points), bound_fit.least_squares(points)):
         assert found.c == pytest.approx(3.0)  # log2(1024) is 10
-        assert found.c_surgeries == pytest.approx(5.0)
+        assert found.c_paid == pytest.approx(5.0)
 
 
 def test_a_ratio_that_grows_with_the_data_fails_the_claim_and_a_constant_one_does_not() -> None:
@@ -241,7 +241,7 @@ def test_the_report_is_made_of_the_points_alone(quick: Path) -> None:
             found = bound_fit.usable(results.of(gap, hostile))
             bound = bound_fit.least_bound(found)
             assert all(bound.of(point) >= point.operations * (1 - 1e-9) for point in found)
-            said = f"{number(bound.c)} * distance * log2(n) + {number(bound.c_surgeries)} * surgeries"
+            said = f"{number(bound.c)} * distance * log2(n) + {number(bound.c_paid)} * (surgeries + dropped)"
             assert said in text
             hardest = max(found, key=lambda p: p.operations / (p.distance * np.log2(p.tuples) + p.surgeries))
             assert f"{hardest.operations:,} operations, distance {hardest.distance:,}" in text

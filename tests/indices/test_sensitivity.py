@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from random import Random
 from unittest import mock
 
@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from indices import sensitivity
 from indices.errors import KeyOrderError
 from indices.keys import KEY_MAX, KEY_MIN
+from indices.max_scan import M_LO, M_QUERY, M_RECORD, M_RUN
 from indices.record_joining import join_smallest_gaps
 from indices.record_sort import code_bits_in_row, number_prefixes
 from indices.sensitivity import SensitivityIndex
@@ -143,6 +144,42 @@ class SensitivityMachine(RuleBasedStateMachine):
             if self.index.n_runs == 1 and self.index.n_records == self.compacted:
                 assert len(set(contexts)) == len(contexts), "once compacted, a context comes once"
 
+    saved: tuple[np.ndarray, list[Row]] | None = None
+
+    @rule(seed=st.integers(0, 2**32 - 1))
+    def find(self, seed: int) -> None:
+        """Places of some records, to be dropped now or later."""
+        random = Random(seed)
+        at = self.recorded.prefix_width
+        rows = random.choices(self.recorded.rows, k=4) if self.recorded.rows else []
+        queries = sorted({(*row[:at], random.choice(row[at : at + 2])) for row in rows})
+        columns = columns_of(queries, at + 1)
+        found = self.index.find(columns[:-1], columns[-1])
+        places = found[M_RUN : M_RECORD + 1]
+        kept = [n for n in range(found.shape[1]) if random.random() < 0.6]
+        self.saved = (
+            np.ascontiguousarray(places[:, kept]),
+            [(*queries[found[M_QUERY, n]][:at], *found[M_LO:, n].tolist()) for n in kept],
+        )
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(again=st.booleans(), fresh=st.booleans(), seed=st.integers(0, 2**32 - 1))
+    def drop(self, again: bool, fresh: bool, seed: int) -> None:
+        """What was found now goes; of what was found before, what is still in its place."""
+        if fresh:
+            self.find(seed)
+        assert self.saved is not None
+        places, rows = self.saved
+        _, first = np.unique(places, axis=1, return_index=True)
+        dropped = Counter(rows[number] for number in first.tolist())
+        before = Counter(self.decoded().rows)
+        for _ in range(1 + again):
+            self.index.drop(*places)
+        after = Counter(self.decoded().rows)
+        assert after == before - dropped if fresh else (after <= before and before - after <= dropped)
+        self.recorded.rows = list(after.elements())
+        self.exact = True
+
     compacted = -1
 
     @rule()
@@ -254,6 +291,34 @@ def test_more_matches_than_expected_and_duplicates_across_runs() -> None:
     index.compact()
     queries, _ = index.stab([], np.array([4, 10, 0]))
     assert np.bincount(queries).tolist() == [700, 0, 700]
+
+
+def test_a_stab_steps_over_the_dead() -> None:
+    """Of 4,000 records all but one die: what is looked at is no more than for a few."""
+    index = SensitivityIndex(0, 1)
+    many = np.arange(4000)
+    index.record([], many * 0, many * 0 + 9, [many])
+    found = index.find([], np.array([9]))
+    for part in (slice(0, 2000), slice(1990, 3999)):
+        index.drop(found[M_RUN, part].copy(), found[M_RECORD, part].copy())
+        index.check_invariants()
+    assert (index.n_records, index.n_dead) == (1, 3999)
+    for key in (9, 0):
+        before = index.touched
+        _, context = index.stab([], np.array([key]))
+        assert context[0].tolist() == [3999]
+        assert index.touched - before < 100
+    index.record([], many[:600], many[:600], [many[:600]])
+    index.check_invariants()
+    assert (index.n_records, index.n_dead) == (601, 3999)
+    bytes_before = index.nbytes
+    index.compact()
+    assert (index.n_records, index.n_dead) == (601, 0) and index.nbytes < bytes_before
+    found = index.find([], np.arange(4000))
+    index.drop(found[M_RUN].copy(), found[M_RECORD].copy())
+    assert len(index.stab([], np.array([9]))[0]) == 0
+    index.compact()
+    assert (index.n_records, index.n_runs, index.nbytes) == (0, 0, 0)
 
 
 def test_smallest_gaps_are_joined_first() -> None:

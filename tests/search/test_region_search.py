@@ -21,17 +21,19 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lftj.database.database import Database
+from lftj.evaluation.trace import NEXT, OPEN, SEEK, trace_codes
 from lftj.memory import address
 from lftj.search import layout as L
 from lftj.search import shares
-from lftj.search.problem import JoinProblem
+from lftj.search.base.plan import compile_plan
+from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions import evaluation as region_evaluation
 from lftj.search.regions.cursor import land, open_cursor
 from lftj.search.regions.evaluation import Found, Marks, RegionSearch, evaluate_whole, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion
-from lftj.storage.relation_version import RelationVersion
+from lftj.storage.relation_version import RelationVersion, levels_of
 from maintenance import Workspace
 from support import rows
 from support.bodies import (
@@ -266,6 +268,85 @@ def test_any_number_of_participants_is_intersected(case: Case, capacity: int) ->
             assert rows_of(search.run(indexes, region, False, marks=its)[0]) == expected
     assert rows_of(evaluate_whole(plan, indexes, True)[0]) == expected
     event(f"marks: {marks is not None}, some rows: {bool(expected)}")
+
+
+# -- exact records and the trace ---------------------------------------------------------
+
+
+def traced_points(case: Case, plan: RegionPlan) -> list[set[Row]]:
+    """Per stream every (prefix, context, key) that the trace is sensitive to (ILFTJ 4.1)."""
+    tables = {
+        name: relation(name, len(its.schema.columns), case.states[-1][name])
+        for name, its in first_versions(case).items()
+    }
+    problem = replace(case.problem, emitted=case.order)  # else it would stop at the first success
+    traced = compile_plan(problem, case.order, write=True, share=False)
+    levels = [(atom, level) for atom in problem.atoms for level in range(len(atom.variables))]
+    streams = (stream_of_level(case, plan, atom, level) for atom, level in levels)
+    stream_of = dict(zip(traced.iterator_names, streams, strict=False))
+    points: list[set[Row]] = [set() for _ in plan.streams]
+    for depth, iterator, operation, start, landed, ended, *bound in trace_codes(
+        traced.bind(tables), 1 << 20
+    ).tolist():
+        stream = stream_of.get(iterator)
+        if stream is None:
+            continue
+        low = {OPEN: BOTTOM, SEEK: start, NEXT: min(start, TOP - 1) + 1}[operation]
+        where = plan.streams[stream]
+        path = [bound[place] for place in (*where.places[:-1], *where.context_places)]
+        assert depth == where.depth
+        points[stream] |= {(*path, key) for key in case.keys if low <= key <= (TOP if ended else landed)}
+    return points
+
+
+def stream_of_level(case: Case, plan: RegionPlan, atom: JoinAtom, level: int) -> int | None:
+    """The record stream of a level of a positive atom."""
+    by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
+    places = tuple(case.order.index(atom.variables[i]) for i in by_depth)
+    levels = levels_of(tuple(atom.columns[i] for i in by_depth), atom.equal, atom.arity)
+    (stream,) = {
+        its.stream
+        for its in plan.participants
+        if not its.negated
+        and its.places == places[: level + 1]
+        and plan.indexes[its.index].relation == atom.relation
+        and plan.indexes[its.index].key == (levels, atom.equal)
+    }
+    return stream
+
+
+@given(cases())
+def test_exact_records_are_what_the_trace_is_sensitive_to(case: Case) -> None:
+    """With a gap of 0 no key is recorded at which no operation of the full trace has landed or passed.
+
+    The region search may leave a node earlier than the trace does: when a participant has no key at all, or
+    stands on the greatest key that conditions allow.
+    """
+    plan, indexes, _ = compiled(case, 0)
+    if any(not state for state in case.states[-1].values()) or any(not i.n_tuples for i in indexes):
+        return  # the trace of a body that cannot hold is empty
+    found = evaluate_whole(plan, indexes, True)
+    traced, recorded_points = traced_points(case, plan), covered_points(case, plan, found)
+    for participant, its, others in zip(plan.streams, recorded_points, traced, strict=True):
+        assert participant.negated or its <= others, participant
+    event(f"records: {any(recorded_points)}, equal: {recorded_points == traced}")
+
+
+@given(merging_cases())
+def test_exact_records_of_merges_are_what_the_trace_is_sensitive_to(case: Case) -> None:
+    """Where two participants meet at the last depth, in the loop of its own: the same set of keys."""
+    plan = compile_regions(case.problem, case.order, 0)
+    indexes = last_indexes(case, plan)
+    if any(not rows for rows in case.states[0].values()):
+        return
+    last = len(case.order) - 1
+    both = plan, without(plan, L.D_MERGES, 0)
+    ways = [RegionSearch(its).run(indexes, whole(plan.depths), True) for its in both]
+    traced = traced_points(case, plan)
+    for found in ways:
+        points = covered_points(case, plan, found)
+        for participant, its, others in zip(plan.streams, points, traced, strict=True):
+            assert its == others if participant.depth == last else its <= others, participant
 
 
 # -- regions --------------------------------------------------------------------------

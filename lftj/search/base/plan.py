@@ -50,6 +50,7 @@ class Plan:
     condition_rows: tuple[tuple[int, ConditionRow], ...]  # where each stands, and what it says
     split_roots: tuple[int, ...]  # uses whose level 0 takes part at the first depth that no literal pins
     atom_uses: tuple[int, ...]  # per atom with variables, in order: positive ones, then negated ones
+    openings: tuple[tuple[int, ...], ...]  # per depth its participants in the order of the trace
 
     @property
     def depths(self) -> int:
@@ -223,6 +224,7 @@ class _Compilation:
             condition_rows=tuple(writer.condition_rows),
             split_roots=tuple(root.index for root in roots if root.level == 0),
             atom_uses=atom_uses,
+            openings=tuple(tuple(writer.opening(depth)) for depth in range(n)),
         )
 
     # -- atoms --------------------------------------------------------------------------

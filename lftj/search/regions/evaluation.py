@@ -127,15 +127,20 @@ class RegionSearch:
         stop: threading.Event | None = None,
         marks: Marks | None = None,
         budget: int | None = None,
+        paths: np.ndarray | None = None,
     ) -> Found:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
         Of a plan that does not list all depths, the column behind those listed counts the assignments.
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
+        ``paths``: int64 (n,), written for each region whose path is followed: the depth at which that failed,
+        the number of depths where it held.
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
         state[: L.REGISTERS] = _FRESH
+        if paths is not None:
+            state[L.R_PATHS] = address(paths)
         if marks is not None:
             state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
             state[L.R_MARKS_BASE] = marks.base

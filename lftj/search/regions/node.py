@@ -6,6 +6,9 @@ Invariants
    node has no match; ``align`` goes on from where they have landed, so a node can
    be left for want of room and resumed.
 2. What a participant did since its last record was written is its growing record.
+3. D_RING lists the participants by the keys that they landed on when the node was opened, those that
+   landed on one key in the order of D_FIRST.  They take turns in this order (LFTJ 3.1): the one whose
+   turn it is has the least key, the one before it the greatest.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -15,7 +18,6 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from indices.keys import KEY_MIN
 from lftj.search.conditions import filters_hold
 from lftj.search.layout import (
     D_CONDITION,
@@ -27,6 +29,7 @@ from lftj.search.layout import (
     D_NEGATIONS,
     D_NODE,
     D_PARTICIPANTS,
+    D_RING,
     D_STREAM,
     D_STREAMS,
     H_DEPTHS,
@@ -40,11 +43,12 @@ from lftj.search.layout import (
     L_COUNT,
     N_HIGH,
     N_LOGGED,
+    N_TURN,
     NEXTS,
     OPENS,
     P_KEY,
+    P_MOVED,
     P_PENDING,
-    P_SKIPPED,
     R_COUNTERS,
     R_ROWS,
     R_WEIGHT,
@@ -94,15 +98,22 @@ def open_node(plan, state, indexes, log, row, low, high):
         state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0
     if low > high:
         return False
-    first = plan[row + D_FIRST]
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        participant = plan[place]
+    state[node + N_TURN] = 0
+    first, ring = plan[row + D_FIRST], plan[row + D_RING]
+    for number in range(plan[row + D_PARTICIPANTS]):
+        participant = plan[first + number]
         open_cursor(plan, state, indexes, participant)
         state[R_COUNTERS + OPENS] += 1
         landed = land(plan, state, indexes, participant, low, np.int64(0))
-        extend(plan, state, log, row, participant, low, state[plan[participant + I_CURSOR] + P_KEY], False)
+        key = state[plan[participant + I_CURSOR] + P_KEY]
+        extend(plan, state, log, row, participant, low, key, False)
         if not landed:
             return False
+        to = ring + number
+        while to > ring and state[plan[state[to - 1] + I_CURSOR] + P_KEY] > key:
+            state[to] = state[to - 1]
+            to -= 1
+        state[to] = participant
     first = plan[row + D_NEGATION]
     for place in range(first, first + plan[row + D_NEGATIONS]):
         open_cursor(plan, state, indexes, plan[place])
@@ -112,36 +123,32 @@ def open_node(plan, state, indexes, log, row, low, high):
 @part(_nrt=False, forceinline=True)
 def align(plan, state, indexes, log, row):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
-    gap = plan[H_GAP]
-    first = plan[row + D_FIRST]
-    last = first + plan[row + D_PARTICIPANTS]
-    high = state[plan[row + D_NODE] + N_HIGH]
-    greatest = KEY_MIN
-    for place in range(first, last):
-        greatest = max(greatest, state[plan[plan[place] + I_CURSOR] + P_KEY])
-    agreed = False
-    while not agreed:
-        agreed = True
-        for place in range(first, last):
-            participant = plan[place]
-            cursor = plan[participant + I_CURSOR]
-            if greatest > high:
-                return ALIGN_END
-            if state[cursor + P_KEY] < greatest:
-                if not has_room(plan, log, row):
-                    return ALIGN_LOG_FULL
-                state[R_COUNTERS + SEEKS] += 1
-                state[R_WORK] += 1
-                landed = land(plan, state, indexes, participant, greatest, gap)
-                near = state[cursor + P_SKIPPED] <= gap
-                key = state[cursor + P_KEY]
-                extend(plan, state, log, row, participant, greatest, key, near)
-                if not landed:
-                    return ALIGN_END
-                if key > greatest:
-                    greatest = key
-                    agreed = False
-    return ALIGN_MATCH if greatest <= high else ALIGN_END
+    gap, ring, count = plan[H_GAP], plan[row + D_RING], plan[row + D_PARTICIPANTS]
+    node = plan[row + D_NODE]
+    high, turn = state[node + N_HIGH], state[node + N_TURN]
+    before = turn - 1 if turn > 0 else count - 1
+    greatest = state[plan[state[ring + before] + I_CURSOR] + P_KEY]
+    found = ALIGN_END
+    while greatest <= high:
+        participant = state[ring + turn]
+        cursor = plan[participant + I_CURSOR]
+        if state[cursor + P_KEY] == greatest:
+            found = ALIGN_MATCH
+            break
+        if not has_room(plan, log, row):
+            found = ALIGN_LOG_FULL
+            break
+        state[R_COUNTERS + SEEKS] += 1
+        state[R_WORK] += 1
+        landed = land(plan, state, indexes, participant, greatest, gap)
+        key = state[cursor + P_KEY]
+        extend(plan, state, log, row, participant, greatest, key, state[cursor + P_MOVED] <= gap)
+        if not landed:
+            break
+        greatest = key
+        turn = turn + 1 if turn + 1 < count else np.int64(0)
+    state[node + N_TURN] = turn
+    return found
 
 
 @part(_nrt=False)
@@ -170,15 +177,19 @@ def accept(plan, state, indexes, log, row, key):
 
 @part(_nrt=False, forceinline=True)
 def step(plan, state, indexes, log, row):
-    """After a match, move the first participant on; False: it has no further key."""
-    if plan[row + D_PARTICIPANTS] == 0:
+    """After a match, move the participant on whose turn it is; False: it has no further key."""
+    count = plan[row + D_PARTICIPANTS]
+    if count == 0:
         return False
-    participant = plan[plan[row + D_FIRST]]
+    node = plan[row + D_NODE]
+    turn = state[node + N_TURN]
+    participant = state[plan[row + D_RING] + turn]
+    state[node + N_TURN] = turn + 1 if turn + 1 < count else 0
     cursor = plan[participant + I_CURSOR]
     key = state[cursor + P_KEY]
     state[R_COUNTERS + NEXTS] += 1
     state[R_WORK] += 1
-    if key >= state[plan[row + D_NODE] + N_HIGH]:
+    if key >= state[node + N_HIGH]:
         return False
     landed = land(plan, state, indexes, participant, key + 1, np.int64(0))
     extend(plan, state, log, row, participant, key + 1, state[cursor + P_KEY], False)

@@ -3,7 +3,8 @@
 The same matches as :mod:`lftj.search.regions.node` gives, and records that cover at
 least as much.  Three ways, by the lengths of the two ranges:
 
-* one is more than H_GAP times the other: leapfrog, with a record per gap;
+* one is more than H_GAP times the other, as always where H_GAP is 0: leapfrog, with a record per gap.
+  N_TURN is the participant, 0 or 1, that steps after a match: the one that did not move last;
 * else a merge, in which neither side skips much: one record each;
 * the same by a bit map (*marks*) of the side that stays while the depth above
   varies, for whole evaluations over dense keys: one load per key of the other.
@@ -27,6 +28,7 @@ from lftj.search.layout import (
     I_CURSOR,
     I_STREAM,
     N_HIGH,
+    N_TURN,
     P_END,
     P_FROM,
     P_KEY,
@@ -85,7 +87,8 @@ def merge_pair(plan, state, log, row, rows):
     p, q = plan[first], plan[first + 1]
     left, right = plan[p + I_CURSOR], plan[q + I_CURSOR]
     gap = plan[H_GAP]
-    high = state[plan[row + D_NODE] + N_HIGH]
+    node = plan[row + D_NODE]
+    high = state[node + N_HIGH]
     i, i_end = state[left + P_POSITION], state[left + P_END]
     j, j_end = state[right + P_POSITION], state[right + P_END]
     a, b = view(state[left + P_LIST], i_end), view(state[right + P_LIST], j_end)
@@ -131,6 +134,7 @@ def merge_pair(plan, state, log, row, rows):
                 i += x <= y
                 j += y <= x
             operations += i + j
+    turn = state[node + N_TURN]
     while not merged and i < i_stop and j < j_stop:
         x, y = a[i], b[j]
         operations += 1
@@ -140,41 +144,48 @@ def merge_pair(plan, state, log, row, rows):
                 break
             out[at] = x
             at += 1
-            i += 1
+            i += turn == 0
+            j += turn == 1
+            turn = 1 - turn
         elif x < y:
             before = i
             i += 1
-            stop = min(i_stop, i + gap)
+            stop = min(i_stop, before + gap)
             while i < stop and a[i] < y:
                 i += 1
-            if i < i_stop and a[i] < y:
-                if p_records:
-                    if not has_room(plan, log, row):
-                        i = before
-                        status = STATUS_LOG_FULL
-                        break
-                    state[left + P_TO] = a[before]
-                    flush(plan, state, log, row, p)
-                    state[left + P_PENDING] = 1
-                    state[left + P_FROM] = y
+            passed = i < i_stop and a[i] < y
+            if (passed or gap == 0) and p_records and y - 1 > x:
+                if not has_room(plan, log, row):
+                    i = before
+                    status = STATUS_LOG_FULL
+                    break
+                state[left + P_TO] = x
+                flush(plan, state, log, row, p)
+                state[left + P_PENDING] = 1
+                state[left + P_FROM] = y
+            if passed:
                 i = gallop(a, i, i_stop, y)
+            turn = 1
         else:
             before = j
             j += 1
-            stop = min(j_stop, j + gap)
+            stop = min(j_stop, before + gap)
             while j < stop and b[j] < x:
                 j += 1
-            if j < j_stop and b[j] < x:
-                if q_records:
-                    if not has_room(plan, log, row):
-                        j = before
-                        status = STATUS_LOG_FULL
-                        break
-                    state[right + P_TO] = b[before]
-                    flush(plan, state, log, row, q)
-                    state[right + P_PENDING] = 1
-                    state[right + P_FROM] = x
+            passed = j < j_stop and b[j] < x
+            if (passed or gap == 0) and q_records and x - 1 > y:
+                if not has_room(plan, log, row):
+                    j = before
+                    status = STATUS_LOG_FULL
+                    break
+                state[right + P_TO] = y
+                flush(plan, state, log, row, q)
+                state[right + P_PENDING] = 1
+                state[right + P_FROM] = x
+            if passed:
                 j = gallop(b, j, j_stop, x)
+            turn = 0
+    state[node + N_TURN] = turn
     state[left + P_POSITION] = i
     state[right + P_POSITION] = j
     state[left + P_KEY] = a[i] if i < i_end else KEY_MAX

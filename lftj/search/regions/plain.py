@@ -30,6 +30,7 @@ from lftj.search.layout import (
     I_STREAM,
     N_HIGH,
     N_LOGGED,
+    N_TURN,
     NEXTS,
     OPENS,
     P_ACTIVE,
@@ -104,6 +105,7 @@ def open_plain(plan, state, indexes, row):
     node = plan[row + D_NODE]
     state[node + N_HIGH] = KEY_MAX
     state[node + N_LOGGED] = 0
+    state[node + N_TURN] = 0
     state[R_COUNTERS + OPENS] += last - first
     return True
 

@@ -86,9 +86,9 @@ def compile_regions(
 ) -> RegionPlan:
     """Lay a problem out.  Every atom must have a variable.
 
-    ``gap``: an iterator that skips at most this many keys stays one record.  ``tail``: the depth from which
-    on the search stops at its first success (ENGINE.md section 5.5); or ``listed``: the depth from which on
-    assignments are counted.
+    ``gap``: an iterator that seeks on by at most this many keys stays one record; with 0 the records are the
+    trace's own.  ``tail``: the depth from which on the search stops at its first success (ENGINE.md section
+    5.5); or ``listed``: the depth from which on assignments are counted.
     """
     depths = len(order)
     assert tail is None or listed is None
@@ -171,9 +171,8 @@ class _Compiler:
         memory = self.writer.memory
         memory[row + L.I_INDEX], memory[row + L.I_LEVEL] = walked.index, walked.level
         memory[row + L.I_STREAM] = -1
-        is_prefix = walked.places == tuple(range(walked.level + 1))
         stream = None
-        if not is_prefix and (walked.tested or not walked.negated):
+        if not self.writer.names_region(row) and (walked.tested or not walked.negated):
             stream = len(self.stream_rows)
             memory[row + L.I_STREAM] = self.in_log()
             self.stream_rows.append(memory[row + L.I_STREAM])
@@ -187,11 +186,11 @@ class _Compiler:
         def records(row: int) -> bool:
             return writer.memory[row + L.I_STREAM] >= 0
 
-        # Whoever needs no record steps after a match: the others then record points.
-        own, negations = sorted(writer.participants[depth], key=records), writer.negations[depth]
+        own, negations = writer.opening(depth), writer.negations[depth]
         recording = [row for row in (*own, *negations) if records(row)]
         fields = writer.depth_fields(depth, own, positions=True)
         fields[L.D_STREAM], fields[L.D_STREAMS] = writer.row(recording), len(recording)
+        fields[L.D_RING] = writer.in_state(len(own))
         fields[L.D_LOG] = -1
         last = depth + 1 == len(self.order) == self.tail
         merges = last and own and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE

@@ -38,6 +38,7 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import view
 from lftj.search.conditions import condition_bounds
 from lftj.search.layout import (
     D_CONDITION,
@@ -73,6 +74,7 @@ from lftj.search.layout import (
     R_HIGH,
     R_LOW,
     R_MOVE,
+    R_PATHS,
     R_REGION,
     R_ROWS,
     R_VALID,
@@ -239,7 +241,10 @@ def search_regions(plan, state, indexes, log, regions, region_weights, rows, wei
                 if state[R_HELD] > 0 and same_head(plan, regions, region, state[R_HELD] - 1):
                     continue
                 enter_tail(plan, log)
-            if not follow_path(plan, state, indexes, log, regions, region, fixed):
+            held = follow_path(plan, state, indexes, log, regions, region, fixed)
+            if state[R_PATHS]:
+                view(state[R_PATHS], regions.shape[0])[region] = depths if held else state[R_FAILED]
+            if not held:
                 state[R_FAILED_REGIONS] += 1
                 continue
             if fixed == depths:

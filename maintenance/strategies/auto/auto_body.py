@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from indices.sensitivity import SensitivityIndex
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.storage.signed_rows import difference, net_rows
+from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
@@ -61,6 +62,10 @@ class AutoBody(BodySearch):
         self._shadow: float | None = None  # what delta would take per changed branch, by the last sample
         self._staged: Built | None = None
         self._places = [trace.variables.index(name) for name in delta.variables]
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return (self.trace,)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -202,7 +207,6 @@ class AutoBody(BodySearch):
 
     def _check_own(self) -> None:
         assert self._staged is None
-        self.trace.check_invariants()
         assert self.traces or not self.trace.n_records
 
     def describe(self) -> list[str]:

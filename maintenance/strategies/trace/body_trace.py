@@ -9,14 +9,16 @@ Invariants
 
 1. Coverage: after ``build`` and every ``step`` the records cover the trace over
    the newest version stepped to (ENGINE.md section 4).  A step that is rolled
-   back leaves more records than needed, which is sound.
+   back leaves more records than needed, which is sound; what it found dead is
+   staged, and dropped when the step is kept.
 2. ``regions <= surgeries + matches`` in every step.
 3. What a build makes takes its place by one assignment; a search is taken away while it runs, so
    one that was left half way is never used again.
 
-Records below branches that are gone are garbage: they only cost a failed path
-test.  When failed tests since the last build have cost as much as building, the
-body is worn, and the workspace builds it anew after the commit.
+Records below branches that are gone are dropped when a change matches them
+(:mod:`maintenance.strategies.trace.dead_records`).  Those of reached nodes stay, also where later operations
+have made them wider than the trace: they cost a failed path test each time.  When such tests since the last
+build have cost as much as building, the body is worn, and the workspace builds it anew after the commit.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
+from maintenance.strategies.trace.dead_records import UNSEARCHED, Followed, find_dead
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
 
 
@@ -66,6 +69,7 @@ class BodyTrace(BodySearch):
         self.plan = plan
         self._built = Built.of(self._no_records())
         self._search: RegionSearch | None = None
+        self._dead: tuple[list[SensitivityIndex], np.ndarray] | None = None
 
     def _no_records(self) -> list[SensitivityIndex]:
         return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
@@ -139,13 +143,16 @@ class BodyTrace(BodySearch):
         if self.plan.lists_an_index:
             return self._listed_change(change, stats)
         regions = self._regions(change, stats)
+        followed = Followed.nowhere(regions)
         parts: list[Assignments] = []
         for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
-            rows = regions.of_sign(sign)
+            rows, numbers = regions.of_sign(sign)
             if not len(rows):
                 continue
-            columns = self._search_below(rows, versions, sign == PLUS, stats, budget)
+            columns, paths = self._search_below(rows, versions, sign == PLUS, stats, budget)
+            (followed.came if sign == PLUS else followed.went)[numbers] = paths
             parts.append((columns, self._weights(columns, versions, weight)))
+        self._stage_dead(regions, followed, stats)
         return gathered(parts) if parts else self.nothing
 
     def _weights(self, columns: Columns, versions: Versions, sign: int) -> np.ndarray:
@@ -183,7 +190,7 @@ class BodyTrace(BodySearch):
         """The change oracle's regions; they are counted."""
         uses = self.plan.indexes
         if self.lowered.empty:
-            return Regions(np.empty((0, 2 + self.plan.depths), np.int64), np.empty(0, np.int64), 0, 0)
+            return Regions.none(self.plan.depths, 0, 0)
         regions = find_regions(
             self.plan,
             lambda index: surgeries_in(change, uses[index].relation, uses[index].key),
@@ -201,11 +208,17 @@ class BodyTrace(BodySearch):
         record: bool,
         stats: RuleStats,
         budget: int | None = None,
-    ) -> list[np.ndarray]:
-        """Rows below regions; records are entered, operations counted."""
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Rows below regions, and where their paths led (`Followed`).
+
+        Records are entered, operations counted.
+        """
+        paths = np.full(len(regions), UNSEARCHED)
         (search, self._search) = (self._search or RegionSearch(self.plan), None)
         try:
-            columns, records, operations = search.run(self._indexes(versions), regions, record, budget=budget)
+            columns, records, operations = search.run(
+                self._indexes(versions), regions, record, budget=budget, paths=paths
+            )
         except OverBudget as over:
             stats.count(over.operations)
             raise
@@ -213,21 +226,45 @@ class BodyTrace(BodySearch):
             self._search = search
         _enter(self.sensitivity, records)
         stats.count(operations)
-        self._built.wasted_operations += operations.failed_regions * self.plan.depths
-        return columns
+        return columns, paths
+
+    def _stage_dead(self, regions: Regions, followed: Followed, stats: RuleStats) -> None:
+        """Stage the dead ones of the matched records; those that were tested in vain and stay are wear."""
+        if not regions.matches:
+            self._dead = None
+            return
+        dead, vain = find_dead(regions, followed)
+        self._dead = (self.sensitivity, dead) if dead.shape[1] else None
+        stats.dropped_records += dead.shape[1]
+        self._built.wasted_operations += vain * self.plan.depths
+
+    def _keep_own(self) -> None:
+        if self._dead is None:
+            return
+        sensitivity, (streams, runs, records) = self._dead
+        ends = np.searchsorted(streams, np.arange(len(sensitivity) + 1))
+        for index, start, end in zip(sensitivity, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            if start < end:
+                index.drop(runs[start:end], records[start:end])
+        self._dead = None
+
+    def _drop_own(self) -> None:
+        self._dead = None
 
     def tidy(self, versions: Versions) -> bool:
         """Build the records anew if they are worn, over versions that are published; True if so.
 
         Worn: tests in vain since the last build have cost as much as another one.  Short of that, an index
-        that has doubled drops the records that others hold.
+        that has doubled, or has more dead records than living ones, leaves out those and what others hold.
         """
         built = self._built
         if built.wasted_operations > max(REBUILD_LEAST, built.operations):
             self._built = self._evaluated(versions)[1]
             return True
         for stream, index in enumerate(built.sensitivity):
-            if index.n_records > COMPACT_LEAST + 2 * built.compact_records[stream]:
+            n_records = index.n_records
+            is_long = n_records > COMPACT_LEAST + 2 * built.compact_records[stream]
+            if is_long or index.n_dead > COMPACT_LEAST + n_records:
                 index.compact()
                 built.compact_records[stream] = index.n_records
         return False
@@ -269,7 +306,7 @@ KEPT_CAPACITY = 1 << 14
 """Rows that a search which is kept has room for, at most: a large transaction's buffers go."""
 
 COMPACT_LEAST = 1 << 12
-"""New records that are not worth compacting an index."""
+"""New records, or dead ones, that are not worth compacting an index."""
 
 
 def _enter(sensitivity: list[SensitivityIndex], records: list[tuple[int, Records]]) -> None:

@@ -11,6 +11,7 @@ Invariants
    extends another: the shorter prefix covers it.
 3. ``signs`` of a region: PLUS and MINUS bits of the surgeries that gave rise to it, and BOTH where tuples
    that are only counted came or went below a branch that stays.
+4. Each match is known by the record that was matched, for :mod:`maintenance.strategies.trace.dead_records`.
 
 A branch below which counted tuples came or went is looked for as a surgery is, and counts as one.
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MIN
+from indices.max_scan import M_CONTEXT, M_HI, M_LO, M_QUERY, M_RECORD, M_RUN
 from indices.sensitivity import SensitivityIndex
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
@@ -37,21 +39,44 @@ PLUS = 1  # a branch came: nothing was there before
 MINUS = 2  # a branch went: nothing is there now
 BOTH = 4  # a branch stays, with another number of tuples below it
 
+# -- the rows of matches, a match per column: where its record is and what it holds ---------
+
+MATCHED_STREAM = 0  # -1: a surgery that is a region itself
+MATCHED_RUN = 1
+MATCHED_RECORD = 2
+MATCHED_LO = 3
+MATCHED_HI = 4
+MATCHED_FIELDS = 5
+
 
 @dataclass(frozen=True)
 class Regions:
-    """``rows``: int64 (n, 2 + depths), as lftj.search.regions.search takes them; ``signs``: int64 (n,)."""
+    """``rows``: int64 (n, 2 + depths), as lftj.search.regions.search takes them; ``signs``: int64 (n,).
+
+    ``matched``: int64 (MATCHED_FIELDS, m), the surgeries and records that named regions; of each of them
+    ``lengths``, how many variables that region binds, and ``parts_of``, the number of the region here that it
+    is or extends: int64 (m,).  ``surgeries``, ``matches``: how many there were.
+    """
 
     rows: np.ndarray
     signs: np.ndarray
+    matched: np.ndarray
+    lengths: np.ndarray
+    parts_of: np.ndarray
     surgeries: int
     matches: int
+
+    @classmethod
+    def none(cls, depths: int, surgeries: int, matches: int) -> Regions:
+        nothing = np.empty(0, np.int64)
+        rows, matched = np.empty((0, 2 + depths), np.int64), np.empty((MATCHED_FIELDS, 0), np.int64)
+        return cls(rows, nothing, matched, nothing, nothing, surgeries, matches)
 
     def __len__(self) -> int:
         return len(self.signs)
 
-    def of_sign(self, sign: int) -> np.ndarray:
-        """The regions to be searched on a sign's side.
+    def of_sign(self, sign: int) -> tuple[np.ndarray, np.ndarray]:
+        """The regions to be searched on a sign's side, and their numbers.
 
         With PLUS and MINUS neither side has anything; with BOTH alone each side has.
         """
@@ -69,6 +94,7 @@ def find_regions(
     ``sensitivity``: the records, by stream.
     """
     parts: list[np.ndarray] = []
+    matched: list[np.ndarray] = []
     n_surgeries = n_matches = 0
     for participant in plan.participants:
         if participant.negated and not participant.tested:
@@ -86,27 +112,47 @@ def find_regions(
         n_surgeries += len(signs)
         if participant.stream is None:
             queries, contexts = np.arange(len(signs)), _NO_CONTEXTS
+            matched.append(np.full((MATCHED_FIELDS, len(signs)), -1))
         else:
-            queries, found_contexts = sensitivity[participant.stream].stab(list(path[:-1]), path[-1])
-            if not len(queries):
+            matches = sensitivity[participant.stream].find(list(path[:-1]), path[-1])
+            if not matches.shape[1]:
                 continue
-            n_matches += len(queries)
-            contexts = np.array(found_contexts) if found_contexts else _NO_CONTEXTS
+            n_matches += matches.shape[1]
+            queries, contexts, record = _pieces_of(matches, participant.stream)
+            matched.append(record)
         places = np.array(participant.places), np.array(participant.context_places, np.int64)
         sign = -1 if participant.negated else 1
         parts.append(
             _regions_of(path, signs, sign, queries, contexts, *places, participant.depth, plan.depths)
         )
     if not parts:
-        nothing = np.empty((0, 2 + plan.depths), dtype=np.int64)
-        return Regions(nothing, np.empty(0, np.int64), n_surgeries, n_matches)
+        return Regions.none(plan.depths, n_surgeries, n_matches)
     found_rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
     keys_then_depth = np.concatenate([found_rows[2:-1], found_rows[:1]])
-    rows, signs = keep_shortest(found_rows, row_order(keys_then_depth))
-    return Regions(rows, signs, n_surgeries, n_matches)
+    rows, signs, parts_of = keep_shortest(found_rows, row_order(keys_then_depth))
+    records = matched[0] if len(matched) == 1 else np.concatenate(matched, axis=1)
+    return Regions(rows, signs, records, found_rows[0], parts_of, n_surgeries, n_matches)
 
 
 _NO_CONTEXTS = np.empty((0, 0), np.int64)
+
+
+@kernel
+def _pieces_of(matches, stream):
+    """Query numbers, contexts and records (MATCHED_FIELDS) of what a stab of a stream found.
+
+    matches: int64 (M_CONTEXT + context columns, n).
+    """
+    queries = matches[M_QUERY].copy()
+    contexts = matches[M_CONTEXT:].copy()
+    records = np.empty((MATCHED_FIELDS, len(queries)), np.int64)
+    for match in range(len(queries)):
+        records[MATCHED_STREAM, match] = stream
+        records[MATCHED_RUN, match] = matches[M_RUN, match]
+        records[MATCHED_RECORD, match] = matches[M_RECORD, match]
+        records[MATCHED_LO, match] = matches[M_LO, match]
+        records[MATCHED_HI, match] = matches[M_HI, match]
+    return queries, contexts, records
 
 
 @kernel
@@ -131,30 +177,37 @@ def _regions_of(path, signs, sign, queries, contexts, places, context_places, de
 
 @kernel
 def _chosen(rows, signs, sign):
-    """Copies of the rows with a sign.  Loops: numpy's ways to choose take the compiler a second."""
+    """Copies of the rows with a sign, and their numbers.
+
+    Loops: numpy's ways to choose take the compiler a second.
+    """
     n = 0
     for row in range(len(signs)):
         n += signs[row] == BOTH or signs[row] & ~BOTH == sign
     chosen = np.empty((n, rows.shape[1]), np.int64)
+    numbers = np.empty(n, np.int64)
     n = 0
     for row in range(len(signs)):
         if signs[row] == BOTH or signs[row] & ~BOTH == sign:
+            numbers[n] = row
             for column in range(rows.shape[1]):
                 chosen[n, column] = rows[row, column]
             n += 1
-    return chosen
+    return chosen, numbers
 
 
 @kernel
 def keep_shortest(found, order):
     """The regions that extend no other, equal ones made one, and their bits: int64 (n, 2 + depths) and (n,).
 
+    And of each region that was found, the number of the one that it is or extends.
     found: int64 (3 + depths, n), a region per column, with its sign, +1, -1 or 0 for BOTH, last; order:
     int64 (n,), how invariant 2 sorts them.
     """
     last = found.shape[0] - 1
     rows = np.empty((len(order), last), dtype=np.int64)
     signs = np.empty(len(order), dtype=np.int64)
+    parts_of = np.empty(len(order), dtype=np.int64)
     kept = 0
     for place in order:
         bit = BOTH if found[last, place] == 0 else PLUS if found[last, place] > 0 else MINUS
@@ -166,9 +219,11 @@ def keep_shortest(found, order):
             if extends:
                 if shorter == found[0, place]:
                     signs[kept - 1] |= bit
+                parts_of[place] = kept - 1
                 continue
         for column in range(last):
             rows[kept, column] = found[column, place]
         signs[kept] = bit
+        parts_of[place] = kept
         kept += 1
-    return rows[:kept], signs[:kept]
+    return rows[:kept], signs[:kept], parts_of

@@ -43,10 +43,12 @@ from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodyTest, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
+from maintenance.strategies.trace.dead_records import Followed
 from maintenance.strategies.trace.oracle import MINUS, PLUS
 
 HOLDS = 1  # the head binding above the region has a witness
 PASSES = 2  # and the witness passes through the region
+NEARS = 4  # or at least through the node of the region's last key
 
 
 class WitnessedTrace(BodyTrace, BodyTest):
@@ -110,16 +112,25 @@ class WitnessedTrace(BodyTrace, BodyTest):
         found = np.empty(len(rows), dtype=np.int64)
         look_up(self.witnesses.memory, np.ascontiguousarray(rows.T), self.tail, self.holds, found)
         inside = rows[:, 0] > self.tail
+        followed = Followed.nowhere(regions)
+        followed.aside[inside & (found == HOLDS)] = 1
         lost = inside & (signs == MINUS) & (found & PASSES != 0)
         tried = inside & (signs == PLUS) & (found == 0)
-        stats.skipped_regions += (skipped := int(inside.sum() - lost.sum() - tried.sum()))
-        self._built.wasted_operations += skipped
+        skipped = inside & ~lost & ~tried
+        stats.skipped_regions += int(skipped.sum())
+        self._built.wasted_operations += int((skipped & (found != HOLDS)).sum())
         again = self._head_regions(rows[lost])
-        went = self._listed(_sorted_regions([rows[~inside & (signs == MINUS)], again]))
-        searched = _sorted_regions([rows[~inside & (signs == PLUS)], again, rows[tried]])
+        left = np.concatenate([rows[~inside & (signs == MINUS)], again])
+        went = self._listed(left[_key_order(left)])
+        own = np.flatnonzero(tried | (~inside & (signs == PLUS)))
+        searched = np.concatenate([rows[own], again])
         came = went[:0]
         if len(searched):
-            came = np.stack(self._search_below(searched, change.new, True, stats), axis=1)
+            order = _key_order(searched)
+            columns, paths = self._search_below(searched[order], change.new, True, stats)
+            came = np.stack(columns, axis=1)
+            followed.came[own] = paths[np.argsort(order)[: len(own)]]
+        self._stage_dead(regions, followed, stats)
         return self._stage(went, came)
 
     def _stage(self, went: np.ndarray, came: np.ndarray) -> Assignments:
@@ -137,11 +148,13 @@ class WitnessedTrace(BodyTrace, BodyTest):
         return witnesses.columns()[: self.tail], np.ones(witnesses.n_tuples, dtype=np.int64)
 
     def _keep_own(self) -> None:
+        super()._keep_own()
         if self._staged is not None:
             self._built.witnesses = self._staged
             self._staged = None
 
     def _drop_own(self) -> None:
+        super()._drop_own()
         self._staged = None
 
     def _check_own(self) -> None:
@@ -180,12 +193,9 @@ def _as_index(columns: Sequence[np.ndarray]) -> IndexVersion:
     return IndexVersion(Trie.from_sorted([*columns[:-1], columns[-1].copy()]))
 
 
-def _sorted_regions(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Regions none of which extends another, in the order of their keys."""
-    rows = np.concatenate(parts)
-    if len(rows) < 2:
-        return rows
-    return rows[np.lexsort(rows.T[:1:-1])]
+def _key_order(regions: np.ndarray) -> np.ndarray:
+    """The numbers of regions none of which extends another, in the order of their keys."""
+    return np.lexsort(regions.T[:1:-1])
 
 
 def _listing_plan(order: tuple[str, ...]) -> RegionPlan:
@@ -203,7 +213,7 @@ def look_up(index, regions, tail, any_holds, found):
 
     index: X_* memory of the witnesses; any_holds: whether there is one; regions: int64 (2 + depths, n),
     a region per column.
-    found: int64 (n,), written: HOLDS and PASSES bits; 0 for regions that are not inside of the tail.
+    found: int64 (n,), written: HOLDS, PASSES and NEARS bits; 0 for regions that are not inside of the tail.
     """
     keys = regions[2:]
     weights = np.empty(keys.shape, dtype=np.int64)
@@ -215,5 +225,7 @@ def look_up(index, regions, tail, any_holds, found):
             continue
         if any_holds if tail == 0 else weights[tail - 1, number] > 0:
             found[number] = HOLDS
+            if bound == tail + 1 or weights[bound - 2, number] > 0:
+                found[number] |= NEARS
         if weights[bound - 1, number] > 0:
-            found[number] = HOLDS | PASSES
+            found[number] |= PASSES

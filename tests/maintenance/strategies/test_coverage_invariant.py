@@ -103,11 +103,14 @@ def test_records_cover_every_node(case: Case, gap: int, rebuild_least: int | Non
             change = round_of(case, versions, before, after)
             stats = RuleStats()
             columns, signs = trace.step(change, stats)
+            trace.keep()
             following = brute_rows(case.problem, case.order, after)
             found = list(zip(rows_of(columns), signs.tolist(), strict=True))
             assert sorted(found) == sorted(change_between(set(rows), set(following)).items())
             assert stats.regions <= stats.surgeries + stats.matches
-            event(f"rebuilt: {stats.rebuilt}")
+            assert stats.dropped_records <= stats.matches
+            event(f"dropped: {stats.dropped_records > 0}")
+            trace.check_invariants()
             check_coverage(case, trace, after)
             versions, rows = dict(change.new), following
 
@@ -162,6 +165,7 @@ def test_the_oracle_names_the_regions_that_the_records_give(case: Case, gap: int
         for row in regions.rows.tolist():
             assert row[1] == row[1 + row[0]]  # a point at the last coordinate
         trace.step(change, RuleStats())
+        trace.keep()
         versions = dict(change.new)
 
 
@@ -186,6 +190,7 @@ def test_a_change_outside_the_records_changes_nothing(case: Case, gap: int) -> N
     for before, after in itertools.pairwise(case.states):
         change = round_of(case, versions, before, after)
         trace.step(change, RuleStats())
+        trace.keep()
         versions = dict(change.new)
     state = case.states[-1]
     rows = set(brute_rows(case.problem, case.order, state))
@@ -213,6 +218,7 @@ def test_a_change_and_its_inverse(case: Case, gap: int) -> None:
     for before, after in itertools.pairwise(walk):
         change = round_of(case, versions, before, after)
         columns, signs = trace.step(change, RuleStats())
+        trace.keep()
         expected = change_between(
             set(brute_rows(case.problem, case.order, before)),
             set(brute_rows(case.problem, case.order, after)),
@@ -220,6 +226,86 @@ def test_a_change_and_its_inverse(case: Case, gap: int) -> None:
         assert dict(zip(rows_of(columns), signs.tolist(), strict=True)) == expected
         check_coverage(case, trace, after)
         versions = dict(change.new)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(SMALL, GAPS)
+def test_a_step_that_is_dropped_drops_no_record(case: Case, gap: int) -> None:
+    """Each step is taken twice, dropped and then kept."""
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.build(versions)
+    for before, after in itertools.pairwise(case.states):
+        change = round_of(case, versions, before, after)
+        trace.step(change, RuleStats())
+        trace.drop()
+        check_coverage(case, trace, before)
+        trace.step(change, RuleStats())
+        trace.keep()
+        trace.keep()
+        check_coverage(case, trace, after)
+        versions = dict(change.new)
+
+
+# -- dead records ------------------------------------------------------------------------
+
+
+def fan(n: int) -> Workspace:
+    """``R(a, 0)`` and ``T(a, {0, 90})`` for n values of a, and ``S(0, {0, 10, 90})``; exact records."""
+    workspace = Workspace(record_gap=0)
+    workspace.load("R", [(a, 0) for a in range(n)], columns=["a", "b"])
+    workspace.load("S", [(0, 0), (0, 10), (0, 90)], columns=["b", "c"])
+    workspace.load("T", [(a, c) for a in range(n) for c in (0, 90)], columns=["a", "c"])
+    workspace.install("h(a, b, c) <- R(a, b), S(b, c), T(a, c).", "trace", order={"h": ["a", "b", "c"]})
+    return workspace
+
+
+def turned(workspace: Workspace, relation: str, *rows: Row, sign: int) -> RuleStats:
+    with workspace.transaction() as transaction:
+        (transaction.insert if sign > 0 else transaction.erase)(relation, list(rows))
+    workspace.verify()
+    workspace.check_invariants()
+    return transaction.stats["h"]
+
+
+@pytest.mark.parametrize("n", [40, 600])
+def test_a_record_below_a_branch_that_is_gone_is_matched_once(n: int) -> None:
+    """Few records are in the tail, many in a run."""
+    workspace = fan(n)
+    turned(workspace, "R", *[(a, 0) for a in range(n)], sign=-1)
+    records = workspace.explain_maintenance("h")
+    first = turned(workspace, "S", (0, 90), sign=-1)
+    assert (first.matches, first.dropped_records) == (n, n), records
+    for sign in (1, -1, 1):
+        stats = turned(workspace, "S", (0, 90), sign=sign)
+        assert (stats.matches, stats.dropped_records, stats.opens + stats.seeks + stats.nexts) == (0, 0, 0)
+    assert turned(workspace, "R", (7, 0), sign=1).head_changes == 2
+    assert turned(workspace, "S", (0, 90), sign=-1).head_changes == 1
+
+
+def test_copies_of_a_record_are_matched_once() -> None:
+    workspace = fan(3)
+    for _ in range(20):
+        turned(workspace, "R", (1, 0), sign=-1)
+        turned(workspace, "R", (1, 0), sign=1)
+    found = [turned(workspace, "S", (0, 90), sign=sign).matches for sign in (-1, 1, -1, 1, -1)]
+    assert found[0] == 23 and max(found[1:]) <= 6
+
+
+def test_a_record_of_a_transaction_that_is_rolled_back_stays() -> None:
+    workspace = fan(5)
+    turned(workspace, "R", *[(a, 0) for a in range(5)], sign=-1)
+    with pytest.raises(ZeroDivisionError), workspace.transaction() as transaction:
+        transaction.erase("S", [(0, 90)])
+        assert workspace["h"].count == 0
+        raise ZeroDivisionError
+    assert turned(workspace, "S", (0, 90), sign=-1).dropped_records == 5
+
+
+@pytest.mark.parametrize(("key", "matches"), [(-5, 30), (5, 0), (50, 0), (95, 0)])
+def test_what_the_trace_passes_over_matches_nothing(key: int, matches: int) -> None:
+    """S opens at 0.  After the match T steps from 0 to 90, then S seeks 90, then T steps to its end."""
+    assert turned(fan(30), "S", (0, key), sign=1).matches == matches
 
 
 @pytest.mark.parametrize("gap", [0, 8])
