@@ -2,14 +2,16 @@
 
 Invariants
 
-1. ``commit`` is all that is timed: from a transaction's changes, as Arrow tables in memory, to a head that
-   is up to date and, where the question is asked again, fetched.
+1. ``commit`` is all that is timed: from the changes of a transaction, or of several that are in flight
+   together, as Arrow tables in memory, to a head that is up to date and, where the question is asked again,
+   fetched.
 2. ``digest`` is of the heads after the last commit.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,16 @@ import pyarrow as pa
 from bench.grid.changes import Rows, Stream, Transaction
 from bench.grid.digest import Digest
 from bench.grid.views import View
-from maintenance import Transaction as Committed
 from maintenance import Workspace
+from maintenance.changes.head_changes import Changes
+from maintenance.stats import TransactionStats
 
 
 class Keeper(ABC):
     """One view over the tables of one stream; ``load`` comes first."""
+
+    gathers = False
+    """Whether several transactions can be handed over in one commit."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -38,12 +44,12 @@ class Keeper(ABC):
         """Take the tables in, and bring the heads up."""
 
     @abstractmethod
-    def prepare(self, transaction: Transaction) -> Any:
-        """The changes in the form that ``commit`` takes."""
+    def prepare(self, transactions: Sequence[Transaction]) -> Any:
+        """Changes in the form that ``commit`` takes: of one transaction, or of several of who ``gathers``."""
 
     @abstractmethod
     def commit(self, prepared: Any) -> None:
-        """One transaction."""
+        """What was prepared."""
 
     @abstractmethod
     def digest(self) -> tuple[int, int]:
@@ -57,11 +63,14 @@ class Keeper(ABC):
 class Kept(Keeper):
     """Rules installed in a workspace."""
 
+    gathers = True
+
     def __init__(self, view: View, strategy: str) -> None:
         super().__init__(view)
         self._strategy = strategy
         self._digest = Digest()
-        self._last: Committed | None = None
+        self._last: Sequence[Changes] | None = None
+        self._stats = TransactionStats()
 
     def load(self, stream: Stream) -> None:
         self._workspace = Workspace()
@@ -69,30 +78,47 @@ class Kept(Keeper):
             self._workspace.load(name, self._table(name, rows))
         self._workspace.install(self.view.rules, self._strategy)
 
-    def prepare(self, transaction: Transaction) -> dict[str, pa.Table]:
-        return {name: self._table(name, rows) for name, rows in transaction.items() if len(rows)}
+    def prepare(self, transactions: Sequence[Transaction]) -> tuple[int, dict[str, pa.Table]]:
+        """The number of transactions, and the changes of each relation, with their transactions' numbers."""
+        if len(transactions) == 1:
+            return 1, {name: self._table(name, rows) for name, rows in transactions[0].items() if len(rows)}
+        tables = {}
+        for name in self.view.columns:
+            parts = [transaction.get(name, _NO_ROWS) for transaction in transactions]
+            numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+            if len(numbers):
+                rows = np.concatenate([part for part in parts if len(part)])
+                tables[name] = self._table(name, rows).append_column("txn", pa.array(numbers))
+        return len(transactions), tables
 
-    def commit(self, prepared: dict[str, pa.Table]) -> None:
+    def commit(self, prepared: tuple[int, dict[str, pa.Table]]) -> None:
+        n_transactions, tables = prepared
+        if n_transactions > 1:
+            applied = self._workspace.apply_many(tables)
+            self._last, self._stats = applied, applied.stats
+            return
         with self._workspace.transaction() as transaction:
-            for name, changes in prepared.items():
+            for name, changes in tables.items():
                 transaction.apply(name, changes)
-        self._last = transaction
+        self._last, self._stats = (transaction.changes,), transaction.stats
 
     def digest(self) -> tuple[int, int]:
         for number, head in enumerate(self.view.heads):
             if self._last is None:
                 self._digest.add_table(self._workspace[head].table, number)
-            else:
-                self._digest.add_table(self._last.changes[head], number)
+                continue
+            for changes in self._last:
+                self._digest.add_table(changes[head], number)
         return self._digest.sums
 
     def counted(self) -> tuple[int | None, int | None]:
-        assert self._last is not None
-        stats = self._last.stats
         return (
-            sum(found.operations for found in stats.values()),
-            sum(stats[head].head_changes for head in self.view.heads),
+            sum(found.operations for found in self._stats.values()),
+            sum(self._stats[head].head_changes for head in self.view.heads),
         )
+
+
+_NO_ROWS = np.empty((0, 0), np.int64)
 
 
 class Asked(Keeper):
@@ -120,8 +146,9 @@ class Asked(Keeper):
         self._connection.execute(statement)
         self._connection.unregister("part")
 
-    def prepare(self, transaction: Transaction) -> list[tuple[str, pa.Table | list[int]]]:
+    def prepare(self, transactions: Sequence[Transaction]) -> list[tuple[str, pa.Table | list[int]]]:
         """Statements with what they are given."""
+        (transaction,) = transactions
         found: list[tuple[str, pa.Table | list[int]]] = []
         for name, rows in transaction.items():
             erased, inserted = (rows[rows[:, -1] == sign, :-1] for sign in (-1, 1))

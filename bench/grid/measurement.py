@@ -135,22 +135,24 @@ def keep(view: View, engine: str, setting: Setting, stream: Stream, seconds: flo
     cell.load_processor = time.process_time() - busy
     cell.digests[0] = side.digest()
     operations, head_changes = [], []
-    for number, transaction in enumerate(stream.transactions):
+    together = setting.in_flight if side.gathers else 1
+    for number, done in enumerate(range(0, len(stream.transactions), together)):
+        transactions = stream.transactions[done : done + together]
         if number <= UNCOUNTED:
             began = time.process_time()
         spent = time.process_time() - began
-        warm = number >= UNCOUNTED and (number >= setting.warm_up or spent > seconds / 3)
+        warm = number >= UNCOUNTED and (done >= setting.warm_up or spent > seconds / 3)
         if cell.processor and spent > seconds:
             break
-        prepared = side.prepare(transaction)
+        prepared = side.prepare(transactions)
         started, busy = time.perf_counter(), time.process_time()
         side.commit(prepared)
         taken = time.process_time() - busy, time.perf_counter() - started
-        cell.digests[number + 1] = side.digest()
+        cell.digests[done + len(transactions)] = side.digest()
         if warm:
             cell.processor.append(taken[0])
             cell.seconds.append(taken[1])
-            cell.changes.append(sum(map(len, transaction.values())))
+            cell.changes.append(sum(len(rows) for part in transactions for rows in part.values()))
             counted = side.counted()
             operations.append(counted[0])
             head_changes.append(counted[1])

@@ -54,7 +54,7 @@ class Setting:
     @property
     def count(self) -> int:
         """Transactions, the warm-up included."""
-        return max(COUNTS[self.size], 3 * self.in_flight if self.in_flight > 1 else 0)
+        return max(COUNTS[self.size], 5 * self.in_flight if self.in_flight > 1 else 0)
 
     @property
     def warm_up(self) -> int:

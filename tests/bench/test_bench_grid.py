@@ -240,7 +240,7 @@ def test_duckdb_holds_the_rows_that_there_are_after_every_transaction() -> None:
         side = Asked(view)
         side.load(stream)
         for transaction, now in zip(stream.transactions[:20], states(stream), strict=False):
-            side.commit(side.prepare(transaction))
+            side.commit(side.prepare([transaction]))
             for name, rows in now.items():
                 found = side._connection.execute(f"SELECT * FROM {name}").fetchall()
                 assert sorted(found) == sorted(rows)
