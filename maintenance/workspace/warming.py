@@ -48,6 +48,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, TRIANGLES, "trace", sensitivity_bytes={"tri": 1 << 10}),
         partial(_maintain, HUBS, "trace", order={"hub": ["a", "b", "c"]}),
         partial(_maintain, TRIANGLES, "recompute"),
+        _batch,
         _sums,
         _rare,
     ]
@@ -67,6 +68,15 @@ def _maintain(rules: str, strategy: str, **options: Any) -> None:
             transaction.erase("edge", [(one, 5), (1, 2)])
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(1, 2)])
+    workspace.verify()
+
+
+def _batch() -> None:
+    workspace = Workspace()
+    workspace.load("edge", EDGES, columns=["src", "dst"])
+    workspace.install(f"{TRIANGLES} far[a] = sum(c) <- edge(a, b), edge(b, c).", "delta")
+    rows = {"src": [1, 5, 1, 5], "dst": [5, 6, 6, 6], "weight": [1, 1, 1, -1], "txn": [1, 1, 2, 3]}
+    workspace.apply_many({"edge": rows})
     workspace.verify()
 
 
