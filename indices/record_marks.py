@@ -5,8 +5,9 @@ bit per record, among the *marks* of all runs; the scan's maxima above a dead re
 (:mod:`indices.max_scan`), so a stab steps over dead records as over those that end before its key.  A record
 of the tail dies by an interval that holds no key.
 
-A record is known by the serial number of its run, or of the tail, and its number there.  Serial numbers are
-given once, so of a record whose run was merged meanwhile the mark is lost, and nothing else is marked.
+A record is known by the serial number of its run, or of the tail, and its number there.  Each run and each
+tail has a serial number of its own, so of a record that was packed or merged meanwhile the mark is lost, and
+nothing else is marked.
 
 Invariants
 
@@ -69,6 +70,18 @@ def only_marks(table: np.ndarray, marks: np.ndarray) -> np.ndarray:
             row[DEAD_AT] = n_words * WORD_BITS
             n_words += length
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+@kernel
+def count_records(table, tail, tail_rows, prefix_width):
+    """How many records of runs and tail live, and how many of the runs are dead.  Arrays: as below."""
+    lives = dead = 0
+    for run in range(table.shape[0]):
+        lives += table[run, RECORDS] - table[run, DEAD]
+        dead += table[run, DEAD]
+    for row in range(tail_rows):
+        lives += tail[prefix_width, row] <= tail[prefix_width + 1, row]
+    return lives, dead
 
 
 @kernel

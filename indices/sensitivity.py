@@ -46,7 +46,7 @@ from indices.errors import KeyOrderError
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
-from indices.record_marks import living, mark_dead, only_marks, with_bit_maps
+from indices.record_marks import count_records, living, mark_dead, only_marks, with_bit_maps
 from indices.record_packing import (
     DEAD,
     DEAD_AT,
@@ -83,7 +83,7 @@ class _Contents(NamedTuple):
     """int64 (prefix, lo, hi, context; room): from ``tail_rows`` on it is free; dead rows hold no key."""
     tail_rows: int
     tail_serial: int
-    """The serial number of the tail, and of the run that it becomes."""
+    """The serial number of the tail, which is no run's."""
 
     @property
     def nbytes(self) -> int:
@@ -119,14 +119,17 @@ class SensitivityIndex:
     @property
     def n_records(self) -> int:
         """The living records in runs and tail; a record that stands in several runs counts each time."""
-        contents = self._contents
-        n_records = int(contents.table[:, RECORDS].sum()) - self.n_dead
-        return n_records + (int(np.count_nonzero(self._living_rows())) if contents.tail_rows else 0)
+        return self._counts()[0]
 
     @property
     def n_dead(self) -> int:
         """The dead records in runs, which the next merge leaves out."""
-        return int(self._contents.table[:, DEAD].sum())
+        return self._counts()[1]
+
+    def _counts(self) -> tuple[int, int]:
+        contents = self._contents
+        lives, dead = count_records(contents.table, contents.tail, contents.tail_rows, self.prefix_width)
+        return int(lives), int(dead)
 
     @property
     def is_empty(self) -> bool:
@@ -310,15 +313,10 @@ class SensitivityIndex:
         no_runs = np.empty((0, table_width(self.prefix_width, self.context_width)), np.int64)
         return _Contents(no_words, 0, no_runs, no_words, self._empty_tail(), 0, tail_serial)
 
-    def _living_rows(self) -> np.ndarray:
-        """Which rows of the tail are not dead, bool."""
-        tail, end = self._contents.tail, self._contents.tail_rows
-        return np.asarray(tail[self.prefix_width, :end] <= tail[self.prefix_width + 1, :end])
-
     def _living_tail(self) -> np.ndarray:
         """The rows of the tail that are not dead."""
         tail = self._contents.tail[:, : self._contents.tail_rows]
-        lives = self._living_rows()
+        lives = tail[self.prefix_width] <= tail[self.prefix_width + 1]
         return tail if lives.all() else np.ascontiguousarray(tail[:, lives])
 
     def _append(self, columns: Sequence[np.ndarray], n_rows: int) -> None:
@@ -370,8 +368,8 @@ class SensitivityIndex:
             end = _move_together(pool, table[:run], grown)
             pool = grown
         image.write(pool, end, table, run)
-        table[run, SERIAL] = serial
-        self._contents = _Contents(pool, end + n_words, table, marks, self._empty_tail(), 0, serial + 1)
+        table[run, SERIAL] = serial + 1
+        self._contents = _Contents(pool, end + n_words, table, marks, self._empty_tail(), 0, serial + 2)
 
     def _replace(self, image: RunImage) -> None:
         """Let the image be all there is."""

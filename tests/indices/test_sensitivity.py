@@ -321,6 +321,20 @@ def test_a_stab_steps_over_the_dead() -> None:
     assert (index.n_records, index.n_runs, index.nbytes) == (0, 0, 0)
 
 
+def test_a_record_whose_tail_was_packed_since_it_was_found_stays() -> None:
+    """And one whose run was merged: their numbers are other records' by then."""
+    index = SensitivityIndex(0, 1)
+    row = np.array([50])
+    index.record([], row, row + 9, [row])
+    for added in (1000, 2000):
+        found = index.find([], np.array([55]))
+        index.record([], np.arange(added), np.arange(added) + 9, [np.arange(added)])
+        before = sorted(zip(*(column.tolist() for column in index.records()[1:3]), strict=True))
+        index.drop(found[M_RUN].copy(), found[M_RECORD].copy())
+        index.check_invariants()
+        assert sorted(zip(*(column.tolist() for column in index.records()[1:3]), strict=True)) == before
+
+
 def test_smallest_gaps_are_joined_first() -> None:
     index = SensitivityIndex(1, 0)
     lo = np.array([0, 10, 30, 35, 90, 7])

@@ -137,12 +137,19 @@ FAULTS = (
         "state[cursor + P_TO] = max(to, low)",
         COVERAGE,
     ),
+    Fault(
+        "an exact record goes on when its iterator seeks the next key",
+        "lftj/search/regions/cursor.py",
+        "state[cursor + P_MOVED] = max(np.int64(1), position - before)",
+        "state[cursor + P_MOVED] = position - before - 1",
+        REGIONS,
+    ),
     # -- indices: records, groups in order -----------------------------------------------------
     Fault(
         "a full tail loses its last record",
         "indices/sensitivity.py",
-        "parts.append(list(contents.tail[:, : contents.tail_rows]))",
-        "parts.append(list(contents.tail[:, : contents.tail_rows - 1]))",
+        "parts.append(list(self._living_tail()))",
+        "parts.append(list(self._living_tail()[:, :-1]))",
         SENSITIVITY,
     ),
     Fault(
@@ -150,6 +157,13 @@ FAULTS = (
         "indices/record_joining.py",
         "hi = max(hi, rows[lo_at + 1, row])",
         "hi = rows[lo_at + 1, row]",
+        SENSITIVITY,
+    ),
+    Fault(
+        "a stab goes on looking where all records are dead",
+        "indices/record_marks.py",
+        "changed = read_maximum(pool, table, run, level_at + node) != maximum",
+        "changed = read_maximum(pool, table, run, level_at + node) < maximum",
         SENSITIVITY,
     ),
     Fault(
@@ -236,6 +250,27 @@ FAULTS = (
         "maintenance/strategies/trace/body_trace.py",
         "self._search_below(rows, versions, sign == PLUS, stats, budget)",
         "self._search_below(rows, versions, sign == MINUS, stats)",
+        COVERAGE,
+    ),
+    Fault(
+        "a record of a reached node is dead",
+        "maintenance/strategies/trace/dead_records.py",
+        "dead = 0 <= came[region] < depth or 0 <= went[region] < depth",
+        "dead = 0 <= came[region] <= depth or 0 <= went[region] <= depth",
+        COVERAGE,
+    ),
+    Fault(
+        "a record that ends before one of another region is a copy",
+        "maintenance/strategies/trace/dead_records.py",
+        "if same and keys[3, place] <= top:",
+        "if keys[3, place] <= top:",
+        COVERAGE,
+    ),
+    Fault(
+        "a step that is dropped drops the records it found dead",
+        "maintenance/strategies/trace/body_trace.py",
+        "    def _drop_own(self) -> None:\n        self._dead = None",
+        "    def _drop_own(self) -> None:\n        self._keep_own()",
         COVERAGE,
     ),
     Fault(

@@ -65,8 +65,8 @@ class Followed:
 
     @classmethod
     def nowhere(cls, regions: Regions) -> Followed:
-        n = len(regions)
-        return cls(np.full(n, UNSEARCHED), np.full(n, UNSEARCHED), np.zeros(n, np.int64))
+        came, went, aside = np.full((3, len(regions)), UNSEARCHED)
+        return cls(came, went, aside)
 
 
 def find_dead(regions: Regions, followed: Followed) -> tuple[np.ndarray, int]:

@@ -39,14 +39,14 @@ PLUS = 1  # a branch came: nothing was there before
 MINUS = 2  # a branch went: nothing is there now
 BOTH = 4  # a branch stays, with another number of tuples below it
 
-# -- the rows of matches, a match per column: where its record is and what it holds ---------
+# -- the rows of matches, a match per column: those of a stab, with the stream in place of the query --------
 
-MATCHED_STREAM = 0  # -1: a surgery that is a region itself
-MATCHED_RUN = 1
-MATCHED_RECORD = 2
-MATCHED_LO = 3
-MATCHED_HI = 4
-MATCHED_FIELDS = 5
+MATCHED_STREAM = M_QUERY  # -1: a surgery that is a region itself
+MATCHED_RUN = M_RUN
+MATCHED_RECORD = M_RECORD
+MATCHED_LO = M_LO
+MATCHED_HI = M_HI
+MATCHED_FIELDS = M_CONTEXT
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ def find_regions(
             if not matches.shape[1]:
                 continue
             n_matches += matches.shape[1]
-            queries, contexts, record = _pieces_of(matches, participant.stream)
+            queries, contexts = matches[M_QUERY], np.ascontiguousarray(matches[M_CONTEXT:])
+            record = matches[:M_CONTEXT].copy()
+            record[MATCHED_STREAM] = participant.stream
             matched.append(record)
         places = np.array(participant.places), np.array(participant.context_places, np.int64)
         sign = -1 if participant.negated else 1
@@ -135,24 +137,6 @@ def find_regions(
 
 
 _NO_CONTEXTS = np.empty((0, 0), np.int64)
-
-
-@kernel
-def _pieces_of(matches, stream):
-    """Query numbers, contexts and records (MATCHED_FIELDS) of what a stab of a stream found.
-
-    matches: int64 (M_CONTEXT + context columns, n).
-    """
-    queries = matches[M_QUERY].copy()
-    contexts = matches[M_CONTEXT:].copy()
-    records = np.empty((MATCHED_FIELDS, len(queries)), np.int64)
-    for match in range(len(queries)):
-        records[MATCHED_STREAM, match] = stream
-        records[MATCHED_RUN, match] = matches[M_RUN, match]
-        records[MATCHED_RECORD, match] = matches[M_RECORD, match]
-        records[MATCHED_LO, match] = matches[M_LO, match]
-        records[MATCHED_HI, match] = matches[M_HI, match]
-    return queries, contexts, records
 
 
 @kernel
