@@ -29,6 +29,7 @@ from lftj.database.database import Database
 from lftj.process.progress import bar
 from lftj.process.siblings import check_siblings
 from lftj.storage.radix import sort_words
+from lftj.storage.signed_rows import PACKED_ROWS, net_rows
 from lftj.storage.sorting import SMALL_ROWS, sort_distinct
 from lftj.values.interner import Interner
 from lftj.values.semigroup import Semigroup
@@ -104,6 +105,7 @@ def _sorts() -> None:
     words = np.arange(1 << 10, dtype=np.uint64)
     sort_words(words, words.copy(), 0, 10)
     sort_distinct([np.array([1 << 62, -1 << 62] * SMALL_ROWS)] * 3)
+    net_rows([np.arange(PACKED_ROWS, 0, -1)], np.ones(PACKED_ROWS, np.int64))
 
 
 def _own_aggregates() -> None:
