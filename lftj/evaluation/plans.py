@@ -25,6 +25,7 @@ from lftj.language.body import Body, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order
+from lftj.process.interrupts import deaf
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value
@@ -69,6 +70,7 @@ class _Bound:
         self._planned: Planned | None = planned
         self._tables = [weakref.ref(table, self._forget) for table in tables]
 
+    @deaf
     def _forget(self, _: object) -> None:
         self._planned = None
 

@@ -20,7 +20,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 Item = TypeVar("Item")
@@ -35,6 +35,14 @@ _DEAF = (
     "weakref.py",
 )
 """Files of functions that compiled code or the interpreter calls without looking at what they raise."""
+
+_deaf: set[CodeType] = set()
+
+
+def deaf(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Marks a function of our own that the interpreter calls so, as it does a weak reference's callback."""
+    _deaf.add(function.__code__)
+    return function
 
 
 class interruptible:
@@ -82,7 +90,7 @@ class interruptible:
             del raised, error, trace
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if frame is not None and frame.f_code.co_filename.endswith(_DEAF):
+        if frame is not None and (frame.f_code in _deaf or frame.f_code.co_filename.endswith(_DEAF)):
             _thread.start_new_thread(_again, (number,))
             return
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lftj.process.interrupts import each, interruptible
+from lftj.process.interrupts import deaf, each, interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +95,25 @@ def test_where_it_would_be_lost_it_comes_a_moment_later(tmp_path: Path) -> None:
         came.append(names["interrupted"](signal))
         time.sleep(60)
     assert came == ["through"]
+
+
+def test_in_a_callback_of_our_own_it_is_not_lost_either() -> None:
+    class Thing:
+        pass
+
+    came = []
+
+    @deaf
+    def forget(_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        came.append("through")
+
+    thing = Thing()
+    reference = weakref.ref(thing, forget)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        del thing
+        time.sleep(60)
+    assert came == ["through"] and reference() is None
 
 
 def test_in_other_threads_nothing_happens() -> None:
