@@ -23,10 +23,11 @@ if not hasattr(
 
 if TYPE_CHECKING:
     from lftj.values.semigroup import register as aggregate
+    from maintenance.workspace.batch import Applied
     from maintenance.workspace.transaction import Transaction
     from maintenance.workspace.workspace import Snapshot, Workspace
 
-__all__ = ["Snapshot", "Transaction", "Workspace", "aggregate"]
+__all__ = ["Applied", "Snapshot", "Transaction", "Workspace", "aggregate"]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,7 +37,7 @@ def __getattr__(name: str) -> Any:
 
         return register
     if name in __all__:
-        from maintenance.workspace import transaction, workspace
+        from maintenance.workspace import batch, transaction, workspace
 
-        return getattr(transaction if name == "Transaction" else workspace, name)
+        return getattr({"Applied": batch, "Transaction": transaction}.get(name, workspace), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
