@@ -216,6 +216,7 @@ class SensitivityIndex:
 
         Records that were packed or merged since are left alone.  To drop what is dropped changes nothing.
 
+        >>> from indices.max_scan import M_RECORD, M_RUN
         >>> index = SensitivityIndex(0, 0)
         >>> index.record([], np.array([1, 5]), np.array([6, 9]), [])
         >>> found = index.find([], np.array([6]))

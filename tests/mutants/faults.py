@@ -112,8 +112,8 @@ FAULTS = (
     Fault(
         "a look-up by rank goes back",
         "lftj/storage/seek.py",
-        "return max(start, min(end, np.int64(view32(ranks, spread + 1)[offset])))",
-        "return min(end, np.int64(view32(ranks, spread + 1)[offset]))",
+        "return max(start, min(end, np.int64(view32(ranks, spread + 1)[np.uint64(key - base)])))",
+        "return min(end, np.int64(view32(ranks, spread + 1)[np.uint64(key - base)]))",
         ("storage/test_seek.py",),
     ),
     Fault(
@@ -197,9 +197,9 @@ FAULTS = (
     ),
     Fault(
         "a row of a term gets the weight of the next change",
-        "maintenance/strategies/delta/term.py",
-        "out[row] = weights[region]",
-        "out[row] = weights[min(region + 1, len(weights) - 1)]",
+        "lftj/search/regions/search.py",
+        "weights[row] = region_weights[region]",
+        "weights[row] = region_weights[min(region + 1, len(region_weights) - 1)]",
         DELTA,
     ),
     Fault(
@@ -219,8 +219,8 @@ FAULTS = (
     Fault(
         "what a commit has spent is not looked at",
         "lftj/search/regions/evaluation.py",
-        "self._operations().total > budget:",
-        "self._operations().total > 2**62:",
+        "budget is not None and operations.total > budget:",
+        "budget is not None and operations.total > 2**62:",
         AUTO,
     ),
     # -- maintenance: oracle, regions, changes, groups, commits ----------------------------------
@@ -275,16 +275,16 @@ FAULTS = (
     ),
     Fault(
         "an insertion of what is there is a change",
-        "maintenance/changes/write_buffer.py",
-        "changes = (signs > 0) != (held > 0)",
-        "changes = (signs > 0) | (held > 0)",
+        "lftj/storage/net_weights.py",
+        "if (held[-1, row] > 0) != (weights[row] > 0):",
+        "if held[-1, row] > 0 or weights[row] > 0:",
         WORKSPACE,
     ),
     Fault(
-        "of changes of one tuple in a transaction the last one counts",
+        "of what a transaction stages the last one counts",
         "maintenance/changes/write_buffer.py",
-        "self._singles[row] = self._singles.get(row, 0) + weight",
-        "self._singles[row] = weight",
+        "self._batches.append((np.array(columns), np.array(weights)))",
+        "self._batches[:] = [(np.array(columns), np.array(weights))]",
         WORKSPACE,
     ),
     Fault(

@@ -308,7 +308,7 @@ def test_an_exception_at_every_line(operation: str, budget: int | None) -> None:
         for _ in range(times):
             run(scene)
     draw = random.Random(7)
-    share = INJECTIONS or (0.1 if operation == "commit" else 0.05) / (1 if budget else 4)
+    share = INJECTIONS or (0.06 if operation == "commit" else 0.03) / (1 if budget else 4)
     for line, count in sorted(lines.counts.items()):
         wanted = int(share) + (draw.random() < share % 1)
         for _ in range(wanted):
