@@ -78,7 +78,7 @@ FAULTS = (
         "lftj/storage/seek.py",
         "if keys[middle] <= key:",
         "if keys[middle] < key:",
-        VERSIONS,
+        ("storage/test_seek.py",),
     ),
     Fault(
         "rows that cancel to a negative weight are dropped",
