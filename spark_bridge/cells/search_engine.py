@@ -1,7 +1,7 @@
 """The cells of one Spark partition, each a workspace that follows its inputs.
 
-A cell's relations are its placements, its rule is kept by the default strategy: the
-sensitivity records of a cell are about what was sent there and nothing else.
+A cell's relations are its placements, and its rule is kept by the default strategy: what a
+cell searches and records is about what was sent there and nothing else.
 
 Invariant: what all steps gave adds up to what the cells have: tuples of a set head, and
 for aggregates the assignments by group keys and arguments.
