@@ -22,6 +22,7 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.storage.seek import gallop, lower_bound, ranked
+from lftj.storage.signed_rows import rows_by_number
 from lftj.storage.version_memory import (
     X_BASE,
     X_HEADER,
@@ -200,12 +201,10 @@ def changing(index, order, rows, weights):
         if (held[-1, row] > 0) != (weights[row] > 0):
             places[found] = row
             found += 1
-    changed, signs = np.empty((rows.shape[0], found), np.int64), np.empty(found, np.int64)
+    signs = np.empty(found, np.int64)
     for place in range(found):
-        for column in range(rows.shape[0]):
-            changed[column, place] = rows[column, places[place]]
         signs[place] = 1 if weights[places[place]] > 0 else -1
-    return changed, signs
+    return rows_by_number(rows, places[:found]), signs
 
 
 @kernel

@@ -196,10 +196,21 @@ def _packed(table, words):
     return number_bits
 
 
+@part
+def rows_by_number(table, numbers):
+    """Some rows of a table, int64 (columns, len(numbers)); table: int64 (columns, n), numbers: int64."""
+    columns = table.shape[0]
+    rows = np.empty((columns, len(numbers)), np.int64)
+    for column in range(columns):
+        for place in range(len(numbers)):
+            rows[column, place] = table[column, numbers[place]]
+    return rows
+
+
 @kernel
 def _net_of_words(table, weights, words, number_bits):
     """:func:`_net` of rows that stand in order as :func:`_packed` words; words: written."""
-    columns, n = table.shape
+    n = table.shape[1]
     mask = (np.int64(1) << number_bits) - 1
     sums = np.empty(n, np.int64)
     kept = 0
@@ -212,17 +223,13 @@ def _net_of_words(table, weights, words, number_bits):
         if total != 0:
             words[kept], sums[kept] = first, total
             kept += 1
-    rows = np.empty((columns, kept), np.int64)
-    for column in range(columns):
-        for place in range(kept):
-            rows[column, place] = table[column, words[place]]
-    return rows, sums[:kept].copy()
+    return rows_by_number(table, words[:kept]), sums[:kept].copy()
 
 
 @kernel
 def _net(table, weights):
     """See :func:`net_rows`; table: int64 (columns, n), weights: int64 (n,)."""
-    columns, n = table.shape
+    n = table.shape[1]
     order = _order(table)
     sums = np.empty(n, np.int64)
     kept = 0  # order[0 .. kept) are the net rows so far, sums[0 .. kept) their weights
@@ -235,11 +242,7 @@ def _net(table, weights):
         if total != 0:
             order[kept], sums[kept] = first, total
             kept += 1
-    rows = np.empty((columns, kept), np.int64)
-    for column in range(columns):
-        for place in range(kept):
-            rows[column, place] = table[column, order[place]]
-    return rows, sums[:kept].copy()
+    return rows_by_number(table, order[:kept]), sums[:kept].copy()
 
 
 @kernel
