@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import Column, Schema
 from maintenance.strategies.delta.term import left_over
 from maintenance.strategies.delta.term_order import (
@@ -81,7 +84,7 @@ def test_patterns_need_no_more_indices_than_the_best_of_all_choices(name: str) -
         for term, orders in zip(terms, every, strict=True)
     ]
     assert math.prod(map(len, sets)) < 1_000_000
-    there = {(name, key) for name, version in first_versions(case).items() for key in version.index_keys}
+    there = indices_there(first_versions(case))
     fewest = min(len(frozenset().union(*choice) - there) for choice in itertools.product(*sets))
     assert len(indices_of(terms, [choice.order for choice in choices]) - there) == fewest
 
@@ -100,10 +103,45 @@ def test_orders_are_near_the_best_and_begin_with_what_changed(case: Case) -> Non
 @given(cases(most_rows=6))
 def test_no_term_can_be_changed_alone_for_fewer_indices(case: Case) -> None:
     terms, choices, tails = chosen(case)
-    there = {(name, key) for name, version in first_versions(case).items() for key in version.index_keys}
+    there = indices_there(first_versions(case))
     orders = [choice.order for choice in choices]
     needed = len(indices_of(terms, orders) - there)
     for place, ((atom, _), costs) in enumerate(zip(terms, tails, strict=True)):
         for other in near_orders(atom, costs):
             changed = [*orders[:place], other, *orders[place + 1 :]]
             assert len(indices_of(terms, changed) - there) >= needed
+
+
+ATOMS = [
+    *(f"e {''.join(names)}" for names in itertools.permutations("abcd", 2)),
+    *(f"w {''.join(names)}" for names in itertools.permutations("abcd", 3)),
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(ATOMS), min_size=2, max_size=3), min_size=1, max_size=3))
+def test_a_program_needs_at_most_one_index_more_than_the_best_choice_for_all_its_rules(
+    rules: list[list[str]],
+) -> None:
+    cases = [pattern(*rule) for rule in rules]
+    versions = {name: version for case in cases for name, version in first_versions(case).items()}
+    there = indices_there(versions)
+    possible = []
+    for case in cases:
+        for atom, rest in left_over(case.problem):
+            orders = near_orders(atom, _tails(tuple(dict.fromkeys(atom.variables)), rest, versions))
+            possible.append({frozenset(indices_of([(atom, rest)], [order])) for order in orders})
+    for case in cases:
+        terms = left_over(case.problem)
+        orders = [choice.order for choice in choose_term_orders(case.problem, terms, versions)]
+        for name, key in indices_of(terms, orders):
+            versions[name].index_at(key)
+    needed = len(indices_there(versions) - there)
+    fewer = {frozenset[Index]()}
+    for sets in possible:
+        fewer = {taken | (reads - there) for taken in fewer for reads in sets}
+        fewer = {taken for taken in fewer if len(taken) < needed - 1}
+    assert not fewer
+
+
+def indices_there(versions: Mapping[str, RelationVersion]) -> frozenset[Index]:
+    return frozenset((name, key) for name, version in versions.items() for key in version.index_keys)
