@@ -30,8 +30,9 @@ Invariants
 
 Cost: nothing while no values come.  A walk begins when a dictionary has got half as many values as
 it had after the last one (1,024 at least), or one for every 16 codes that were walked then.
-:meth:`Collector.advance` walks ``LEAST`` codes, and ``PACE`` for each value that came since it was called
-last, but no more than ``MOST``; a code costs a look-up, and its first sight a copy of the value.
+:meth:`Collector.advance` walks ``LEAST`` codes, and for each value that came since it was called last
+``PACE``, of more than ``MOST`` in all ``LEAST_PACE``; a code costs a look-up, and its first sight a copy of
+the value.
 Memory: the values twice while a walk is on, and the versions that were there when it began until
 they are walked.
 """
@@ -47,6 +48,7 @@ import numpy as np
 
 LEAST = 256
 PACE = 32
+LEAST_PACE = 4
 MOST = 1 << 16
 LEAST_ADDED = 1 << 10
 WALKED_PER_ADDED = 16
@@ -227,7 +229,7 @@ class Collector:
                 self._walk = _Walk(list(self._dictionaries), list(self._holders), list(self._leases))
             self._n_added = n_added
         came, self._n_added = n_added - self._n_added, n_added
-        if self._walk.make(LEAST + min(PACE * came, MOST)):
+        if self._walk.make(LEAST + max(LEAST_PACE * came, min(PACE * came, MOST))):
             self._end(self._walk)
 
     def _is_due(self, dictionary: Dictionary) -> bool:

@@ -17,6 +17,8 @@ Invariants
 3. A head of one rule with an aggregate keeps no supports: it has one tuple per group.
    Any other keeps, of aggregate rules too, the number of those that have a tuple.
 4. A functional head has one value per key; a step that would give it two raises.
+5. The codes of tuples keep their values (:mod:`lftj.values.collector`); whoever has the rows sees to those
+   of an aggregate's arguments.
 
 Cost: a sort of the m signed rows, O(m log n) for supports, what the accumulators
 take, and of functional heads O(log n) per tuple that came.  ``rows`` is O(n log n).
@@ -36,13 +38,14 @@ from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
-from lftj.storage.support import SupportVersion
+from lftj.values.collector import Held
 from lftj.values.functional import conflict, refuse_conflicts
 from lftj.values.schema import Schema
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
-from maintenance.staged import Staged, StagedValue
+from maintenance.staged import Staged
+from maintenance.staged_support import StagedSupport
 
 Part = tuple[int, Columns, np.ndarray]
 """Signed rows of the rule of that number: int64 code columns and weights, in any order, may repeat."""
@@ -87,8 +90,11 @@ class CombinedHead(Staged):
         self._shares = [_share_of(rule, head) for rule, head in rules]
         (first, *others) = self._shares
         self._only = first if not others else None
-        self._support = StagedValue(SupportVersion(len(schema.columns)))
+        types = {number: column.type for number, column in enumerate(schema.columns)}
+        self._support = StagedSupport(len(types), types)
         self._is_staged = False
+        if self._only is not None:
+            schema.hold(self)
 
     @property
     def parts(self) -> tuple[Staged, ...]:
@@ -146,6 +152,12 @@ class CombinedHead(Staged):
         self._is_staged = False
 
     # -- what there is ----------------------------------------------------------------
+
+    def held(self) -> list[Held]:
+        """The codes of groups and values that are to keep their values; those of supports are held apart."""
+        assert self._only is not None
+        rows = np.array(self._only.rows())
+        return [Held(rows, [(domain, rows[number]) for number, domain in self.schema.dictionaries])]
 
     def rows(self) -> list[np.ndarray]:
         """The columns of all visible tuples, sorted; of those that were kept."""

@@ -9,7 +9,8 @@ Invariants
 
 1. Beside each rule's accumulators its rows are kept, with their weights: from them the
    engine is made again, after a loss, by one step.
-2. Dictionaries of strings and decimals are this engine's own.
+2. Dictionaries of strings and decimals are this engine's own, and give back after a step what neither
+   its rows nor its head have (:mod:`lftj.values.collector`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Atom, Head, Program, Rule, Variable
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns
-from lftj.storage.support import SupportVersion
+from lftj.values.collector import Collector
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.changes.changes import change_table
 from maintenance.heads.combined_head import CombinedHead
+from maintenance.staged_support import StagedSupport
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import contribution, in_types
 from spark_bridge.cells.search_engine import contribution_schema
@@ -64,6 +66,12 @@ class CombineEngine:
         """
         parts = [(share, *share.taken(cell)) for cell in inputs for share in self._shares]
         self.taken = sum(len(weights) for _, _, weights in parts)
+        change = self._change(parts)
+        for collector in {one for share in self._shares for one in share.collectors}:
+            collector.advance()
+        return change
+
+    def _change(self, parts: Sequence[tuple[_Share, Columns, np.ndarray]]) -> pa.Table:
         if self._joined is not None:
             return self._joined.step([(share.label, rows, weights) for share, rows, weights in parts])
         columns, signs = self._combined.stage([(share.rule, rows, weights) for share, rows, weights in parts])
@@ -106,7 +114,13 @@ class _Share:
         else:
             self._types = [column.type for column in plan.schema.columns]
             self._schema = signed(plan.arrow_schema)
-        self._rows = SupportVersion(max(1, len(self._types)))  # of no columns: one of zeros
+        # Of no columns: one of zeros.
+        self._rows = StagedSupport(max(1, len(self._types)), dict(enumerate(self._types)))
+
+    @property
+    def collectors(self) -> set[Collector]:
+        """Of the dictionaries that its rows need."""
+        return {type_.domain.collector for type_ in self._types if type_.domain.collector is not None}
 
     def taken(self, cell: CellInput) -> tuple[Columns, np.ndarray]:
         """The rows of a step, which from now on are among this share's."""
@@ -117,11 +131,13 @@ class _Share:
         ]
         weights = np.ascontiguousarray(table.column(len(columns)).to_numpy(), np.int64)
         if len(weights):
-            self._rows = self._rows.added(columns or [np.zeros(len(weights), np.int64)], weights)[0]
+            added, *_ = self._rows.kept.added(columns or [np.zeros(len(weights), np.int64)], weights)
+            self._rows.staged = added
+            self._rows.keep()
         return columns, weights
 
     def table(self) -> pa.Table:
-        columns, weights = self._rows.tuples()
+        columns, weights = self._rows.kept.tuples()
         arrays = [
             type_.domain.decode_chunked(codes, type_.arrow)
             for type_, codes in zip(self._types, columns, strict=False)
@@ -130,7 +146,7 @@ class _Share:
 
     @property
     def n_rows(self) -> int:
-        return sum(run.n_tuples for run in self._rows.runs)
+        return sum(run.n_tuples for run in self._rows.kept.runs)
 
 
 class _Joined:

@@ -16,7 +16,7 @@ from maintenance.groups.order_labels import OrderLabels
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, number in {"LEAST_ADDED": 8, "LEAST": 4, "PACE": 1}.items():
+    for name, number in {"LEAST_ADDED": 8, "LEAST": 4, "PACE": 1, "LEAST_PACE": 1}.items():
         monkeypatch.setattr(collector, name, number)
 
 
@@ -127,6 +127,20 @@ def test_a_piece_is_bounded() -> None:
     assert walk.n_walked <= 2 * (4 + 1) + 1
     assert rest_of_a_walk(domains) > 500
     assert string.n_values == relation.n_rows + 1 == 5001
+
+
+def test_large_batches_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that come by the thousand, and go with the next thousand."""
+    monkeypatch.setattr(collector, "LEAST_PACE", 4)
+    monkeypatch.setattr(collector, "MOST", 64)
+    domains = Domains()
+    string = strings(domains)
+    relations: list[Relation] = []
+    for turn in range(20):
+        table = pa.table({"s": texts(turn * 1000, turn * 1000 + 1000)})
+        relations = [*relations[-1:], Relation.from_table("r", table, domains)]
+        domains.collector.advance()
+        assert string.n_values <= 5000
 
 
 def test_columns_of_numbers_that_are_no_codes_do_no_harm() -> None:
