@@ -133,9 +133,10 @@ class Soak:
         seconds, moved = np.array(self.seconds), self.most_moved
         self.seconds, self.most_moved = [], 0
         median = float(np.median(seconds))
+        times = seconds.max() / median
         return (
-            f"{Sizes.of(self.workspace)}; commits: median {median * 1e3:.2f} ms, slowest"
-            f" {seconds.max() * 1e3:.2f} ms ({seconds.max() / median:.1f} times), at most {moved:,} rows moved"
+            f"{Sizes.of(self.workspace)}; slowest commit {seconds.max() * 1e3:.2f} ms, {times:.1f} times the"
+            f" median of {median * 1e3:.2f} ms; at most {moved:,} rows moved"
         )
 
     def check(self) -> None:
