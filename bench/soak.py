@@ -3,7 +3,7 @@
     make soak                                      100,000 changes
     python -m bench.soak --changes 2000 --seed 7   fewer, from another seed
     python -m bench.soak --changes 1000000 --sizes-every 50000 --check-every 100000
-                                                   what is held, and the slowest commit since the line before
+                                                   what is held, and what commits took since the line before
 
 Transactions have 1 to 200 changes: inserts and erasures, repetitions, no-ops,
 tuples that come and go in one transaction, and empty ones.  Half of the notes that come are
@@ -89,7 +89,10 @@ class Soak:
             self.workspace.load(name, pa.table(arrays))
         self.workspace.install(PROGRAM)
         self.transactions = 0
-        self.slowest = 0.0
+        self.seconds: list[float] = []
+        """Of the commits since the figures were told last."""
+        self.most_moved = 0
+        """The most rows that one of them moved for housekeeping."""
 
     def _row(self, relation: str) -> Row:
         """A random row, half of the time one that is there."""
@@ -117,12 +120,24 @@ class Soak:
                 row, weight = self._row(name), 1 if self.generator.random() < wanted else -1
                 (transaction.insert if weight > 0 else transaction.erase)(name, [row])
                 staged[name][row] = staged[name].get(row, 0) + weight
-        self.slowest = max(self.slowest, transaction.stats.seconds)
+        self.seconds.append(transaction.stats.seconds)
+        self.most_moved = max(self.most_moved, transaction.stats.housekeeping_rows)
         for name, rows in staged.items():
             self.relations[name] |= {row for row, weight in rows.items() if weight > 0}
             self.relations[name] -= {row for row, weight in rows.items() if weight < 0}
         self.transactions += 1
         return count
+
+    def figures(self) -> str:
+        """What is held, and of the commits since this was asked last the median, the slowest and the work."""
+        seconds, moved = np.array(self.seconds), self.most_moved
+        self.seconds, self.most_moved = [], 0
+        median = float(np.median(seconds))
+        times = seconds.max() / median
+        return (
+            f"{Sizes.of(self.workspace)}; slowest commit {seconds.max() * 1e3:.2f} ms, {times:.1f} times the"
+            f" median of {median * 1e3:.2f} ms; at most {moved:,} rows moved"
+        )
 
     def check(self) -> None:
         """Raise VerificationError or AssertionError when something is wrong."""
@@ -161,8 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     checked = made
                 if chosen.sizes_every and made - sized >= chosen.sizes_every:
                     sized = made
-                    slowest, soak.slowest = soak.slowest, 0.0
-                    print(f"{made:,} changes: {Sizes.of(soak.workspace)}; slowest commit {slowest:.4f} s")
+                    print(f"{made:,} changes: {soak.figures()}", flush=True)
                 progress.update(bar, completed=made)
     except KeyboardInterrupt:
         print(f"interrupted: {checked:,} changes of seed {chosen.seed} are checked")

@@ -43,6 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.errors import KeyOrderError
+from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
@@ -245,6 +246,7 @@ class SensitivityIndex:
 
     def compact(self) -> None:
         """One run of everything, without duplicates, touching records of a prefix and context joined."""
+        housekeeping.rows += self.n_records
         if self.n_records:
             self._replace(self._image(join_touching(self._families(), self.prefix_width)))
         else:
@@ -258,6 +260,7 @@ class SensitivityIndex:
         """
         if self.nbytes <= nbytes:
             return
+        housekeeping.rows += self.n_records
         if not self.n_records:
             self.compact()
             return
@@ -353,6 +356,7 @@ class SensitivityIndex:
             parts.append(list(self._unpack_runs(first)))
         if len(parts) > 1:
             columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+            housekeeping.rows += len(columns[0]) - n_rows
         self._put(self._image(columns), first)
 
     def _put(self, image: RunImage, run: int) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.storage.index_version import IndexRun, IndexVersion
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.runs import IndexRun
 from lftj.storage.signed_rows import gathered, net_rows
 from lftj.storage.trie import Trie
 

@@ -30,6 +30,7 @@ from itertools import islice
 import numpy as np
 
 from indices.compiled import kernel
+from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.storage.branches import (
     G_AHEAD,
@@ -85,6 +86,7 @@ class TrieMerge:
         """
         self._base, self._rows, self._weights = base, rows, weights
         self._piece, self._few = piece, piece // TUPLE_COST
+        self._most = min(piece, base.n_tuples + len(weights))  # what a piece may come to
         self._lock = threading.Lock()
         self._trie: Trie | None = None
         self._begin()
@@ -99,7 +101,7 @@ class TrieMerge:
             if self._trie is None:
                 try:
                     for _ in islice(self._pieces, n_pieces):
-                        pass
+                        housekeeping.rows += self._most
                 except BaseException:
                     self._begin()
                     raise

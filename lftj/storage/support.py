@@ -7,7 +7,7 @@ Invariants
 
 1. A version never changes.
 2. Supports are never negative: an erased assignment was there.
-3. A run has more than twice the tuples of the run after it.
+3. Runs are merged piece by piece (:mod:`lftj.storage.runs`).
 
 Cost: O(m (log m + arity log n)) for m signed assignments, and O(log n) per
 assignment for merges, amortised.  What begins with a prefix is found in
@@ -19,15 +19,14 @@ O(arity log n) per run, of which there are O(log n), and then read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.memory import view
-from lftj.storage.index_version import IndexRun, Runs, added_runs, described, with_run
 from lftj.storage.net_weights import net_weights
+from lftj.storage.runs import IndexRun, RunList, Runs, added_runs
 from lftj.storage.seek import lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.version_memory import (
@@ -55,28 +54,24 @@ class SupportVersion:
 
     def __init__(self, arity: int, least: int = 1) -> None:
         """The version without tuples.  ``least``: the support from which on a tuple is visible."""
-        self.arity = arity
-        self.runs: Runs = ()
-        self.least = least
-        self._memory = self._described()
+        self._start(arity, least, _over_nothing(arity, ()))
 
-    def _described(self) -> np.ndarray:
-        """X_* memory of the runs over an empty base."""
-        empty_base = [0] * (X_HEADER + self.arity * X_LEVEL_FIELDS)
-        empty_base[X_LEVELS] = self.arity
-        return described(empty_base, self.runs)
+    def _start(self, arity: int, least: int, run_list: RunList) -> None:
+        self.arity = arity
+        self.least = least
+        self._memory, self.runs, _ = run_list
+        self._run_list = run_list
 
     def __getstate__(self) -> dict[str, Any]:
         """For an image (:mod:`maintenance.image`): less the addresses of the runs."""
         return {"arity": self.arity, "runs": self.runs, "least": self.least}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._memory = self._described()
+        self._start(state["arity"], state["least"], _over_nothing(state["arity"], state["runs"]))
 
     @property
     def nbytes(self) -> int:
-        return sum(run.rows.nbytes for run in self.runs)
+        return self._run_list.nbytes
 
     def step(self, columns: Columns, signs: np.ndarray) -> tuple[SupportVersion, np.ndarray, np.ndarray]:
         """The version after signed assignments, and the visible change: sorted distinct tuples, +1 or -1."""
@@ -101,8 +96,7 @@ class SupportVersion:
         sound = _supports(self._memory, rows, weights, before, after)
         assert sound, "an assignment went that had not been there"
         following = SupportVersion.__new__(SupportVersion)
-        following.arity, following.least = self.arity, self.least
-        following._memory, following.runs = with_run(self._memory, self.runs, rows, weights)
+        following._start(self.arity, self.least, self._run_list.with_run(rows, weights))
         return following, rows, before, after
 
     def visible(self) -> list[np.ndarray]:
@@ -163,9 +157,15 @@ class SupportVersion:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        sizes = [run.n_tuples for run in self.runs]
-        assert all(size > 2 * after for size, after in pairwise(sizes))
+        self._run_list.check_invariants()
         assert (added_runs(self._memory)[1] >= 0).all()
+
+
+def _over_nothing(arity: int, runs: Runs) -> RunList:
+    """Runs over a base without tuples."""
+    fields = [0] * (X_HEADER + arity * X_LEVEL_FIELDS)
+    fields[X_LEVELS] = arity
+    return RunList.of(fields, runs)
 
 
 @kernel

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
+from indices.housekeeping import housekeeping
 from lftj.errors import HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.language.several_aggregates import shown_name
@@ -96,7 +97,7 @@ class Published:
 
     @interruptible()
     def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
-        started = time.perf_counter()
+        started, moved = time.perf_counter(), housekeeping.rows
         with self.lock:
             state = self.settled()
             commit = self._unsettled = begun(state)
@@ -114,6 +115,7 @@ class Published:
             except Exception as error:
                 problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
             commit.measure()
+            commit.stats.housekeeping_rows = housekeeping.rows - moved
             commit.stats.seconds = time.perf_counter() - started
 
     def _finish(self, committed: object, unheard: list[str]) -> None:

@@ -27,6 +27,7 @@ class Fault:
 
 
 VERSIONS = ("storage/test_index_version.py",)
+RUNS = ("storage/test_runs.py",)
 REGIONS = ("search/test_region_search.py",)
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
 DELTA = ("maintenance/strategies/test_delta.py",)
@@ -40,24 +41,31 @@ FAULTS = (
     # -- storage: versions, seeks, sums of signed rows ---------------------------------------
     Fault(
         "merging runs keeps tuples whose weights cancel",
-        "lftj/storage/index_version.py",
+        "lftj/storage/runs.py",
         "        if weight != 0:\n            for level in range(levels):\n                out[level, n]",
         "        if True:\n            for level in range(levels):\n                out[level, n]",
-        VERSIONS,
+        RUNS,
     ),
     Fault(
         "merging runs takes a weight of the wrong run",
-        "lftj/storage/index_version.py",
+        "lftj/storage/runs.py",
         "weight += b[b_sums + j + 1] - b[b_sums + j]",
         "weight += a[a_sums + i + 1] - a[a_sums + i]",
-        VERSIONS,
+        RUNS,
     ),
     Fault(
         "runs are not merged in time",
-        "lftj/storage/index_version.py",
-        "index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:",
-        "index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= n:",
-        VERSIONS,
+        "lftj/storage/runs.py",
+        "kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:",
+        "kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= n:",
+        RUNS,
+    ),
+    Fault(
+        "a merge of runs forgets what it has read when the second pass begins",
+        "lftj/storage/runs.py",
+        "        self._cursor = np.zeros(CURSOR_FIELDS, np.int64)\n        self._out = out",
+        "        self._out = out",
+        RUNS,
     ),
     Fault(
         "a branch that a later run empties is no surgery",

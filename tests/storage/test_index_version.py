@@ -21,7 +21,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lftj.storage import index_version
-from lftj.storage.index_version import IndexVersion, with_run
+from lftj.storage.index_version import IndexVersion
 from lftj.storage.merged_trie import TrieMerge
 from lftj.storage.net_weights import net_weights, present
 from lftj.storage.relation_version import IndexKey, RelationVersion, index_change, levels_of
@@ -242,30 +242,6 @@ def test_seven_operations_from_four_changes(in_runs: bool) -> None:
 
 
 # -- runs -----------------------------------------------------------------------------
-
-
-@given(st.lists(st.sets(st.tuples(SMALL, EXTREME), max_size=12), min_size=2, max_size=2), st.data())
-def test_merged_runs_add_up(parts: list[set[Row]], data: st.DataObject) -> None:
-    weight = st.integers(-2, 2).filter(bool)
-    zsets = [{row: data.draw(weight) for row in sorted(part)} for part in parts]
-    first = IndexVersion(Trie.from_sorted(columns_of([], 2)))
-    memory, runs = first.memory, first.runs
-    for zset in zsets:
-        rows = np.array(columns_of(list(zset), 2), dtype=np.int64)
-        memory, runs = with_run(memory, runs, rows, np.array(list(zset.values()), dtype=np.int64))
-    expected = Counter(zsets[0])
-    for row, its in zsets[1].items():
-        expected[row] += its
-    found: Counter[Row] = Counter()
-    for run in runs:
-        assert rows_of(run.columns(2)) == sorted(rows_of(run.columns(2)))
-        found.update(dict(zip(rows_of(run.columns(2)), run.weights.tolist(), strict=True)))
-    assert {row: its for row, its in found.items() if its} == {
-        row: its for row, its in expected.items() if its
-    }
-    if 0 < len(zsets[0]) <= 2 * len(zsets[1]):
-        assert len(runs) == any(expected.values()), "these are merged"
-        assert all(found.values()), "a weight that cancels leaves no tuple"
 
 
 def test_runs_stay_few_and_are_merged_into_the_base() -> None:

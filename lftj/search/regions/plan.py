@@ -21,8 +21,8 @@ from lftj.search.conditions import fill_conditions
 from lftj.search.plan_writer import AtomLevel, PlanWriter
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.storage.catalog import IndexUse
-from lftj.storage.index_version import MAX_RUNS
 from lftj.storage.relation_version import levels_of
+from lftj.storage.runs import MAX_RUNS
 
 RUNS_CURSOR_FIELDS = L.P_RUNS + L.CURSOR_RUN_FIELDS * MAX_RUNS
 """Length of a cursor's row, which has room for all runs of a version."""

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indices.housekeeping import housekeeping
 from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
@@ -260,6 +261,7 @@ class BodyTrace(BodySearch):
         built = self._built
         if built.wasted_operations > max(REBUILD_LEAST, built.operations):
             self._built = self._evaluated(versions)[1]
+            housekeeping.rows += self.n_records
             return True
         for stream, index in enumerate(built.sensitivity):
             n_records = index.n_records

@@ -1,0 +1,407 @@
+"""Runs: changed tuples with weights, sorted, and how they are merged with each other (ENGINE.md section 2).
+
+A run is one flat int64 array: its sorted columns one after the other, then the
+prefix sums of its weights::
+
+    columns[0] (n), columns[1] (n), ..., sums (n + 1)      sums[i] = weight of the first i tuples
+
+so the net weight of any range of tuples is two look-ups (a scan, ILFTJ 3.1).
+
+A change becomes a run.  With younger runs of at most twice its tuples it is merged at once as long as that is
+little work; two larger neighbours stay as they are while a :class:`RunMerge` makes one of them, a
+piece with each change, and give way to it when it is complete::
+
+    runs    (5,000  3,100)  900  260  31  1          in brackets: on their way to being one
+
+Invariants
+
+1. A run never changes; it holds no tuple of weight 0, and its tuples increase strictly.
+2. Of two neighbours that no merge has, the older has more than twice the tuples of the younger; but
+   a first run of more tuples than some number, which whoever has the runs may name, is *awaited*
+   elsewhere: it stays as it is, whatever the run after it has.
+3. How far a merge is depends on nothing but its two runs and the pieces made: whoever holds it may make the
+   next one, and versions share it.
+4. A change of m tuples is merged at once with no more than ``AT_ONCE + AT_ONCE_PER_ROW * m`` tuples, and
+   makes pieces of at most ``PIECE_ROWS + PIECE_PER_ROW * m`` rows, one of each merge.
+5. There are at most ``MAX_RUNS`` runs: whoever would bring more completes the merges first.
+
+Cost: amortised O(log n) per tuple.  A merge reads its runs twice, once to count what will be left: that is
+done before a third as many tuples have changed as the younger one has, so there are O(log n) runs.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from indices.housekeeping import housekeeping
+from lftj.memory import address, view
+from lftj.storage.version_memory import (
+    X_HEADER,
+    X_LEVEL_FIELDS,
+    X_LEVELS,
+    X_RUN_FIELDS,
+    X_RUNS,
+    XR_LENGTH,
+    XR_ROWS,
+)
+
+AT_ONCE = 1 << 10
+AT_ONCE_PER_ROW = 4
+PIECE_ROWS = 1 << 9
+PIECE_PER_ROW = 16
+NEVER = 1 << 62
+MAX_RUNS = 40
+
+# -- how far a merge is --------------------------------------------------------------------------
+C_OLDER = 0  # tuples of the two runs that were read, in this pass
+C_YOUNGER = 1
+C_AT = 2  # tuples that are left of them, and their weight
+C_WEIGHT = 3
+CURSOR_FIELDS = 4
+
+
+@part(_nrt=False)
+def compare_rows(a, a_length, i, b, b_length, j, levels):
+    """Sign of (tuple i of run a) - (tuple j of run b), lexicographically."""
+    for level in range(levels):
+        left, right = a[level * a_length + i], b[level * b_length + j]
+        if left != right:
+            return -1 if left < right else 1
+    return 0
+
+
+@part(_nrt=False)
+def merge_runs(a, a_length, b, b_length, levels, out):
+    """Add two runs up; returns the number of tuples.  Weights that cancel leave no tuple.
+
+    ``out``: int64 (levels + 1, a_length + b_length), a row per column; the last one gets the weights.
+    """
+    i, j, n = np.int64(0), np.int64(0), np.int64(0)
+    a_sums, b_sums = levels * a_length, levels * b_length
+    while i < a_length or j < b_length:
+        if j == b_length:
+            order = -1
+        elif i == a_length:
+            order = 1
+        else:
+            order = compare_rows(a, a_length, i, b, b_length, j, levels)
+        weight = np.int64(0)
+        if order <= 0:
+            weight += a[a_sums + i + 1] - a[a_sums + i]
+        if order >= 0:
+            weight += b[b_sums + j + 1] - b[b_sums + j]
+        if weight != 0:
+            for level in range(levels):
+                out[level, n] = a[level * a_length + i] if order <= 0 else b[level * b_length + j]
+            out[levels, n] = weight
+            n += 1
+        i += order <= 0
+        j += order >= 0
+    return n
+
+
+@part
+def _flat_run(rows, weights, n):
+    """The first ``n`` of sorted distinct rows and their weights as a run's flat array."""
+    levels = rows.shape[0]
+    flat = np.empty((levels + 1) * n + 1, dtype=np.int64)
+    for level in range(levels):
+        for row in range(n):
+            flat[level * n + row] = rows[level, row]
+    flat[levels * n] = 0
+    for row in range(n):
+        flat[levels * n + row + 1] = flat[levels * n + row] + weights[row]
+    return flat
+
+
+@part
+def _merged_into(index, run, flat, n):
+    """A flat array of ``n`` tuples and run number ``run`` of a version added up, and the number of tuples."""
+    levels = index[X_LEVELS]
+    fields = X_HEADER + levels * X_LEVEL_FIELDS + run * X_RUN_FIELDS
+    length = index[fields + XR_LENGTH]
+    other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+    out = np.empty((levels + 1, length + n), dtype=np.int64)
+    n = merge_runs(other, length, flat, n, levels, out)
+    return _flat_run(out[:levels], out[levels], n), n
+
+
+@kernel
+def _with_run(index, rows, weights, fixed, most):
+    """The X_* memory of a version and one more run, merged as invariant 2 has it where that is little work.
+
+    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0; fixed: how
+    many of the first runs stay as they are; most: tuples that may be merged at once.  Returns the memory, the
+    new run's flat array and number of tuples, how many of the version's runs stay before it, and how many
+    tuples were merged with it; less than none if more have to be.
+    """
+    levels = rows.shape[0]
+    runs = X_HEADER + levels * X_LEVEL_FIELDS
+    n = np.int64(len(weights))
+    flat = _flat_run(rows, weights, n)
+    kept = index[X_RUNS]
+    moved = np.int64(0)
+    while kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
+        if index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] + n > most:
+            moved = -1 - moved
+            break
+        kept -= 1
+        flat, n = _merged_into(index, kept, flat, n)
+        moved += n
+    end = runs + kept * X_RUN_FIELDS
+    memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
+    for field in range(end):
+        memory[field] = index[field]
+    memory[X_RUNS] = kept
+    if n > 0:
+        memory[X_RUNS] = kept + 1
+        memory[end + XR_ROWS] = flat.ctypes.data
+        memory[end + XR_LENGTH] = n
+    return memory, flat, n, kept, moved
+
+
+@kernel
+def added_runs(index):
+    """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
+
+    index: X_* memory.
+    """
+    levels = index[X_LEVELS]
+    flat, n = np.zeros(1, dtype=np.int64), np.int64(0)
+    for run in range(index[X_RUNS] - 1, -1, -1):
+        flat, n = _merged_into(index, run, flat, n)
+    rows = flat[: levels * n].copy().reshape((levels, n))
+    return rows, np.diff(flat[levels * n :])
+
+
+class IndexRun:
+    """Some changed tuples: ``rows`` is the flat array of the module header."""
+
+    __slots__ = ("__weakref__", "n_tuples", "rows")
+
+    def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
+        self.rows = rows
+        self.n_tuples = n_tuples
+
+    def columns(self, levels: int) -> list[np.ndarray]:
+        return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
+
+    @property
+    def weights(self) -> np.ndarray:
+        return np.diff(self.rows[len(self.rows) - self.n_tuples - 1 :])
+
+
+Runs = tuple[IndexRun, ...]
+
+
+@kernel
+def _merge_piece(older, younger, lengths, levels, cursor, most, n_out, out):
+    """Read ``most`` tuples more, or one more, of two runs that are added up; whether these are all.
+
+    older, younger: flat arrays of ``lengths[0]`` and ``lengths[1]`` tuples; cursor: C_* fields, written; out:
+    flat array of ``n_out`` tuples, written; empty: what is left is counted only.
+    """
+    i, j, at, weight = cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT]
+    i_end, j_end = lengths[0], lengths[1]
+    stop = i + j + most
+    while i + j < stop and (i < i_end or j < j_end):
+        if j == j_end:
+            order = -1
+        elif i == i_end:
+            order = 1
+        else:
+            order = compare_rows(older, i_end, i, younger, j_end, j, levels)
+        its = np.int64(0)
+        if order <= 0:
+            its += older[levels * i_end + i + 1] - older[levels * i_end + i]
+        if order >= 0:
+            its += younger[levels * j_end + j + 1] - younger[levels * j_end + j]
+        if its != 0:
+            weight += its
+            if len(out) > 0:
+                for level in range(levels):
+                    if order <= 0:
+                        out[level * n_out + at] = older[level * i_end + i]
+                    else:
+                        out[level * n_out + at] = younger[level * j_end + j]
+                out[levels * n_out + at + 1] = weight
+            at += 1
+        i += order <= 0
+        j += order >= 0
+    cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT] = i, j, at, weight
+    return i == i_end and j == j_end
+
+
+class RunMerge:
+    """Two neighbouring runs on the way to being one.
+
+    >>> older = IndexRun(np.array([3, 5, 0, 1, 2]), 2)
+    >>> merge = RunMerge(older, IndexRun(np.array([5, 7, 0, -1, 0]), 2))
+    >>> merge.advance(4) is None
+    True
+    >>> merge.advance(4).rows.tolist()
+    [3, 7, 0, 1, 2]
+    """
+
+    def __init__(self, older: IndexRun, younger: IndexRun) -> None:
+        self.older, self.younger = older, younger
+        self._lengths = np.array([older.n_tuples, younger.n_tuples])
+        self._levels = (len(older.rows) - 1) // older.n_tuples - 1
+        self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        self._out = np.empty(0, np.int64)  # until what will be left is counted
+        self._merged: IndexRun | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        return self._out.nbytes
+
+    def advance(self, n_rows: int) -> IndexRun | None:
+        """Read so many rows more, or one more, or all that are left; the run, if it is complete."""
+        with self._lock:
+            while self._merged is None:
+                cursor = self._cursor.copy()  # an interruption leaves it where it was
+                before = int(cursor[C_OLDER] + cursor[C_YOUNGER])
+                n_out = len(self._out) // (self._levels + 1)
+                at_end = _merge_piece(
+                    self.older.rows,
+                    self.younger.rows,
+                    self._lengths,
+                    self._levels,
+                    cursor,
+                    n_rows,
+                    n_out,
+                    self._out,
+                )
+                read = int(cursor[C_OLDER] + cursor[C_YOUNGER]) - before
+                housekeeping.rows += read
+                n_rows -= read
+                self._cursor = cursor
+                if not at_end:
+                    return None
+                self._end_pass(int(cursor[C_AT]))
+            return self._merged
+
+    def _end_pass(self, n_left: int) -> None:
+        """Go on to the second pass, or from that one to the end."""
+        if len(self._out) or not n_left:
+            self._merged = IndexRun(self._out, n_left)
+            return
+        out = np.empty((self._levels + 1) * n_left + 1, np.int64)
+        out[self._levels * n_left] = 0
+        self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
+        self._out = out
+
+
+Merges = tuple[RunMerge, ...]
+
+
+class RunList(NamedTuple):
+    """The runs of one version, the oldest first, with its memory; both immutable."""
+
+    memory: np.ndarray
+    """X_* memory (:mod:`lftj.storage.version_memory`)."""
+    runs: Runs
+    merges: Merges = ()
+    """Of neighbours among them, in their order."""
+
+    @classmethod
+    def of(cls, base_fields: Sequence[int], runs: Runs, awaited: int = NEVER) -> RunList:
+        """Runs over a base, with merges where invariant 2 wants them; ``awaited`` as in :meth:`with_run`."""
+        return cls(described(base_fields, runs), runs, _with_begun(runs, (), awaited))
+
+    @property
+    def nbytes(self) -> int:
+        return sum([run.rows.nbytes for run in self.runs]) + sum([merge.nbytes for merge in self.merges])
+
+    def with_run(self, rows: np.ndarray, weights: np.ndarray, awaited: int = NEVER) -> RunList:
+        """The runs after a change of some net rows (see ``signed_rows``), 1 at least.
+
+        ``awaited``: a first run of more tuples stays as it is.
+        """
+        runs, merges, n_rows = self.runs, self.merges, len(weights)
+        busy = runs.index(merges[-1].younger) + 1 if merges else _n_awaited(runs, awaited)
+        most = AT_ONCE + AT_ONCE_PER_ROW * n_rows
+        memory, flat, n_tuples, kept, moved = _with_run(self.memory, rows, weights, busy, most)
+        runs = (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
+        housekeeping.rows += moved if moved >= 0 else -1 - moved
+        begins = moved < 0
+        if merges:
+            n_left = len(runs)
+            piece = PIECE_ROWS + PIECE_PER_ROW * n_rows if n_left < MAX_RUNS else NEVER
+            runs, merges = _advanced(runs, merges, piece)
+            if len(runs) < n_left:
+                begins = True
+                levels = X_HEADER + int(memory[X_LEVELS]) * X_LEVEL_FIELDS
+                memory = described(memory[:levels], runs)
+        if begins:
+            merges = _with_begun(runs, merges, awaited)
+        return RunList(memory, runs, merges)
+
+    def check_invariants(self, awaited: int = NEVER) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        levels = int(self.memory[X_LEVELS])
+        assert len(self.runs) <= MAX_RUNS
+        for run in self.runs:
+            rows = list(zip(*(column.tolist() for column in run.columns(levels)), strict=True))
+            assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
+            assert (run.weights != 0).all()
+        merging = {id(run) for merge in self.merges for run in (merge.older, merge.younger)}
+        assert len(merging) == 2 * len(self.merges)
+        for merge in self.merges:
+            place = self.runs.index(merge.older)
+            assert self.runs[place + 1] is merge.younger and place >= _n_awaited(self.runs, awaited)
+        for older, younger in pairwise(self.runs[_n_awaited(self.runs, awaited) :]):
+            is_free = merging.isdisjoint((id(older), id(younger)))
+            assert not is_free or older.n_tuples > 2 * younger.n_tuples, "geometric"
+
+
+def _advanced(runs: Runs, merges: Merges, n_rows: int) -> tuple[Runs, Merges]:
+    """The runs after a piece of each merge, and the merges that are left."""
+    left: list[RunMerge] = []
+    for merge in merges:
+        merged = merge.advance(n_rows)
+        if merged is None:
+            left.append(merge)
+            continue
+        place = runs.index(merge.older)
+        runs = (*runs[:place], *((merged,) if merged.n_tuples else ()), *runs[place + 2 :])
+    return runs, tuple(left)
+
+
+def _n_awaited(runs: Runs, awaited: int) -> int:
+    """How many of the first runs stay as they are: 1 or 0."""
+    return int(bool(runs) and runs[0].n_tuples > awaited)
+
+
+def _with_begun(runs: Runs, merges: Merges, awaited: int) -> Merges:
+    """The merges, and those that are to begin, in the order of the runs."""
+    of_older = {id(merge.older): merge for merge in merges}
+    found: list[RunMerge] = []
+    place = _n_awaited(runs, awaited)
+    while place < len(runs):
+        merge = of_older.get(id(runs[place]))
+        if merge is None and place + 1 < len(runs) and id(runs[place + 1]) not in of_older:
+            older, younger = runs[place : place + 2]
+            if older.n_tuples <= 2 * younger.n_tuples:
+                merge = RunMerge(older, younger)
+        if merge is not None:
+            found.append(merge)
+        place += 1 if merge is None else 2
+    return tuple(found)
+
+
+def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
+    """X_* memory of a version: the fields of its base, without runs, and its runs."""
+    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
+    memory = np.array([*base_fields, *ends], dtype=np.int64)
+    memory[X_RUNS] = len(runs)
+    return memory
