@@ -149,7 +149,7 @@ R_MARKS_BASE = 15  # key of its first bit
 R_MARKED_FROM = 16  # base range of the fixed participant that is marked; empty: none is
 R_MARKED_TO = 17
 R_MARKED = 18  # how many keys are marked, -1: P_MARKED says nothing
-R_PATHS = 19  # address of int64 per region: depth at which its path failed, H_DEPTHS: it held; 0: none asks
+R_PATHS = 19  # address of the paths, 0: none are asked for
 R_COUNTERS = 20  # counter row of all depths together
 REGISTERS = 23
 
@@ -225,6 +225,15 @@ L_DEPTH = 4  # number of bound keys
 LOG_FIELDS = 5
 
 ROOM = 4  # free entries per row of the log that a step needs
+
+# -- paths: a row for each region that binds single values (region machine) -----
+PATH_FAILED = 0  # told: depth at which the region's path failed, H_DEPTHS: it held
+PATH_MATCHED = 1  # asked: log row of the stream of a record that names the region, -1: there is none
+PATH_LOW = 2  # asked: closed interval around the last coordinate, which such records hold
+PATH_HIGH = 3
+PATH_FROM = 4  # told: the part of it where a participant, which has recorded it, has no key; empty: nothing
+PATH_TO = 5
+PATH_FIELDS = 6
 
 # -- what a call of a kernel returns -------------------------------------------
 STATUS_DONE = 0

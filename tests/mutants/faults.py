@@ -256,15 +256,15 @@ FAULTS = (
     Fault(
         "regions where a branch came are searched without records",
         "maintenance/strategies/trace/body_trace.py",
-        "self._search_below(rows, versions, sign == PLUS, stats, budget)",
-        "self._search_below(rows, versions, sign == MINUS, stats)",
+        "self._search_below(rows, versions, sign == PLUS, stats, paths, budget)",
+        "self._search_below(rows, versions, sign == MINUS, stats, paths)",
         COVERAGE,
     ),
     Fault(
         "a record of a reached node is dead",
         "maintenance/strategies/trace/dead_records.py",
-        "dead = 0 <= came[region] < depth or 0 <= went[region] < depth",
-        "dead = 0 <= came[region] <= depth or 0 <= went[region] <= depth",
+        "dead = 0 <= came_to < depth or 0 <= went_to < depth",
+        "dead = 0 <= came_to <= depth or 0 <= went_to <= depth",
         COVERAGE,
     ),
     Fault(
@@ -277,7 +277,7 @@ FAULTS = (
     Fault(
         "a step that is dropped drops the records it found dead",
         "maintenance/strategies/trace/body_trace.py",
-        "    def _drop_own(self) -> None:\n        self._dead = None",
+        "    def _drop_own(self) -> None:\n        self._settled = None",
         "    def _drop_own(self) -> None:\n        self._keep_own()",
         COVERAGE,
     ),

@@ -133,8 +133,8 @@ class RegionSearch:
 
         Of a plan that does not list all depths, the column behind those listed counts the assignments.
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
-        ``paths``: int64 (n,), written for each region whose path is followed: the depth at which that failed,
-        the number of depths where it held.
+        ``paths``: int64 (n, PATH_FIELDS), C order, of regions that bind single values: what is asked and told
+        of their paths (:mod:`lftj.search.layout`); written for each region whose path is followed.
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state

@@ -14,6 +14,12 @@ fixed coordinates only membership is tested (ENGINE.md section 5): the first
 participant that lacks its key records that point and the region is done.  Where
 none does, all record the last coordinate: an iterator may have passed over it
 before it was a match (invariant 2; ENGINE.md says nothing of this).
+
+Where paths are asked for, a region comes with the interval of the record that named it.  Where its path
+fails at the last coordinate for want of a key, the participant whose turn comes after the record's own and
+that lacks the key records more than the point: all of its gap that is inside of the interval
+(:mod:`lftj.search.regions.gap`).  That part the other record need not cover any longer.
+
 Sorted regions share the path that they have in common.
 
 Invariants
@@ -57,6 +63,7 @@ from lftj.search.layout import (
     H_LISTED,
     H_TAIL,
     I_CURSOR,
+    I_STREAM,
     MOVE_ALIGN,
     MOVE_NEXT,
     MOVE_OPEN,
@@ -65,6 +72,13 @@ from lftj.search.layout import (
     OPENS,
     P_KEY,
     P_PENDING,
+    PATH_FAILED,
+    PATH_FIELDS,
+    PATH_FROM,
+    PATH_HIGH,
+    PATH_LOW,
+    PATH_MATCHED,
+    PATH_TO,
     R_COUNTERS,
     R_DEPTH,
     R_FAILED,
@@ -79,12 +93,14 @@ from lftj.search.layout import (
     R_ROWS,
     R_VALID,
     R_WORK,
+    SEEKS,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_LOG_FULL,
     STATUS_PAUSED,
 )
 from lftj.search.regions.cursor import extend, flush, holds, open_cursor
+from lftj.search.regions.gap import gap_around
 from lftj.search.regions.node import (
     ALIGN_LOG_FULL,
     ALIGN_MATCH,
@@ -120,7 +136,10 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
         key = regions[region, 2 + depth]
         row = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
         state[R_VALID] = depth
-        if not on_path(plan, state, indexes, log, row, key, depth + 1 == fixed):
+        path = np.int64(0)
+        if state[R_PATHS] and depth + 1 == fixed:
+            path = state[R_PATHS] + 8 * PATH_FIELDS * region
+        if not on_path(plan, state, indexes, log, row, key, depth + 1 == fixed, path):
             state[R_FAILED] = depth
             return False
         state[plan[H_KEYS] + depth] = key
@@ -130,11 +149,12 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
 
 
 @part(_nrt=False)
-def on_path(plan, state, indexes, log, row, key, is_last):
+def on_path(plan, state, indexes, log, row, key, is_last, path):
     """Whether all participants of a depth hold the key and nothing refuses it; land them on it.
 
-    The first participant that lacks it records that point.  If none does, the node has a new match at the
-    path's last coordinate, which all of them have to record: some may have passed over it before.
+    The first participant that lacks it records that point, or its gap.  If none does, the node has a new
+    match at the path's last coordinate, which all of them have to record: some may have passed over it.
+    path: address of the region's path where it is asked for and this is its last coordinate, else 0.
     """
     node = plan[row + D_NODE]
     state[node + N_LOGGED] = 0
@@ -145,15 +165,19 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     low, high = condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
     if key < low or key > high:
         return False
-    first = plan[row + D_FIRST]
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        participant = plan[place]
+    first, count = plan[row + D_FIRST], plan[row + D_PARTICIPANTS]
+    turn = first_turn(plan, row, path)
+    for number in range(turn, turn + count):
+        participant = plan[first + (number if number < count else number - count)]
         open_cursor(plan, state, indexes, participant)
         state[R_COUNTERS + OPENS] += 1
         state[R_WORK] += 1
         held = holds(plan, state, indexes, participant, key)
+        low = high = key
+        if path and not held:
+            low, high = cover_gap(plan, state, indexes, participant, key, path)
         if is_last or not held:
-            extend(plan, state, log, row, participant, key, key, False)
+            extend(plan, state, log, row, participant, low, high, False)
         if not held:
             flush(plan, state, log, row, participant)
             return False
@@ -163,6 +187,34 @@ def on_path(plan, state, indexes, log, row, key, is_last):
     accepted = accept(plan, state, indexes, log, row, key)
     close_node(plan, state, log, row)
     return accepted
+
+
+@part(_nrt=False)
+def first_turn(plan, row, path):
+    """The place, among a depth's participants, of the one after that whose record names the region, or 0."""
+    if not path:
+        return np.int64(0)
+    matched = view(path, PATH_FIELDS)[PATH_MATCHED]
+    first, count = plan[row + D_FIRST], plan[row + D_PARTICIPANTS]
+    for number in range(count - 1):
+        if matched >= 0 and plan[plan[first + number] + I_STREAM] == matched:
+            return np.int64(number + 1)
+    return np.int64(0)
+
+
+@part(_nrt=False)
+def cover_gap(plan, state, indexes, participant, key, path):
+    """What a participant that lacks the last coordinate records: its gap within the interval asked for."""
+    told = view(path, PATH_FIELDS)
+    low, high = told[PATH_LOW], told[PATH_HIGH]
+    if low >= high:
+        return key, key
+    start, end = gap_around(plan, state, indexes, participant, key)
+    state[R_COUNTERS + SEEKS] += 2
+    state[R_WORK] += 2
+    low, high = max(low, start), min(high, end)
+    told[PATH_FROM], told[PATH_TO] = low, high
+    return low, high
 
 
 @part(_nrt=False, forceinline=True)
@@ -243,7 +295,8 @@ def search_regions(plan, state, indexes, log, regions, region_weights, rows, wei
                 enter_tail(plan, log)
             held = follow_path(plan, state, indexes, log, regions, region, fixed)
             if state[R_PATHS]:
-                view(state[R_PATHS], regions.shape[0])[region] = depths if held else state[R_FAILED]
+                path = view(state[R_PATHS] + 8 * PATH_FIELDS * region, PATH_FIELDS)
+                path[PATH_FAILED] = depths if held else state[R_FAILED]
             if not held:
                 state[R_FAILED_REGIONS] += 1
                 continue

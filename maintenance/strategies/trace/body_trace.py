@@ -9,16 +9,17 @@ Invariants
 
 1. Coverage: after ``build`` and every ``step`` the records cover the trace over
    the newest version stepped to (ENGINE.md section 4).  A step that is rolled
-   back leaves more records than needed, which is sound; what it found dead is
-   staged, and dropped when the step is kept.
+   back leaves more records than needed, which is sound; what it found dead or cut is
+   staged, and dropped when the step is kept; then what is left of those that are cut is recorded.
 2. ``regions <= surgeries + matches`` in every step.
 3. What a build makes takes its place by one assignment; a search is taken away while it runs, so
    one that was left half way is never used again.
 
 Records below branches that are gone are dropped when a change matches them
-(:mod:`maintenance.strategies.trace.dead_records`).  Those of reached nodes stay, also where later operations
-have made them wider than the trace: they cost a failed path test each time.  When such tests since the last
-build have cost as much as building, the body is worn, and the workspace builds it anew after the commit.
+(:mod:`maintenance.strategies.trace.dead_records`).  Those of reached nodes are cut where another participant
+covers the key as well (:mod:`maintenance.strategies.trace.cut_records`).  Those that are matched in vain and
+stay cost a failed path test each time.  When such tests since the last build have cost as much as building,
+the body is worn, and the workspace builds it anew after the commit.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
-from maintenance.strategies.trace.dead_records import UNSEARCHED, Followed, find_dead
+from maintenance.strategies.trace.cut_records import pieces_of
+from maintenance.strategies.trace.dead_records import Followed, judge_matched
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
 
 
@@ -61,6 +63,31 @@ class Built:
         return cls(sensitivity, [index.n_records for index in sensitivity], operations)
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What a step makes of matched records.
+
+    ``dropped``: int64 (3, n): stream, run and record of those that go, ascending by stream; ``pieces``: by
+    stream, what is left of those that are cut.
+    """
+
+    sensitivity: list[SensitivityIndex]
+    dropped: np.ndarray
+    pieces: list[tuple[int, Records]]
+
+    def settle(self) -> None:
+        """Drop them and record the pieces; done twice, pieces are there twice, which is sound.
+
+        In this order: records that are packed or merged with new ones can be dropped no more.
+        """
+        streams, runs, records = self.dropped
+        ends = np.searchsorted(streams, np.arange(len(self.sensitivity) + 1))
+        for index, start, end in zip(self.sensitivity, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            if start < end:
+                index.drop(runs[start:end], records[start:end])
+        _enter(self.sensitivity, self.pieces)
+
+
 class BodyTrace(BodySearch):
     """A body with its sensitivity records, which need no publishing: more than needed are sound."""
 
@@ -70,7 +97,7 @@ class BodyTrace(BodySearch):
         self.plan = plan
         self._built = Built.of(self._no_records())
         self._search: RegionSearch | None = None
-        self._dead: tuple[list[SensitivityIndex], np.ndarray] | None = None
+        self._settled: Settled | None = None
 
     def _no_records(self) -> list[SensitivityIndex]:
         return [SensitivityIndex(len(p.places) - 1, len(p.context_places)) for p in self.plan.streams]
@@ -144,16 +171,18 @@ class BodyTrace(BodySearch):
         if self.plan.lists_an_index:
             return self._listed_change(change, stats)
         regions = self._regions(change, stats)
-        followed = Followed.nowhere(regions)
+        followed = Followed.nowhere(regions, self.plan)
         parts: list[Assignments] = []
         for sign, versions, weight in ((PLUS, change.new, 1), (MINUS, change.old, -1)):
             rows, numbers = regions.of_sign(sign)
             if not len(rows):
                 continue
-            columns, paths = self._search_below(rows, versions, sign == PLUS, stats, budget)
-            (followed.came if sign == PLUS else followed.went)[numbers] = paths
+            told = followed.came if sign == PLUS else followed.went
+            paths = told[numbers]
+            columns = self._search_below(rows, versions, sign == PLUS, stats, paths, budget)
+            told[numbers] = paths
             parts.append((columns, self._weights(columns, versions, weight)))
-        self._stage_dead(regions, followed, stats)
+        self._stage_judged(regions, followed, stats)
         return gathered(parts) if parts else self.nothing
 
     def _weights(self, columns: Columns, versions: Versions, sign: int) -> np.ndarray:
@@ -208,13 +237,13 @@ class BodyTrace(BodySearch):
         versions: Versions,
         record: bool,
         stats: RuleStats,
+        paths: np.ndarray,
         budget: int | None = None,
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Rows below regions, and where their paths led (`Followed`).
+    ) -> list[np.ndarray]:
+        """Rows below regions; records are entered, operations counted.
 
-        Records are entered, operations counted.
+        ``paths``: int64 (regions, PATH_FIELDS), what is asked of their paths; what is told is written.
         """
-        paths = np.full(len(regions), UNSEARCHED)
         (search, self._search) = (self._search or RegionSearch(self.plan), None)
         try:
             columns, records, operations = search.run(
@@ -227,30 +256,28 @@ class BodyTrace(BodySearch):
             self._search = search
         _enter(self.sensitivity, records)
         stats.count(operations)
-        return columns, paths
+        return columns
 
-    def _stage_dead(self, regions: Regions, followed: Followed, stats: RuleStats) -> None:
-        """Stage the dead ones of the matched records; those that were tested in vain and stay are wear."""
+    def _stage_judged(self, regions: Regions, followed: Followed, stats: RuleStats) -> None:
+        """Stage what becomes of the matched records; those that were tested in vain and stay are wear."""
+        self._settled = None
         if not regions.matches:
-            self._dead = None
             return
-        dead, vain = find_dead(regions, followed)
-        self._dead = (self.sensitivity, dead) if dead.shape[1] else None
-        stats.dropped_records += dead.shape[1]
-        self._built.wasted_operations += vain * self.plan.depths
+        judged = judge_matched(regions, followed)
+        if judged.dropped.shape[1]:
+            cut = len(judged.cut) > 0
+            pieces = pieces_of(regions, followed.came, judged.cut, self.plan) if cut else []
+            self._settled = Settled(self.sensitivity, judged.dropped, pieces)
+        stats.dropped_records += judged.dead
+        self._built.wasted_operations += judged.vain * self.plan.depths
 
     def _keep_own(self) -> None:
-        if self._dead is None:
-            return
-        sensitivity, (streams, runs, records) = self._dead
-        ends = np.searchsorted(streams, np.arange(len(sensitivity) + 1))
-        for index, start, end in zip(sensitivity, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            if start < end:
-                index.drop(runs[start:end], records[start:end])
-        self._dead = None
+        if self._settled is not None:
+            self._settled.settle()
+            self._settled = None
 
     def _drop_own(self) -> None:
-        self._dead = None
+        self._settled = None
 
     def tidy(self, versions: Versions) -> bool:
         """Build the records anew if they are worn, over versions that are published; True if so.

@@ -19,8 +19,9 @@ Reasons 1 to 3 hold in tails (:mod:`lftj.search.regions.tail`) as well: a search
 or is left out since the tail holds, leaves a tail where the witness is covered and nothing else has to be.
 A region that was not searched says nothing for 1 and 3: its place in ``came`` and ``went`` is UNSEARCHED.
 
-So of the records that are matched in vain there stay those of reached nodes.  Each record is dropped once,
-and came of one operation of a search: what dead records cost is paid by the trace edits that made them.
+So of the records that are matched in vain there stay those of reached nodes, unless they are cut
+(:mod:`maintenance.strategies.trace.cut_records`).  Each record is dropped once, and came of one operation of
+a search: what dead records cost is paid by the trace edits that made them.
 
 Cost: O(matches), O(matches * log matches) where a region has several records of one stream.
 """
@@ -35,7 +36,10 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MIN
+from lftj.search.layout import PATH_FAILED, PATH_FROM, PATH_TO
+from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
+from maintenance.strategies.trace.cut_records import no_paths, paths_of
 from maintenance.strategies.trace.oracle import (
     MATCHED_HI,
     MATCHED_LO,
@@ -47,16 +51,14 @@ from maintenance.strategies.trace.oracle import (
     Regions,
 )
 
-UNSEARCHED = -1
-"""Stands for the depth at which a region's path failed, where no search has followed the path."""
-
 
 @dataclass
 class Followed:
-    """What became of the paths of regions, int64 (regions,) each.
+    """What became of the paths of regions.
 
-    ``came``: in the new version, with recording; ``went``: in the old one: the depth at which the path
-    failed, the number of depths where it held, or UNSEARCHED.  ``aside``: 1 where reason 5 applies.
+    ``came``: in the new version, with recording; ``went``: in the old one; int64 (regions, PATH_FIELDS), see
+    :mod:`lftj.search.layout`; UNSEARCHED where none has followed the path.  ``aside``: int64 (regions,), 1
+    where reason 5 applies.
     """
 
     came: np.ndarray
@@ -64,17 +66,30 @@ class Followed:
     aside: np.ndarray
 
     @classmethod
-    def nowhere(cls, regions: Regions) -> Followed:
-        came, went, aside = np.full((3, len(regions)), UNSEARCHED)
-        return cls(came, went, aside)
+    def nowhere(cls, regions: Regions, plan: RegionPlan) -> Followed:
+        n = len(regions)
+        return cls(paths_of(regions, plan), no_paths(n), np.zeros(n, np.int64))
 
 
-def find_dead(regions: Regions, followed: Followed) -> tuple[np.ndarray, int]:
-    """The dead ones among the records that gave rise to regions, and how many others were tested in vain.
+@dataclass
+class Judged:
+    """What is to become of matched records.
 
-    Returns int64 (3, n): stream, serial number of the run, number of the record; ascending by stream.
+    ``dropped``: those that are dead or cut, int64 (3, n): stream, serial number of the run, number of the
+    record; ascending by stream.  ``dead``: how many are dead.  ``cut``: int64, the numbers of the matches
+    that cut one.  ``vain``: how many of the others were tested in vain.
     """
+
+    dropped: np.ndarray
+    dead: int
+    cut: np.ndarray
+    vain: int
+
+
+def judge_matched(regions: Regions, followed: Followed) -> Judged:
+    """What is to become of the records that gave rise to regions."""
     lives = np.empty(regions.matched.shape[1], np.bool_)
+    is_cut = np.zeros(len(lives), np.bool_)
     repeats, vain = _judge(
         regions.rows,
         regions.signs,
@@ -85,6 +100,7 @@ def find_dead(regions: Regions, followed: Followed) -> tuple[np.ndarray, int]:
         followed.went,
         followed.aside,
         lives,
+        is_cut,
     )
     if repeats:
         several = np.flatnonzero(lives & (regions.matched[MATCHED_STREAM] >= 0))
@@ -92,16 +108,20 @@ def find_dead(regions: Regions, followed: Followed) -> tuple[np.ndarray, int]:
         keys = [regions.parts_of[several], regions.lengths[several], regions.matched[MATCHED_STREAM, several]]
         order = row_order([*keys, low, ~high])
         drop_contained(np.stack([*keys, high])[:, order].copy(), several[order], lives)
-    return _dropped(regions.matched, lives), vain
+    dead = len(lives) - int(np.count_nonzero(lives))
+    cut = np.flatnonzero(is_cut & lives)
+    lives[cut] = False
+    return Judged(_dropped(regions.matched, lives), dead, cut, vain)
 
 
 @kernel
-def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives):
+def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives, cut):
     """Write into ``lives``, bool (n,), whether none of the reasons but 4 applies to a match.
 
-    rows: int64 (regions, 2 + depths); signs, came, went, aside: int64 (regions,); lengths, parts_of: int64
-    (n,) and matched: int64 (MATCHED_FIELDS, n), as `Regions` has them.  Returns whether 4 may apply, and how
-    many records live although the path of their region failed.
+    And into ``cut``, bool (n,), whether the region's path tells of a part that another participant covers.
+    rows: int64 (regions, 2 + depths); signs, aside: int64 (regions,); came, went: int64 (regions,
+    PATH_FIELDS); lengths, parts_of: int64 (n,) and matched: int64 (MATCHED_FIELDS, n), as `Regions` has them.
+    Returns whether 4 may apply, and how many records live uncut although the path of their region failed.
     """
     repeats = False
     vain = 0
@@ -112,14 +132,16 @@ def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives):
         lives[match] = True
         if stream < 0:
             continue
-        dead = 0 <= came[region] < depth or 0 <= went[region] < depth
+        came_to, went_to = came[region, PATH_FAILED], went[region, PATH_FAILED]
+        dead = 0 <= came_to < depth or 0 <= went_to < depth
         if depth >= rows[region, 0]:
             dead = dead or (signs[region] & (PLUS | MINUS)) != 0
         else:
             is_point = matched[MATCHED_LO, match] == matched[MATCHED_HI, match]
-            dead = dead or aside[region] == 1 or (is_point and came[region] >= depth)
+            dead = dead or aside[region] == 1 or (is_point and came_to >= depth)
             if not dead:
-                vain += came[region] == depth or went[region] == depth
+                cut[match] = came[region, PATH_FROM] <= came[region, PATH_TO]
+                vain += not cut[match] and (came_to == depth or went_to == depth)
                 repeats = repeats or stream_of[region] == stream
                 stream_of[region] = stream
         lives[match] = not dead

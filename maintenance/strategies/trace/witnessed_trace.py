@@ -43,6 +43,7 @@ from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodyTest, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
+from maintenance.strategies.trace.cut_records import no_paths
 from maintenance.strategies.trace.dead_records import Followed
 from maintenance.strategies.trace.oracle import MINUS, PLUS
 
@@ -112,7 +113,7 @@ class WitnessedTrace(BodyTrace, BodyTest):
         found = np.empty(len(rows), dtype=np.int64)
         look_up(self.witnesses.memory, np.ascontiguousarray(rows.T), self.tail, self.holds, found)
         inside = rows[:, 0] > self.tail
-        followed = Followed.nowhere(regions)
+        followed = Followed.nowhere(regions, self.plan)
         followed.aside[inside & (found == HOLDS)] = 1
         lost = inside & (signs == MINUS) & (found & PASSES != 0)
         tried = inside & (signs == PLUS) & (found == 0)
@@ -127,10 +128,12 @@ class WitnessedTrace(BodyTrace, BodyTest):
         came = went[:0]
         if len(searched):
             order = _key_order(searched)
-            columns, paths = self._search_below(searched[order], change.new, True, stats)
+            asked = np.concatenate([followed.came[own], no_paths(len(again))])
+            paths = asked[order]
+            columns = self._search_below(searched[order], change.new, True, stats, paths)
             came = np.stack(columns, axis=1)
             followed.came[own] = paths[np.argsort(order)[: len(own)]]
-        self._stage_dead(regions, followed, stats)
+        self._stage_judged(regions, followed, stats)
         return self._stage(went, came)
 
     def _stage(self, went: np.ndarray, came: np.ndarray) -> Assignments:

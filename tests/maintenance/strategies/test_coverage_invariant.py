@@ -11,10 +11,12 @@ and a change that gives no region must change nothing.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from unittest import mock
 
+import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lftj.planning.lowering import Lowered
@@ -247,15 +249,83 @@ def test_a_step_that_is_dropped_drops_no_record(case: Case, gap: int) -> None:
         versions = dict(change.new)
 
 
+# -- cut records ---------------------------------------------------------------------------
+
+
+@MORE
+@given(SMALL, GAPS)
+def test_a_row_that_comes_again_matches_nothing_in_vain(case: Case, gap: int) -> None:
+    """Where nothing but the want of a key refuses: what it matched in vain at first has been cut."""
+    assume(not case.problem.negations and not case.problem.conditions)
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.build(versions)
+    state = case.states[0]
+    in_vain = []
+    for _, _, following in [one for one in single_changes(case, state) if more_rows(state, one[2])][:12]:
+        for round_number in range(3):
+            for before, after in ((state, following), (following, state)):
+                wasted = trace._built.wasted_operations
+                change = round_of(case, versions, before, after)
+                trace.step(change, RuleStats())
+                trace.keep()
+                if after is following:
+                    in_vain.append((round_number, trace._built.wasted_operations - wasted))
+                versions = dict(change.new)
+        check_coverage(case, trace, state)
+    assert not any(wasted for round_number, wasted in in_vain if round_number)
+
+
+def more_rows(state: Contents, following: Contents) -> bool:
+    return sum(map(len, following.values())) > sum(map(len, state.values()))
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(st.integers(2, 4), st.data())
+def test_cover_comes_to_rest(n_atoms: int, data: st.DataObject) -> None:
+    """While the keys of one atom stay, those of the others match each gap of it so often as there are others.
+
+    Keys from 1 to 49; the last atom has few of them, which all have.
+    """
+    keys = sorted(data.draw(st.sets(st.integers(0, 4), max_size=3)))
+    workspace = Workspace(record_gap=0)
+    names = [f"r{number}" for number in range(n_atoms)]
+    drawn = data.draw(st.permutations(names))
+    for name in names:
+        workspace.load(name, pa.table({"x": pa.array([10 * key for key in keys], pa.int64())}))
+    body = ", ".join(f"{name}(x)" for name in names)
+    workspace.install(f"h(x) <- {body}.", "trace")
+    matches = 0
+    toggled = st.tuples(st.sampled_from(drawn[1:]), st.integers(1, 49).filter(lambda key: key % 10))
+    for name, key in data.draw(st.lists(toggled, max_size=30)):
+        for change in ("insert", "erase"):
+            with workspace.transaction() as transaction:
+                getattr(transaction, change)(name, [(key,)])
+            matches += transaction.stats["h"].matches
+        workspace.verify()
+    assert matches <= (n_atoms - 1) * (len(keys) + 1)
+
+
+@pytest.mark.parametrize("n", [40, 600])
+def test_a_record_that_a_change_has_shortened_is_matched_once(n: int) -> None:
+    """S opens at 10 in each node.  When 7 comes, T covers what is between 5 and 10 instead."""
+    workspace = fan(n, (10, 90), (5, 90))
+    assert turned(workspace, "S", (0, 7), sign=1).matches == n
+    for sign in (1, -1, 1, -1):
+        assert turned(workspace, "S", (0, 8), sign=sign).operations == 1
+    assert turned(workspace, "T", (3, 8), sign=1).head_changes == 0
+    assert turned(workspace, "S", (0, 8), sign=1).head_changes == 1
+
+
 # -- dead records ------------------------------------------------------------------------
 
 
-def fan(n: int) -> Workspace:
-    """``R(a, 0)`` and ``T(a, {0, 90})`` for n values of a, and ``S(0, {0, 10, 90})``; exact records."""
+def fan(n: int, s_keys: Sequence[int] = (0, 10, 90), t_keys: Sequence[int] = (0, 90)) -> Workspace:
+    """``R(a, 0)`` and ``T(a, t_keys)`` for n values of a, and ``S(0, s_keys)``; exact records."""
     workspace = Workspace(record_gap=0)
     workspace.load("R", [(a, 0) for a in range(n)], columns=["a", "b"])
-    workspace.load("S", [(0, 0), (0, 10), (0, 90)], columns=["b", "c"])
-    workspace.load("T", [(a, c) for a in range(n) for c in (0, 90)], columns=["a", "c"])
+    workspace.load("S", [(0, c) for c in s_keys], columns=["b", "c"])
+    workspace.load("T", [(a, c) for a in range(n) for c in t_keys], columns=["a", "c"])
     workspace.install("h(a, b, c) <- R(a, b), S(b, c), T(a, c).", "trace", order={"h": ["a", "b", "c"]})
     return workspace
 
