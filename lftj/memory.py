@@ -3,7 +3,8 @@
 A kernel argument's type is part of its signature, so a tuple of arrays would
 compile anew for every number of atoms.  The plan holds the *addresses* of the
 trie levels instead, as plain int64, and ``view(where, length)`` makes an array
-of one inside the kernel at no cost (``view32`` for int32 items).
+of one inside the kernel at no cost (``view32`` for int32 items, ``frozen_view`` for an array that
+may not be written to, which numba takes for a type of its own).
 
 Invariant: whoever passes an address keeps the array alive for as long as the
 kernel may run (the plan holds references to its tries).
@@ -40,15 +41,21 @@ if numba.config.DISABLE_JIT:
         """The int64 array of ``length`` items at an address; read only by convention."""
         return _from_address(where, length, ctypes.c_int64)
 
+    def frozen_view(where: int, length: int) -> np.ndarray:
+        """The int64 array of ``length`` items at an address, which may not be written to."""
+        array = view(where, length)
+        array.setflags(write=False)
+        return array
+
     def view32(where: int, length: int) -> np.ndarray:
         """The int32 array of ``length`` items at an address; read only by convention."""
         return _from_address(where, length, ctypes.c_int32)
 
 else:
 
-    def _view_intrinsic(item: types.Integer) -> Any:
+    def _view_intrinsic(item: types.Integer, readonly: bool = False) -> Any:
         """``f(where, length)``: builds the array's descriptor around the address, counting no references."""
-        array_type = types.Array(item, 1, "C")
+        array_type = types.Array(item, 1, "C", readonly=readonly)
 
         @intrinsic
         def make(typing_context: Any, where: Any, length: Any) -> Any:
@@ -66,4 +73,5 @@ else:
         return make
 
     view = _view_intrinsic(types.int64)
+    frozen_view = _view_intrinsic(types.int64, readonly=True)
     view32 = _view_intrinsic(types.int32)

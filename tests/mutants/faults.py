@@ -205,9 +205,9 @@ FAULTS = (
     ),
     Fault(
         "a row of a term gets the weight of the next change",
-        "lftj/search/regions/search.py",
-        "weights[row] = region_weights[region]",
-        "weights[row] = region_weights[min(region + 1, len(region_weights) - 1)]",
+        "lftj/search/regions/weighted.py",
+        "search[S_SIGN] * weights[binding]",
+        "search[S_SIGN] * weights[min(binding + 1, len(weights) - 1)]",
         DELTA,
     ),
     Fault(

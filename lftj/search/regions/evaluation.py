@@ -114,7 +114,6 @@ class RegionSearch:
         capacity = LEAST_CAPACITY if capacity is None else capacity
         self.plan = plan
         self.state = plan.new_state()
-        self._memories = np.empty(len(plan.indexes), np.int64)
         self.log = np.zeros(plan.log_length, dtype=np.int64)
         self._make_rows(capacity)
         self._make_log(capacity)
@@ -152,9 +151,7 @@ class RegionSearch:
         status = L.STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
         while status != L.STATUS_DONE:
-            status = search_regions(
-                memory, state, memories, self.log, regions, _NO_WEIGHTS, self.rows, self.weights, pause
-            )
+            status = search_regions(memory, state, memories, self.log, regions, self.rows, pause)
             if stop is not None and stop.is_set():
                 break
             if status != L.STATUS_DONE:
@@ -172,52 +169,6 @@ class RegionSearch:
             self._operations(),
         )
 
-    def weighted(
-        self,
-        indexes: Sequence[IndexVersion],
-        regions: np.ndarray,
-        weights: np.ndarray,
-        budget: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, Operations]:
-        """Rows below bindings, int64 (depths, n), the weight of the binding of each, and what it took.
-
-        ``regions``: as in :meth:`run`, which bind the same variables to single values; ``weights``: int64,
-        theirs.  Raises OverBudget soon after more than ``budget`` operations.
-        """
-        state, memories = self.state, self._memories
-        state[: L.REGISTERS] = _FRESH
-        for number, index in enumerate(indexes):
-            memories[number] = index.address
-        parts: list[tuple[np.ndarray, np.ndarray]] = []
-        status = L.STATUS_PAUSED
-        pause = SLICE if budget is None else min(SLICE, budget + 1)
-        while status != L.STATUS_DONE:
-            status = search_regions(
-                self.plan.unrecorded,
-                state,
-                memories,
-                self.log,
-                regions,
-                weights,
-                self.rows,
-                self.weights,
-                pause,
-            )
-            if status != L.STATUS_DONE:
-                self._refuse_over(budget)
-            filled = 0 if status == L.STATUS_PAUSED else int(state[L.R_ROWS])
-            if filled:
-                parts.append((self.rows[:, :filled].copy(), self.weights[:filled].copy()))
-                state[L.R_ROWS] = 0
-            if status == L.STATUS_FULL:
-                self._make_rows(self._grown(self.rows.shape[1]))
-        if not parts:
-            return self.rows[:, :0], self.weights[:0], self._operations()
-        if len(parts) == 1:
-            return *parts[0], self._operations()
-        rows, row_weights = zip(*parts, strict=True)
-        return np.concatenate(rows, axis=1), np.concatenate(row_weights), self._operations()
-
     def _operations(self) -> Operations:
         """What the search has taken so far."""
         opens, nexts, seeks = self.state[_COUNTERS].tolist()
@@ -230,9 +181,8 @@ class RegionSearch:
             raise OverBudget(operations)
 
     def _make_rows(self, capacity: int) -> None:
-        """Fresh buffers of rows and their weights."""
+        """A fresh buffer of rows."""
         self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
-        self.weights = np.empty(capacity, dtype=np.int64)
 
     @staticmethod
     def _grown(capacity: int) -> int:
@@ -311,7 +261,6 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
 
 
 _COUNTERS = slice(L.R_COUNTERS, L.R_COUNTERS + L.SEEKS + 1)
-_NO_WEIGHTS = np.empty(0, np.int64)
 _FRESH = np.zeros(L.REGISTERS, np.int64)
 _FRESH[[L.R_MOVE, L.R_FAILED, L.R_MARKED]] = L.MOVE_REGION, -1, -1
 

@@ -232,34 +232,14 @@ def descend(plan, state, log, rows, depth):
     return depth, MOVE_REGION
 
 
-@part(_nrt=False)
-def weigh_rows(regions, region_weights, rows, n_rows, weights):
-    """Write the weight of each of the first rows: that of the region with whose bound values it begins.
-
-    Rows and regions, which bind as many variables each, are in one order.
-    """
-    bound = regions[0, 0]
-    region = np.int64(0)
-    for row in range(n_rows):
-        apart = True
-        while apart:
-            apart = False
-            for depth in range(bound):
-                apart = apart or regions[region, 2 + depth] != rows[depth, row]
-            region += apart
-        weights[row] = region_weights[region]
-
-
 @kernel
-def search_regions(plan, state, indexes, log, regions, region_weights, rows, weights, budget):
+def search_regions(plan, state, indexes, log, regions, rows, budget):
     """Run until all regions are done, buffers are full or the budget of operations is spent; a STATUS_*.
 
     plan, state, log: int64, as lftj.search.layout says; plan is only read.  indexes: int64, the address of
     the memory of each index's version, by number.  regions: int64 (n, 2 + depths), sorted: number of bound
     variables d >= 1, end of the interval of the last of them, the values; read only.
-    region_weights: int64 (n,), of regions that bind the same variables to single values, or (0,).
-    rows: int64 (depths, capacity), written from column R_ROWS on.  weights: int64 (capacity,), written
-    where regions have weights, unless the search pauses.
+    rows: int64 (depths, capacity), written from column R_ROWS on.
     """
     depths, tail, listed = plan[H_DEPTHS], plan[H_TAIL], plan[H_LISTED]
     last = depths - 1
@@ -383,6 +363,4 @@ def search_regions(plan, state, indexes, log, regions, region_weights, rows, wei
             depth -= 1
             move = MOVE_NEXT
     state[R_DEPTH], state[R_MOVE] = depth, move
-    if len(region_weights) > 0 and status != STATUS_PAUSED:
-        weigh_rows(regions, region_weights, rows, state[R_ROWS], weights)
     return status

@@ -25,7 +25,6 @@ from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.search.base.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
-from lftj.storage.signed_rows import Columns, gathered
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms
@@ -43,8 +42,7 @@ class DeltaBody(BodySearch):
         free = [name for name in choice.order if name not in problem.labels]
         self._comes_sorted = tuple(free[: len(self._variables)]) == self._variables
         self._is_distinct = len(free) == len(self._variables)
-        self.terms = plan_terms(problem, catalog)
-        self._places = [[term.variables.index(name) for name in self._variables] for term in self.terms]
+        self.terms = plan_terms(problem, catalog, self._variables)
         self._plan: Plan | None = None
 
     @property
@@ -84,24 +82,15 @@ class DeltaBody(BodySearch):
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""
         if not self.lowered.empty:
-            for term in self.terms:
-                term.prepare(versions)
+            self.terms.prepare(versions)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         return self.step_within(change, stats, None)
 
     def step_within(self, change: Round, stats: RuleStats, budget: int | None) -> Assignments:
         """:meth:`step`; raises OverBudget soon after more than ``budget`` operations."""
-        parts: list[tuple[Columns, np.ndarray]] = []
-        if not self.lowered.empty:
-            before = stats.operations
-            for term, places in zip(self.terms, self._places, strict=True):
-                left = None if budget is None else max(0, budget + before - stats.operations)
-                found = term.rows(change, stats, left)
-                if found is not None:
-                    columns, weights = found
-                    parts.append(([columns[place] for place in places], weights))
-        return gathered(parts) if parts else self._nothing
+        found = None if self.lowered.empty else self.terms.rows(change, stats, budget)
+        return self._nothing if found is None else found
 
     def rows(self, change: Round, after: bool) -> Assignments:
         return self.evaluated(change.new if after else change.old)[0]
@@ -156,19 +145,15 @@ class DeltaBody(BodySearch):
 
     def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
         """What a step would take, by some of the changed branches of each term; and what these took."""
-        if self.lowered.empty:
-            return 0.0, 0
-        found = [term.sampled_operations(change, sample) for term in self.terms]
-        return sum(estimate for estimate, _ in found), sum(taken for _, taken in found)
+        return (0.0, 0) if self.lowered.empty else self.terms.sampled_operations(change, sample)
 
     def describe(self) -> list[str]:
         """The key order of whole evaluations, and each term's, with the indices that it reads."""
         labels = self.lowered.problem.labels
         lines = [_shown(self.variables, labels)]
-        for term in self.terms:
-            plan = term.plan
+        for plan in self.terms.plans:
             order, bound = plan.choice.order, plan.choice.bound
-            listed = len(term.variables)
+            listed = len(plan.variables)
             free = f" | {_shown(order[bound:listed], labels)}" if order[bound:listed] else ""
             free += f" (counted: {_shown(order[listed:], labels)})" if order[listed:] else ""
             sign = "!" if plan.sign < 0 else ""

@@ -36,31 +36,25 @@ class TimedBody:
         self.lowered = lowered
         self.variables = problem.variables
         listing = replace(problem, emitted=self.variables, counted=True)
-        self._terms = plan_terms(listing, versions)
+        self._terms = plan_terms(listing, versions, self.variables)
+        self._terms.prepare(versions)
         self._relations = tuple(dict.fromkeys(atom.relation for atom in problem.atoms))
-        self._places = [[term.variables.index(name) for name in self.variables] for term in self._terms]
-        self._paths = []
-        for term in self._terms:
-            names = term.plan.choice.order[: term.plan.choice.bound]
-            self._paths.append([self.variables.index(name) for name in names])
-            term.prepare(versions)
+        self._paths = [
+            [self.variables.index(name) for name in plan.choice.order[: plan.choice.bound]]
+            for plan in self._terms.plans
+        ]
 
     def rows(self, change: TimedRound, stats: RuleStats) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Assignments, int64 (variables, n), the time of each, and 1 where it comes, -1 where it goes."""
         universe = change.universe_of(self._relations)
-        parts = []
-        for term, places in zip(self._terms, self._places, strict=True):
-            found = term.rows(universe, stats)
-            if found is not None:
-                parts.append(table_of(found[0], len(found[1]))[places])
-        if not parts:
+        found = self._terms.rows(universe, stats)
+        if found is None or not len(found[1]):
             none = np.empty(0, np.int64)
             return np.empty((len(self.variables), 0), np.int64), none, none
-        assignments = np.concatenate(parts, axis=1)
+        assignments = table_of(found[0], len(found[1]))
         tuples, histories = [], []
-        for term, path in zip(self._terms, self._paths, strict=True):
-            use = term.plan.change
-            own = change.histories(use.relation, use.key, term.plan.level)
+        for plan, path in zip(self._terms.plans, self._paths, strict=True):
+            own = change.histories(plan.change.relation, plan.change.key, plan.level)
             if own is not None:
                 tuples.append(places_in(own.paths, assignments[path]))
                 histories.append(own)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions import evaluation
+from lftj.search.regions import weighted
 from lftj.storage.signed_rows import Columns
 from maintenance import Workspace
 from maintenance.changes.change import Change
@@ -54,7 +54,7 @@ def test_oracle_a_step_is_the_difference_of_two_builds(case: Case, left_out: int
     names = [name for place, name in enumerate(case.order) if left_out >> place & 3]
     problem = replace(case.problem, emitted=tuple(names))
     versions = first_versions(case)
-    with mock.patch.object(evaluation, "LEAST_CAPACITY", room):
+    with mock.patch.object(weighted, "BUFFERED_ROWS", room):
         body = DeltaBody(Lowered(problem, {}), OrderChoice(case.order, (), "given"), versions)
         built = body.build(versions)
         rows = counted(case, body, case.states[0])
