@@ -12,13 +12,13 @@ where invariants and cost stand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
-from indices.record_packing import RECORDS, WORDS
-from indices.record_run import RunImage, check_run, plain_column, table_width
+from indices.record_run import RecordRun, RunImage, check_run, plain_column, table_width
 
 _FIRST_MATCHES = 64
 _NO_TAIL = np.empty((3, 0), np.int64)
@@ -32,15 +32,12 @@ class IntervalTree:
     One thread at a time.
     """
 
-    def __init__(self, image: RunImage | None, payload: np.ndarray | None) -> None:
+    def __init__(self, runs: Sequence[RecordRun], payload: np.ndarray | None) -> None:
         self._payload = payload
-        self._table = np.empty((0 if image is None else 1, table_width(0, 1)), np.int64)
-        self._pool = np.empty(0 if image is None else int(image.row[WORDS]) + 1, np.uint64)
-        self._n_intervals = 0 if image is None else int(image.row[RECORDS])
+        self._runs = runs  # none or one
+        self._table = np.array([run.row for run in runs], np.int64).reshape(-1, table_width(0, 1))
         self.touched = 0
         """What stabs looked at so far, in intervals and scan nodes: a cost that no machine's speed enters."""
-        if image is not None:
-            image.write(self._pool, 0, self._table, 0)
 
     @classmethod
     def from_intervals(cls, lo: np.ndarray, hi: np.ndarray, payload: np.ndarray | None = None) -> Self:
@@ -52,19 +49,19 @@ class IntervalTree:
         lengths = {len(column) for column in (lo, hi, payload) if column is not None}
         if len(lengths) > 1:
             raise ValueError(f"columns of different lengths: {sorted(lengths)}")
-        image = None
+        runs = []
         if len(lo):
-            image = RunImage.of([], plain_column(lo), plain_column(hi), [np.arange(len(lo))])
-        return cls(image, None if payload is None else np.array(payload))
+            runs = [RunImage.of([], plain_column(lo), plain_column(hi), [np.arange(len(lo))]).written()]
+        return cls(runs, None if payload is None else np.array(payload))
 
     def __len__(self) -> int:
-        return self._n_intervals
+        return sum(map(len, self._runs))
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays, the payload included."""
         payload = 0 if self._payload is None else self._payload.nbytes
-        return self._pool.nbytes + self._table.nbytes + payload
+        return sum(run.nbytes for run in self._runs) + self._table.nbytes + payload
 
     def stab(self, key: int) -> np.ndarray:
         """The payloads, or row numbers, of all intervals that hold the key, by lower end.
@@ -83,10 +80,11 @@ class IntervalTree:
         [[0, 0, 2], [0, 1, 1]]
         """
         queries = plain_column(keys).reshape(1, -1)
+        addresses = np.array([run.address for run in self._runs], np.int64)
         capacity = max(_FIRST_MATCHES, 2 * len(keys))
         while True:
             out = np.empty((M_CONTEXT + 1, capacity), np.int64)
-            count, touched = stab_runs(self._pool, self._table, _NO_MARKS, 0, 1, _NO_TAIL, 0, 0, queries, out)
+            count, touched = stab_runs(addresses, self._table, _NO_MARKS, 0, 1, _NO_TAIL, 0, 0, queries, out)
             if count <= capacity:
                 self.touched += touched
                 rows = out[M_CONTEXT, :count]
@@ -95,5 +93,5 @@ class IntervalTree:
 
     def check_invariants(self) -> None:
         """Assert that the run is as :mod:`indices.record_run` says, with its scan; for tests."""
-        if len(self._table):
-            check_run(self._pool, self._table, 0, 0, 1)
+        for run in self._runs:
+            check_run(run, 0, 1)

@@ -50,6 +50,7 @@ from indices.record_packing import (
     RECORDS,
     RECORDS_AT,
     SERIAL,
+    WORDS,
     add_length,
     read_bits,
     read_column,
@@ -60,6 +61,7 @@ from indices.record_packing import (
     signed,
     unpack_context,
     unsigned,
+    words_at,
     write_bits,
 )
 
@@ -130,8 +132,11 @@ def is_dead(marks, table, run, record):
 
 
 @kernel
-def write_maxima(pool, table, run):
-    """Fill the run's scan from its records; the scan's bits have to be 0 before."""
+def write_lowest_maxima(pool, table, run, start, stop):
+    """Fill the scan's lowest nodes above the records from ``start`` to ``stop``, of which none is dead.
+
+    ``start``: a node's first.  The scan's bits have to be 0 before, or what they will be.
+    """
     bits = table[run, END_BITS]
     at = table[run, MAXIMA_AT]
     length_at = table[run, RECORDS_AT] + table[run, LENGTH_SHIFT]
@@ -140,20 +145,29 @@ def write_maxima(pool, table, run):
     infinite = table[run, INFINITE]
     anchor_bits = table[run, ANCHOR_BITS]
     anchor_base = unsigned(table[run, ANCHOR_BASE])
-    size = table[run, RECORDS]
-    below = -1  # the first node of the level below; -1: the records
-    node = 0
-    while below < 0 or size > 1:
+    for first in range(start, stop, FAN_OUT):
+        maximum = np.int64(KEY_MIN)
+        for record in range(first, min(first + FAN_OUT, stop)):
+            record_at = length_at + record * record_bits
+            hi = add_length(pool, record_at, length_bits, infinite, anchor_bits, anchor_base)
+            maximum = max(maximum, hi)
+        write_bits(pool, at + (first >> _SHIFT) * bits, bits, _code_of_maximum(table, run, maximum))
+
+
+@kernel
+def write_upper_maxima(pool, table, run):
+    """Fill the run's scan above the lowest nodes, which are there; its bits have to be 0 before."""
+    bits = table[run, END_BITS]
+    at = table[run, MAXIMA_AT]
+    below = 0  # the first node of the level below
+    size = (table[run, RECORDS] + FAN_OUT - 1) >> _SHIFT
+    node = size
+    while size > 1:
         first_node = node
         for first in range(0, size, FAN_OUT):
             maximum = np.int64(KEY_MIN)
             for child in range(first, min(first + FAN_OUT, size)):
-                if below < 0:
-                    child_at = length_at + child * record_bits
-                    hi = add_length(pool, child_at, length_bits, infinite, anchor_bits, anchor_base)
-                else:
-                    hi = read_maximum(pool, table, run, below + child)
-                maximum = max(maximum, hi)
+                maximum = max(maximum, read_maximum(pool, table, run, below + child))
             write_bits(pool, at + node * bits, bits, _code_of_maximum(table, run, maximum))
             node += 1
         below = first_node
@@ -275,21 +289,24 @@ def _stab_run(pool, table, run, marks, prefix_width, context_width, queries, que
 
 
 @kernel
-def stab_runs(pool, table, marks, prefix_width, context_width, tail, tail_rows, tail_serial, queries, out):
+def stab_runs(
+    addresses, table, marks, prefix_width, context_width, tail, tail_rows, tail_serial, queries, out
+):
     """All living records of runs and tail that hold a query's key below a query's prefix.
 
-    pool, marks: uint64; table: int64, a row per run.  ``tail``: int64 (prefix_width + 2 +
-    context_width, any), records not packed yet: prefix, lo, hi, context; the first ``tail_rows`` count.
-    ``queries``: int64 (prefix_width + 1, n): prefix and key.  ``out``: int64 (M_CONTEXT + context_width,
-    capacity), written, a match per column: query number, which ascends, serial number of the run (of the
-    tail: ``tail_serial``), number of the record in it, interval, context.  Returns (matches, touched);
-    matches beyond the capacity are counted only.
+    addresses: int64, where the words of each run stand; table: int64, a row per run; marks: uint64.
+    ``tail``: int64 (prefix_width + 2 + context_width, any), records not packed yet: prefix, lo, hi, context;
+    the first ``tail_rows`` count.  ``queries``: int64 (prefix_width + 1, n): prefix and key.  ``out``: int64
+    (M_CONTEXT + context_width, capacity), written, a match per column: query number, which ascends, serial
+    number of the run (of the tail: ``tail_serial``), number of the record in it, interval, context.  Returns
+    (matches, touched); matches beyond the capacity are counted only.
     """
     count = 0
     touched = 0
     for query in range(queries.shape[1]):
         key = queries[prefix_width, query]
         for run in range(table.shape[0]):
+            pool = words_at(addresses[run], table[run, WORDS] + 1)
             count, more = _stab_run(
                 pool, table, run, marks, prefix_width, context_width, queries, query, out, count
             )

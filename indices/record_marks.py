@@ -29,7 +29,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.max_scan import FAN_OUT, is_dead, read_maximum, replace_maximum
-from indices.record_packing import DEAD, DEAD_AT, RECORDS, SERIAL, WORD_BITS, read_high
+from indices.record_packing import DEAD, DEAD_AT, RECORDS, SERIAL, WORD_BITS, WORDS, read_high, words_at
 
 
 def words_of_marks(n_records: int) -> int:
@@ -85,12 +85,13 @@ def count_records(table, tail, tail_rows, prefix_width):
 
 
 @kernel
-def mark_dead(pool, table, marks, tail, tail_rows, tail_serial, prefix_width, runs, records):
+def mark_dead(addresses, table, marks, tail, tail_rows, tail_serial, prefix_width, runs, records):
     """Let records be dead: those that are still where ``runs`` and ``records`` say.
 
-    pool, marks: uint64; table: int64, a row per run; tail: int64 (columns, any), of which the first
-    ``tail_rows`` count.  All of these are written.  runs, records: int64 (n,), read only: the serial number
-    of a run that has a bit map, or of the tail, and the record's number in it.
+    addresses: int64, where the words of each run stand; marks: uint64; table: int64, a row per run; tail:
+    int64 (columns, any), of which the first ``tail_rows`` count.  The words and all of these but the
+    addresses are written.  runs, records: int64 (n,), read only: the serial number of a run that has a bit
+    map, or of the tail, and the record's number in it.
     """
     for number in range(len(runs)):
         serial, record = runs[number], records[number]
@@ -113,6 +114,7 @@ def mark_dead(pool, table, marks, tail, tail_rows, tail_serial, prefix_width, ru
             number + 1 == len(runs) or runs[number + 1] != serial or records[number + 1] // FAN_OUT != block
         )
         if last:  # of those that follow each other in one block
+            pool = words_at(addresses[run], table[run, WORDS] + 1)
             _lower_maxima(pool, table, run, marks, block)
 
 

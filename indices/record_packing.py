@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from indices.array_views import view_of
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 
@@ -77,6 +78,8 @@ DEAD = 19  # how many records are dead
 DEAD_AT = 20  # where their bit map starts: a bit's number in the marks; -1: none is dead
 FIELDS = 21  # from here on: base and bits of each prefix column, then of each context column
 
+words_at = view_of(np.uint64)
+"""The words of a run, for kernels: how many, and one more, from an address on."""
 
 # -- bits ---------------------------------------------------------------------
 
@@ -214,6 +217,19 @@ def unpack_context(pool, table, run, record, prefix_width, context_width, rows, 
         bits = table[run, field + 1]
         at -= bits
         rows[first_column + column, row] = read_column(pool, at, table[run, field], bits)
+
+
+@part
+def unpack_record(pool, table, run, record, group, prefix_width, context_width, rows, row):
+    """Write a record of a group into column ``row`` of ``rows``, int64: prefix, lo, hi, context."""
+    at = table[run, GROUPS_AT] + (group + 1) * table[run, GROUP_BITS]
+    for column in range(prefix_width):
+        bits = table[run, FIELDS + 2 * column + 1]
+        at -= bits
+        rows[column, row] = read_column(pool, at, table[run, FIELDS + 2 * column], bits)
+    rows[prefix_width, row] = read_low(pool, table, run, record)
+    rows[prefix_width + 1, row] = read_high(pool, table, run, record)
+    unpack_context(pool, table, run, record, prefix_width, context_width, rows, prefix_width + 2, row)
 
 
 # -- writing rows -------------------------------------------------------------

@@ -10,23 +10,23 @@ Invariants (:meth:`SensitivityIndex.check_invariants` asserts them)
 
 1. A key that was ever recorded below a prefix with a context stays recorded so until the record is dropped:
    compacting, joining and merging never lose coverage.  Only :meth:`SensitivityIndex.shrink` adds to it.
-2. Runs lie apart in the pool, below ``end``, the oldest first in the table, and each has at least
-   twice the records of the next, dead ones included: there are at most log2(n) + 1.
+2. Runs are in the order of their age, and are merged as :mod:`indices.merging` says, dead records counted:
+   there are O(log n).
 3. The tail has at most TAIL_RECORDS records.
 4. No run has a record twice.  Different runs may hold equal, or overlapping, records.
 5. All that a stab reads is one :class:`_Contents`, replaced by one assignment; what it reads of the arrays
    is never written again, but for the marks of one :meth:`SensitivityIndex.drop`, which one kernel call
    writes.  So whoever is interrupted at any point leaves the records of before or after.
-6. Dead records (:mod:`indices.record_marks`) are found by no stab, and left out by merges.
+6. Dead records (:mod:`indices.record_marks`) are found by no stab, and left out by merges.  One that dies
+   while its run is being merged may come back with the new run (:mod:`indices.record_merge`).
 
-Cost: ``record`` of few rows is an append.  When the tail is full it becomes a run, together with
-the youngest runs as long as they have less than twice the records: a record is packed O(log n)
+Cost: ``record`` of few rows is an append, and a piece of each merge that is on.  When the tail is full it
+becomes a run, together with the youngest runs as long as these are short: a record is packed O(log n)
 times on the whole.  ``stab`` costs, per query, a max-scan of each run and one pass over the tail.
 ``compact`` and ``shrink`` are sorts of everything.
 
-Memory: that of the runs, see :mod:`indices.record_packing`; a pool with several runs keeps
-up to a sixteenth in reserve, where new runs go; when it is full, what is left of the runs is copied to a
-new pool, O(16) words per word written.  The tail takes 8 bytes a column for at most TAIL_RECORDS records.
+Memory: that of the runs, see :mod:`indices.record_packing`, and of those that merges are writing.  The tail
+takes 8 bytes a column for at most TAIL_RECORDS records.
 
 Source: ILFTJ 3.2 and 4.1.  Departure: the paper keeps one tree that is updated in place; here
 it is runs, since records come in bulk, and those that go are marked until a merge.
@@ -37,7 +37,6 @@ One thread at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,36 +45,26 @@ from indices.errors import KeyOrderError
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
+from indices.merging import advanced, at_once, check_merges, n_busy, piece, with_begun
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
 from indices.record_marks import count_records, living, mark_dead, only_marks, with_bit_maps
-from indices.record_packing import (
-    DEAD,
-    DEAD_AT,
-    END_BITS,
-    GROUPS_AT,
-    MAXIMA_AT,
-    RECORD_BITS,
-    RECORDS,
-    RECORDS_AT,
-    SERIAL,
-    WORD_BITS,
-    WORDS,
-)
-from indices.record_run import RunImage, check_run, plain_column, table_width, unpack, words_of_run
+from indices.record_merge import RecordMerge
+from indices.record_packing import DEAD, DEAD_AT, END_BITS, RECORD_BITS, SERIAL, WORD_BITS, WORDS
+from indices.record_run import RecordRun, RunImage, check_run, plain_column, table_width, unpack, words_of_run
 
 TAIL_RECORDS = 512
 """So many records wait unpacked: a stab looks at each of them, in about a third of a microsecond together."""
 
-_RESERVE = 16  # a pool that grows takes this fraction of its size more than it needs
 _FIRST_MATCHES = 64
 
 
 class _Contents(NamedTuple):
     """Everything that an index holds at one moment."""
 
-    pool: np.ndarray
-    """uint64: the words of all runs; from ``end`` on it is free."""
-    end: int
+    runs: tuple[RecordRun, ...]
+    merges: tuple[RecordMerge, ...]
+    addresses: np.ndarray
+    """int64 (runs,): where the words of each run stand."""
     table: np.ndarray
     """int64 (runs, fields): see :mod:`indices.record_packing`."""
     marks: np.ndarray
@@ -85,10 +74,13 @@ class _Contents(NamedTuple):
     tail_rows: int
     tail_serial: int
     """The serial number of the tail, which is no run's."""
+    next_serial: int
+    """No run or tail has had it, or a greater one."""
 
     @property
     def nbytes(self) -> int:
-        return self.pool.nbytes + self.table.nbytes + self.marks.nbytes + self.tail.nbytes
+        words = sum([run.nbytes for run in self.runs]) + sum([merge.nbytes for merge in self.merges])
+        return words + self.addresses.nbytes + self.table.nbytes + self.marks.nbytes + self.tail.nbytes
 
 
 class SensitivityIndex:
@@ -111,6 +103,15 @@ class SensitivityIndex:
         self.touched = 0
         """What stabs looked at so far, in records and scan nodes: a cost that no machine's speed enters."""
         self._contents = self._nothing(0)
+
+    def __getstate__(self) -> dict[str, object]:
+        """For an image: less the addresses of the runs, and the merges, which begin again."""
+        contents = self._contents
+        return {**self.__dict__, "_contents": contents._replace(merges=(), addresses=_addresses(()))}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._contents = self._contents._replace(addresses=_addresses(self._contents.runs))
 
     @property
     def n_runs(self) -> int:
@@ -167,6 +168,7 @@ class SensitivityIndex:
                 raise ValueError(f"a column has {len(column)} rows where lo has {n_rows}")
         if n_rows == 0:
             return
+        self._make_pieces(n_rows)
         if self._contents.tail_rows + n_rows <= TAIL_RECORDS:
             self._append(columns, n_rows)
         else:
@@ -196,7 +198,7 @@ class SensitivityIndex:
         while True:
             out = np.empty((M_CONTEXT + self.context_width, capacity), np.int64)
             count, touched = stab_runs(
-                contents.pool,
+                contents.addresses,
                 contents.table,
                 contents.marks,
                 self.prefix_width,
@@ -233,7 +235,7 @@ class SensitivityIndex:
             table, marks = with_bit_maps(contents.table, contents.marks, fresh)
             self._contents = contents = contents._replace(table=table, marks=marks)
         mark_dead(
-            contents.pool,
+            contents.addresses,
             contents.table,
             contents.marks,
             contents.tail,
@@ -250,7 +252,7 @@ class SensitivityIndex:
         if self.n_records:
             self._replace(self._image(join_touching(self._families(), self.prefix_width)))
         else:
-            self._contents = self._nothing(self._contents.tail_serial + 1)
+            self._contents = self._nothing(self._contents.next_serial)
 
     def shrink(self, nbytes: int) -> None:
         """Come down to ``nbytes``, or to one record of each prefix and context where that is more.
@@ -270,8 +272,9 @@ class SensitivityIndex:
         while True:
             image = self._image(rows)
             row = image.row
-            allowed_bits = 8 * (nbytes - row.nbytes) - WORD_BITS * (words_of_run(row, 0) + 4)
-            if rows.shape[1] == n_families or 8 * int(row[WORDS]) + 8 + row.nbytes <= nbytes:
+            beside = row.nbytes + 8  # its address
+            allowed_bits = 8 * (nbytes - beside) - WORD_BITS * (words_of_run(row, 0) + 4)
+            if rows.shape[1] == n_families or 8 * int(row[WORDS]) + 8 + beside <= nbytes:
                 break
             # Joined records are longer and may need more bits each: then it takes another turn,
             # with at least one bit more than in this.
@@ -289,33 +292,30 @@ class SensitivityIndex:
 
     def check_invariants(self) -> None:
         """Assert what the module's header states; for tests."""
-        pool, end, table, marks, tail, tail_rows, tail_serial = self._contents
-        places = []
-        for run, row in enumerate(table):
+        runs, merges, addresses, table, marks, tail, tail_rows, tail_serial, next_serial = self._contents
+        assert np.array_equal(addresses, _addresses(runs))
+        for run, row in zip(runs, table, strict=True):
             lives = living(marks, row)
             assert int(row[DEAD]) == len(lives) - int(lives.sum())
-            check_run(pool, table, run, self.prefix_width, self.context_width, lives)
-            first = int(table[run, RECORDS_AT]) // WORD_BITS
-            places.append((first, first + int(table[run, WORDS])))
-        places.sort()
-        assert all(before[1] <= after[0] for before, after in pairwise(places)), "runs lie apart"
-        assert not places or places[-1][1] <= end < len(pool)
-        sizes = table[:, RECORDS]
-        assert (sizes[:-1] >= 2 * sizes[1:]).all()
+            same = np.delete(row == run.row, [SERIAL, DEAD, DEAD_AT])
+            assert same.all(), "a row of the table is that of its run"
+            check_run(run, self.prefix_width, self.context_width, lives)
+        check_merges(runs, merges, 0)
         assert tail_rows <= tail.shape[1] <= TAIL_RECORDS
         ends = tail[self.prefix_width : self.prefix_width + 2, :tail_rows]
         assert ((ends[0] <= ends[1]) | ((ends[0] == KEY_MAX) & (ends[1] == KEY_MIN))).all()
         serials = [*table[:, SERIAL].tolist(), tail_serial]
-        assert all(before < after for before, after in pairwise(serials))
+        assert len(set(serials)) == len(serials) and max(serials) < next_serial
 
     def _empty_tail(self) -> np.ndarray:
         return np.empty((self.prefix_width + 2 + self.context_width, 0), np.int64)
 
-    def _nothing(self, tail_serial: int) -> _Contents:
-        """Contents without a record."""
-        no_words = np.empty(0, np.uint64)
+    def _nothing(self, serial: int) -> _Contents:
+        """Contents without a record; ``serial``: of the tail."""
         no_runs = np.empty((0, table_width(self.prefix_width, self.context_width)), np.int64)
-        return _Contents(no_words, 0, no_runs, no_words, self._empty_tail(), 0, tail_serial)
+        no_marks = np.empty(0, np.uint64)
+        tail = self._empty_tail()
+        return _Contents((), (), _addresses(()), no_runs, no_marks, tail, 0, serial, serial + 1)
 
     def _living_tail(self) -> np.ndarray:
         """The rows of the tail that are not dead."""
@@ -340,53 +340,77 @@ class SensitivityIndex:
         self._contents = contents._replace(tail=tail, tail_rows=stop)
 
     def _add_run(self, columns: list[np.ndarray], n_rows: int) -> None:
-        """Make a run of the columns, the tail, and the youngest runs that would break invariant 2."""
+        """Make a run of the columns, the tail, and short runs before it, where invariant 2 wants it."""
         contents = self._contents
         parts: list[Sequence[np.ndarray]] = [columns]
         total = n_rows
         if contents.tail_rows:
             parts.append(list(self._living_tail()))
             total += contents.tail_rows
-        sizes = contents.table[:, RECORDS].tolist()
-        first = len(sizes)
-        while first > 0 and sizes[first - 1] < 2 * total:
+        first = len(contents.runs)
+        busy, most = n_busy(contents.runs, contents.merges), at_once(n_rows)
+        while first > busy and (length := len(contents.runs[first - 1])) <= min(2 * total, most - total):
             first -= 1
-            total += sizes[first]
-        if first < len(sizes):
+            total += length
+        if first < len(contents.runs):
             parts.append(list(self._unpack_runs(first)))
         if len(parts) > 1:
             columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
             housekeeping.rows += len(columns[0]) - n_rows
-        self._put(self._image(columns), first)
+        run = self._image(columns).written()
+        self._contents = self._with_runs((*contents.runs[:first], run), contents.merges, True)
 
-    def _put(self, image: RunImage, run: int) -> None:
-        """Let the image be run number ``run``, in place of that one and all younger ones, and of the tail."""
-        pool, end, older, marks, _, _, serial = self._contents
-        n_words = int(image.row[WORDS])
-        table = np.empty((run + 1, older.shape[1]), np.int64)
-        table[:run] = older[:run]
-        marks = only_marks(table[:run], marks)
-        if run == 0 or end + n_words + 1 > len(pool):
-            kept = int(table[:run, WORDS].sum())
-            needed = kept + n_words + 1
-            grown = np.empty(needed + (needed // _RESERVE if run else 0), np.uint64)
-            end = _move_together(pool, table[:run], grown)
-            pool = grown
-        image.write(pool, end, table, run)
-        table[run, SERIAL] = serial + 1
-        self._contents = _Contents(pool, end + n_words, table, marks, self._empty_tail(), 0, serial + 2)
+    def _with_runs(
+        self, runs: tuple[RecordRun, ...], merges: tuple[RecordMerge, ...], is_tail_in_runs: bool
+    ) -> _Contents:
+        """Other runs, of which some may be new, and merges where they are wanted."""
+        contents = self._contents
+        known = {id(run): row for run, row in zip(contents.runs, contents.table, strict=True)}
+        table = np.empty((len(runs), contents.table.shape[1]), np.int64)
+        serial = contents.next_serial
+        for row, run in zip(table, runs, strict=True):
+            row[:] = known.get(id(run), run.row)
+            if id(run) not in known:
+                row[SERIAL] = serial
+                serial += 1
+        marks = only_marks(table, contents.marks)
+
+        def begun(older: RecordRun, younger: RecordRun) -> RecordMerge:
+            place = runs.index(older)
+            widths = self.prefix_width, self.context_width
+            return RecordMerge(older, younger, table[place : place + 2].copy(), marks, *widths)
+
+        merges = with_begun(runs, merges, 0, begun)
+        addresses = _addresses(runs)
+        following = contents._replace(
+            runs=runs, merges=merges, addresses=addresses, table=table, marks=marks, next_serial=serial
+        )
+        if is_tail_in_runs:
+            following = following._replace(
+                tail=self._empty_tail(), tail_rows=0, tail_serial=serial, next_serial=serial + 1
+            )
+        return following
+
+    def _make_pieces(self, n_rows: int) -> None:
+        """A piece of each merge, as for a change of so many records."""
+        contents = self._contents
+        if contents.merges:
+            runs, merges = advanced(contents.runs, contents.merges, piece(n_rows))
+            if len(merges) < len(contents.merges):
+                self._contents = self._with_runs(runs, merges, False)
 
     def _replace(self, image: RunImage) -> None:
         """Let the image be all there is."""
-        self._put(image, 0)
+        self._contents = self._with_runs((image.written(),), (), True)
 
     def _unpack_runs(self, first: int) -> np.ndarray:
         """The living records of the runs from ``first`` on."""
-        pool, _, table, marks, _, _, _ = self._contents
-        rows = unpack(pool, table, range(first, len(table)), self.prefix_width, self.context_width)
-        if not table[first:, DEAD].any():
+        contents = self._contents
+        rows = unpack(contents.runs[first:], self.prefix_width, self.context_width)
+        table, marks = contents.table[first:], contents.marks
+        if not table[:, DEAD].any():
             return rows
-        lives = np.concatenate([living(marks, row) for row in table[first:]])
+        lives = np.concatenate([living(marks, row) for row in table])
         return np.ascontiguousarray(rows[:, lives])
 
     def _unpacked(self) -> np.ndarray:
@@ -395,11 +419,8 @@ class SensitivityIndex:
 
     def _families(self) -> np.ndarray:
         """The distinct records by prefix, context, lo and hi, as :mod:`indices.record_joining` takes them."""
-        image = self._image(self._unpacked(), by_context=True)
-        pool = np.empty(int(image.row[WORDS]) + 1, np.uint64)
-        table = np.empty((1, len(image.row)), np.int64)
-        image.write(pool, 0, table, 0)
-        return unpack(pool, table, [0], self.prefix_width, self.context_width)
+        run = self._image(self._unpacked(), by_context=True).written()
+        return unpack([run], self.prefix_width, self.context_width)
 
     def _image(self, rows: Iterable[np.ndarray], by_context: bool = False) -> RunImage:
         """The run of such rows, or columns, as :meth:`_unpacked` gives."""
@@ -409,15 +430,5 @@ class SensitivityIndex:
         return RunImage.of(columns[:width], lo, hi, columns[width + 2 :], by_context)
 
 
-def _move_together(pool: np.ndarray, table: np.ndarray, moved: np.ndarray) -> int:
-    """Copy the words of runs to ``moved``, one run after another; their places in ``table`` are set anew.
-
-    Returns how many words that are.
-    """
-    end = 0
-    for row in table:
-        first, n_words = int(row[RECORDS_AT]) // WORD_BITS, int(row[WORDS])
-        moved[end : end + n_words] = pool[first : first + n_words]
-        row[[RECORDS_AT, GROUPS_AT, MAXIMA_AT]] += (end - first) * WORD_BITS
-        end += n_words
-    return end
+def _addresses(runs: Sequence[RecordRun]) -> np.ndarray:
+    return np.array([run.address for run in runs], np.int64)

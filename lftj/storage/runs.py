@@ -8,25 +8,18 @@ prefix sums of its weights::
 so the net weight of any range of tuples is two look-ups (a scan, ILFTJ 3.1).
 
 A change becomes a run.  With younger runs of at most twice its tuples it is merged at once as long as that is
-little work; two larger neighbours stay as they are while a :class:`RunMerge` makes one of them, a
-piece with each change, and give way to it when it is complete::
-
-    runs    (5,000  3,100)  900  260  31  1          in brackets: on their way to being one
+little work; of two larger neighbours a :class:`RunMerge` makes one in pieces (:mod:`indices.merging`).
 
 Invariants
 
 1. A run never changes; it holds no tuple of weight 0, and its tuples increase strictly.
-2. Of two neighbours that no merge has, the older has more than twice the tuples of the younger; but
-   a first run of more tuples than some number, which whoever has the runs may name, is *awaited*
-   elsewhere: it stays as it is, whatever the run after it has.
+2. Runs are as :mod:`indices.merging` says; but a first run of more tuples than some number, which
+   whoever has the runs may name, is *awaited* elsewhere: it stays as it is, whatever the run after it has.
 3. How far a merge is depends on nothing but its two runs and the pieces made: whoever holds it may make the
    next one, and versions share it.
-4. A change of m tuples is merged at once with no more than ``AT_ONCE + AT_ONCE_PER_ROW * m`` tuples, and
-   makes pieces of at most ``PIECE_ROWS + PIECE_PER_ROW * m`` rows, one of each merge.
-5. There are at most ``MAX_RUNS`` runs: whoever would bring more completes the merges first.
+4. There are at most ``MAX_RUNS`` runs: whoever would bring more completes the merges first.
 
-Cost: amortised O(log n) per tuple.  A merge reads its runs twice, once to count what will be left: that is
-done before a third as many tuples have changed as the younger one has, so there are O(log n) runs.
+Cost: amortised O(log n) per tuple.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -35,13 +28,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from indices.compiled import kernel, part
 from indices.housekeeping import housekeeping
+from indices.merging import advanced, at_once, check_merges, n_busy, piece, with_begun
 from lftj.memory import address, view
 from lftj.storage.version_memory import (
     X_HEADER,
@@ -53,10 +46,6 @@ from lftj.storage.version_memory import (
     XR_ROWS,
 )
 
-AT_ONCE = 1 << 10
-AT_ONCE_PER_ROW = 4
-PIECE_ROWS = 1 << 9
-PIECE_PER_ROW = 16
 NEVER = 1 << 62
 MAX_RUNS = 40
 
@@ -190,6 +179,9 @@ class IndexRun:
     def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
         self.rows = rows
         self.n_tuples = n_tuples
+
+    def __len__(self) -> int:
+        return self.n_tuples
 
     def columns(self, levels: int) -> list[np.ndarray]:
         return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
@@ -328,16 +320,14 @@ class RunList(NamedTuple):
         ``awaited``: a first run of more tuples stays as it is.
         """
         runs, merges, n_rows = self.runs, self.merges, len(weights)
-        busy = runs.index(merges[-1].younger) + 1 if merges else _n_awaited(runs, awaited)
-        most = AT_ONCE + AT_ONCE_PER_ROW * n_rows
-        memory, flat, n_tuples, kept, moved = _with_run(self.memory, rows, weights, busy, most)
+        busy = n_busy(runs, merges) or _n_awaited(runs, awaited)
+        memory, flat, n_tuples, kept, moved = _with_run(self.memory, rows, weights, busy, at_once(n_rows))
         runs = (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
         housekeeping.rows += moved if moved >= 0 else -1 - moved
         begins = moved < 0
         if merges:
             n_left = len(runs)
-            piece = PIECE_ROWS + PIECE_PER_ROW * n_rows if n_left < MAX_RUNS else NEVER
-            runs, merges = _advanced(runs, merges, piece)
+            runs, merges = advanced(runs, merges, piece(n_rows) if n_left < MAX_RUNS else NEVER)
             if len(runs) < n_left:
                 begins = True
                 levels = X_HEADER + int(memory[X_LEVELS]) * X_LEVEL_FIELDS
@@ -354,27 +344,7 @@ class RunList(NamedTuple):
             rows = list(zip(*(column.tolist() for column in run.columns(levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
             assert (run.weights != 0).all()
-        merging = {id(run) for merge in self.merges for run in (merge.older, merge.younger)}
-        assert len(merging) == 2 * len(self.merges)
-        for merge in self.merges:
-            place = self.runs.index(merge.older)
-            assert self.runs[place + 1] is merge.younger and place >= _n_awaited(self.runs, awaited)
-        for older, younger in pairwise(self.runs[_n_awaited(self.runs, awaited) :]):
-            is_free = merging.isdisjoint((id(older), id(younger)))
-            assert not is_free or older.n_tuples > 2 * younger.n_tuples, "geometric"
-
-
-def _advanced(runs: Runs, merges: Merges, n_rows: int) -> tuple[Runs, Merges]:
-    """The runs after a piece of each merge, and the merges that are left."""
-    left: list[RunMerge] = []
-    for merge in merges:
-        merged = merge.advance(n_rows)
-        if merged is None:
-            left.append(merge)
-            continue
-        place = runs.index(merge.older)
-        runs = (*runs[:place], *((merged,) if merged.n_tuples else ()), *runs[place + 2 :])
-    return runs, tuple(left)
+        check_merges(self.runs, self.merges, _n_awaited(self.runs, awaited))
 
 
 def _n_awaited(runs: Runs, awaited: int) -> int:
@@ -383,20 +353,7 @@ def _n_awaited(runs: Runs, awaited: int) -> int:
 
 
 def _with_begun(runs: Runs, merges: Merges, awaited: int) -> Merges:
-    """The merges, and those that are to begin, in the order of the runs."""
-    of_older = {id(merge.older): merge for merge in merges}
-    found: list[RunMerge] = []
-    place = _n_awaited(runs, awaited)
-    while place < len(runs):
-        merge = of_older.get(id(runs[place]))
-        if merge is None and place + 1 < len(runs) and id(runs[place + 1]) not in of_older:
-            older, younger = runs[place : place + 2]
-            if older.n_tuples <= 2 * younger.n_tuples:
-                merge = RunMerge(older, younger)
-        if merge is not None:
-            found.append(merge)
-        place += 1 if merge is None else 2
-    return tuple(found)
+    return with_begun(runs, merges, _n_awaited(runs, awaited), RunMerge)
 
 
 def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indices import merging
 from indices.housekeeping import housekeeping
 from lftj.storage import runs as runs_module
 from lftj.storage.index_version import IndexVersion
@@ -34,7 +35,7 @@ def pieces(at_once: int, rows: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         found = {"AT_ONCE": at_once, "AT_ONCE_PER_ROW": 0, "PIECE_ROWS": rows, "PIECE_PER_ROW": 0}
         for name, value in found.items():
-            stack.enter_context(mock.patch.object(runs_module, name, value))
+            stack.enter_context(mock.patch.object(merging, name, value))
         yield
 
 
