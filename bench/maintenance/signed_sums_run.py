@@ -18,6 +18,7 @@ from bench.report.repetition import Times, repeated
 from bench.workload import Workload
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Variable
+from lftj.storage.signed_rows import Columns
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.groups.accumulator import GroupRows
@@ -42,7 +43,7 @@ class MaintainedSums:
         self._columns = [integer.domain.encode(self._table["g"]), number.domain.encode(self._table["v"])]
         self._weights = self._table["w"].to_numpy()
 
-    def _staged(self) -> tuple[list[np.ndarray], np.ndarray]:
+    def _staged(self) -> tuple[Columns, np.ndarray]:
         aggregate = GroupedAggregate(self._head, self._types, accumulator_for(self._head, self._types))
         return aggregate.stage(self._columns, self._weights)
 
@@ -66,7 +67,7 @@ class MaintainedSums:
         offsets = np.append(starts, len(group))
         accumulator = accumulator_for(self._head, self._types)
         assert accumulator is not None
-        rows = GroupRows([keys], np.arange(len(keys)), counts, offsets, [value], weights)
+        rows = GroupRows([keys], np.arange(len(keys)), counts, offsets, [value], weights, len(keys))
         started = time.perf_counter()
         accumulator.stage(rows)
         taken = time.perf_counter() - started

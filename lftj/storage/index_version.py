@@ -92,6 +92,7 @@ class IndexVersion:
         self.base = base
         self.memory, self.runs, _ = run_list
         self._run_list = run_list
+        self._address = 0  # not asked for yet
         self._described = described_base
         runs = self.runs
         if merge is None and runs and runs[0].n_tuples > described_base.awaited:
@@ -100,10 +101,12 @@ class IndexVersion:
             merge = TrieMerge(base, rows, first.weights)
         self._merge = merge
 
-    @cached_property
+    @property
     def address(self) -> int:
         """Where ``memory`` stands."""
-        return address(self.memory)
+        if self._address == 0:
+            self._address = address(self.memory)
+        return self._address
 
     @property
     def levels(self) -> int:

@@ -49,7 +49,7 @@ class RelationVersion:
     def __init__(self, relation: Relation) -> None:
         """The first version: the tuples of a relation."""
         every = tuple(range(len(relation.schema.columns)))
-        self._start(relation.name, relation.schema, every, relation, {})
+        self._start(relation.name, relation.schema, every, np.array(every, np.int64), relation, {})
         self.index(every)
         relation.schema.hold(self, relation.codes)
 
@@ -63,7 +63,8 @@ class RelationVersion:
         """
         columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
         version = cls.__new__(cls)
-        version._start(name, schema, order, None, {(order, ()): IndexVersion(Trie.from_sorted(columns))})
+        first = IndexVersion(Trie.from_sorted(columns))
+        version._start(name, schema, order, np.array(order, np.int64), None, {(order, ()): first})
         schema.hold(version)
         return version
 
@@ -72,13 +73,14 @@ class RelationVersion:
         name: str,
         schema: Schema,
         primary: tuple[int, ...],
+        order: np.ndarray,
         relation: Relation | None,
         indices: dict[IndexKey, IndexVersion],
     ) -> None:
         self.name = name
         self.schema = schema
         self._primary = primary
-        self._order = np.array(primary, np.int64)
+        self._order = order  # the same as an array
         self._lock = threading.Lock()
         self._relation = relation
         self._indices = indices
@@ -217,7 +219,7 @@ class RelationVersion:
             known = dict(self._indices)
         stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}
         following = RelationVersion.__new__(RelationVersion)
-        following._start(self.name, self.schema, self._primary, None, stepped)
+        following._start(self.name, self.schema, self._primary, self._order, None, stepped)
         self.schema.hold(following, columns)
         return following
 

@@ -45,6 +45,11 @@ class Schema:
         numbered = enumerate(column.type.domain for column in self.columns)
         return tuple((number, domain) for number, domain in numbered if domain.collector is not None)
 
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all columns are int64."""
+        return all(column.type.arrow == pa.int64() for column in self.columns)
+
     def hold(self, holder: Holder, came: Sequence[np.ndarray] | np.ndarray | None = None) -> None:
         """The values of what a holder has in these columns stay as long as it lives.
 

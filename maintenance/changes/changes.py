@@ -24,7 +24,7 @@ MOST_WEIGHT = 2**31
 """Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
 
 
-def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> list[np.ndarray]:
+def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> Columns:
     """Rows of a source, in any form that ``load`` takes, as one int64 column per column of the schema.
 
     Rows may repeat.  Raises ChangeError, NullError and the errors of reading the source.
@@ -122,11 +122,11 @@ def label_beside(label: str, names: Sequence[str]) -> str:
     return label
 
 
-def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] | None:
+def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None:
     """The quick way for a list of tuples of ints into int64 columns; None where it does not apply."""
     if not isinstance(source, list | tuple) or not source:
         return None
-    if any(column.type.arrow != pa.int64() for column in schema.columns):
+    if not schema.is_whole:
         return None
     width = len(schema.columns)
     for row in source:
@@ -139,7 +139,7 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> list[np.ndarray] 
         matrix = np.array(source, dtype=np.int64)
     except OverflowError:
         raise ChangeError(f"changes of {name!r}: an integer doesn't fit 64 bits with a sign") from None
-    return list(np.ascontiguousarray(matrix.T))
+    return np.ascontiguousarray(matrix.T)
 
 
 def _types(schema: Schema) -> dict[str, pa.DataType]:

@@ -12,8 +12,6 @@ sorted columns, so memory follows the number of distinct rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from lftj.errors import TransactionError
@@ -52,11 +50,11 @@ class WriteBuffer:
         self._tables: Weighted | None = None
         self.staged_rows = 0
 
-    def stage(self, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
+    def stage(self, columns: Columns, weights: np.ndarray) -> None:
         """Add int64 columns, in any order and with repetitions."""
         self.staged_rows += len(weights)
         if len(weights) > FEW_ROWS:
-            self._sum().add(columns, weights)
+            self._sum().add(list(columns), weights)
             return
         self._batches.append((np.array(columns), np.array(weights)))
         if len(self._batches) > FEW_BATCHES:

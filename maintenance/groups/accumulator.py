@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from lftj.storage.signed_rows import Columns
 from maintenance.staged import Staged
 
 
-@dataclass(frozen=True)
-class GroupRows:
+class GroupRows(NamedTuple):
     """Net signed rows of one step, sorted by group; group g is the rows ``[offsets[g], offsets[g + 1])``."""
 
     keys: Columns  # one entry per group
@@ -21,6 +20,7 @@ class GroupRows:
     offsets: np.ndarray
     arguments: Columns  # one entry per row
     weights: np.ndarray  # signed, never 0
+    n_slots: int  # of all groups, those of the step included
 
 
 class Accumulator(Staged, ABC):

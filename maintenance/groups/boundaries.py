@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 
 
 @kernel
@@ -13,6 +13,12 @@ def group_boundaries(rows, n_keys):  # type: ignore[no-untyped-def]
 
     rows: int64 (columns, n), n > 0; the first ``n_keys`` columns are the keys.
     """
+    return find_groups(rows, n_keys)
+
+
+@part
+def find_groups(rows, n_keys):  # type: ignore[no-untyped-def]
+    """See :func:`group_boundaries`."""
     n = rows.shape[1]
     offsets = np.zeros(n + 1, np.int64)
     groups = 1

@@ -26,7 +26,7 @@ and the accumulator.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,9 +41,9 @@ from lftj.storage.signed_rows import Columns, net_rows, row_order
 from lftj.values.schema import ColumnType
 from maintenance.changes.timed_change import running, starts_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
-from maintenance.groups.boundaries import group_boundaries
+from maintenance.groups.boundaries import find_groups
 from maintenance.groups.sums import GroupSums
-from maintenance.groups.table import GroupTable
+from maintenance.groups.table import NO_ROOM, GroupTable, find_or_add, wrapping
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.staged import Staged
 
@@ -65,8 +65,7 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """What ``keep`` publishes."""
 
     slots: np.ndarray
@@ -132,7 +131,7 @@ class GroupedAggregate(Staged):
         order = np.lexsort(columns[::-1])
         return [column[order] for column in columns]
 
-    def stage(self, columns: Columns, weights: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def stage(self, columns: Columns, weights: np.ndarray) -> tuple[Columns, np.ndarray]:
         """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
 
         ``columns``: int64 codes of the key variables, then of the aggregate's arguments, the aggregated one
@@ -147,16 +146,15 @@ class GroupedAggregate(Staged):
                 none = np.empty(0, np.int64)
                 self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
                 return [none] * (self._n_keys + 1), none
-            rows, before = found
+            rows, before, n_came, n_more = found
             values = rows.counts if self._accumulator is None else self._accumulator.stage(rows)
         except BaseException:
             self.drop()
             raise
-        n_groups = self.n_groups + int(np.count_nonzero(rows.counts)) - int(np.count_nonzero(before))
-        n_assignments = self._n_assignments + int(rows.weights.sum())
-        self._staged = _Step(rows.slots, rows.counts, values, n_groups, n_assignments)
-        difference, signs = _difference(rows.keys, rows.slots, self._values, before, rows.counts, values)
-        return list(difference), signs
+        self._staged = _Step(
+            rows.slots, rows.counts, values, self.n_groups + n_came, self._n_assignments + n_more
+        )
+        return _difference(rows.keys, rows.slots, self._values, before, rows.counts, values)
 
     def add(self, columns: Columns, weights: np.ndarray) -> None:
         """Take some of the assignments that there are when nothing was kept yet; then :meth:`built`.
@@ -168,11 +166,11 @@ class GroupedAggregate(Staged):
         found = self._found(columns, weights)
         if found is None:
             return
-        rows, _ = found
+        rows, _, _, n_more = found
         if self._accumulator is not None:
             self._accumulator.add(rows)
         self._counts[rows.slots] = rows.counts
-        self._n_assignments += int(rows.weights.sum())
+        self._n_assignments += n_more
 
     def built(self) -> tuple[list[np.ndarray], np.ndarray]:
         """The head's change by all that was added, as :meth:`stage` gives it; it is kept or dropped alike."""
@@ -189,20 +187,34 @@ class GroupedAggregate(Staged):
         self._staged = _Step(slots, counts, values, n_groups, self._n_assignments)
         return [*keys, values], np.ones(n_groups, np.int64)
 
-    def _found(self, columns: Columns, weights: np.ndarray) -> tuple[GroupRows, np.ndarray] | None:
-        """Signed assignments by group, and the groups' counts before them; None where they cancel."""
-        weights = np.array(weights, np.int64)
+    def _found(self, columns: Columns, weights: np.ndarray) -> tuple[GroupRows, np.ndarray, int, int] | None:
+        """Signed assignments by group, and the groups' counts before them; None where they cancel.
+
+        Also by how many there are more groups then, and more assignments.
+        """
+        weights = np.ascontiguousarray(weights, np.int64)
         self._guard(weights)
         rows, weights = net_rows(columns, weights)
         if not len(weights):
             return None
-        keys, offsets = group_boundaries(rows, self._n_keys)
-        slots = self._table.slots(keys)
+        table = self._table
+        with wrapping():
+            while True:
+                keys, offsets, groups, n_came, n_more = _open_groups(
+                    rows, weights, self._n_keys, *table.arrays, self._counts
+                )
+                if len(groups):
+                    break
+                table.grow()
         self._reserve()
-        before, after = np.empty((2, len(slots)), np.int64)
-        _count(self._counts, slots, weights, offsets, before, after)
-        assert after.min() >= 0, "an assignment went that had not been there"
-        return GroupRows(keys, slots, after, offsets, rows[self._n_keys :], weights), before
+        slots, before, after = groups
+        arguments = rows[self._n_keys :]
+        return (
+            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_slots),
+            before,
+            n_came,
+            n_more,
+        )
 
     @property
     def timed_refusal(self) -> str | None:
@@ -331,15 +343,30 @@ def _absolute_sum(weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count(counts, slots, weights, offsets, before, after):  # type: ignore[no-untyped-def]
-    """Write the counts of groups ``before`` and ``after`` a step.
+def _open_groups(rows, weights, n_keys, stored, places, n_slots, counts):  # type: ignore[no-untyped-def]
+    """The groups of a step: their keys and offsets, as GroupRows has them, slots and counts before and after.
 
-    counts: int64, by slot.  weights: int64, by row.  The others: int64, by group; offsets as in GroupRows.
+    Slots and counts: int64 (3, groups), or (0, 0) where the table has no room for a new group.  Also by
+    how many groups and assignments there are more.
+    rows: int64 (columns, n), net, sorted; weights: int64 (n,).  stored, places, n_slots: of the table.
+    counts: int64, by slot, 0 beyond; read.
     """
-    for group in range(len(slots)):
-        before[group] = after[group] = counts[slots[group]]
+    keys, offsets = find_groups(rows, n_keys)
+    groups = np.empty((3, len(offsets) - 1), np.int64)
+    n_came, n_more = np.int64(0), np.int64(0)
+    for group in range(groups.shape[1]):
+        slot = find_or_add(keys, group, stored, places, n_slots)
+        if slot == NO_ROOM:
+            return keys, offsets, np.empty((0, 0), np.int64), n_came, n_more
+        before = counts[slot] if slot < len(counts) else np.int64(0)
+        change = np.int64(0)
         for row in range(offsets[group], offsets[group + 1]):
-            after[group] += weights[row]
+            change += weights[row]
+        assert before + change >= 0, "an assignment went that had not been there"
+        groups[0, group], groups[1, group], groups[2, group] = slot, before, before + change
+        n_came += np.int64(before + change > 0) - np.int64(before > 0)
+        n_more += change
+    return keys, offsets, groups, n_came, n_more
 
 
 @kernel

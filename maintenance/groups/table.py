@@ -17,8 +17,6 @@ Invariants (see :meth:`GroupTable.check_invariants`)
 
 Cost: O(1) per row and column, expected; arrays double when full.  Memory: 8
 bytes per column and 8 to 16 bytes of places per slot, up to twice that.
-
-The kernels call none of other files, so numba's cache notices every change.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ from indices.compiled import kernel, part
 from lftj.storage.signed_rows import Columns, table_of
 
 _FREE = -1
+NO_ROOM = -1
 _LEAST_ROOM = 16
 
 
@@ -62,25 +61,39 @@ def _place_of(keys, row, stored, places):  # type: ignore[no-untyped-def]
     return place
 
 
+@part
+def find_or_add(keys, row, stored, places, n_slots):  # type: ignore[no-untyped-def]
+    """The slot of ``keys[:, row]``, a new one where there is none; NO_ROOM where a new one finds none.
+
+    keys: (columns, rows) int64, read; of no column there is one row, the empty one.  The others are a table's
+    :attr:`GroupTable.arrays`.
+    """
+    if keys.shape[0] == 0:
+        n_slots[0] = 1
+        return np.int64(0)
+    place = _place_of(keys, row, stored, places)
+    slot = np.int64(places[place])
+    if slot == _FREE:
+        slot = n_slots[0]
+        if slot == stored.shape[1]:
+            return np.int64(NO_ROOM)
+        n_slots[0] += 1
+        places[place] = slot
+        for column in range(keys.shape[0]):
+            stored[column, slot] = keys[column, row]
+    return slot
+
+
 @kernel
-def _find_or_add(keys, first_row, stored, places, n_slots, slots):  # type: ignore[no-untyped-def]
+def _find_slots(keys, first_row, stored, places, n_slots, slots):  # type: ignore[no-untyped-def]
     """Write the slots of the rows from ``first_row`` on, until a new one finds no room.
 
-    keys: (columns, rows) int64, read.  stored: (columns, room) int64, keys by slot, written beyond
-    ``n_slots``.  places: int32, a power of two, at least twice the room; written.  n_slots: (1,) int64,
-    written.  slots: (rows,) int64, written.  Returns the first row not done.
+    slots: (rows,) int64, written; the others as of find_or_add.  Returns the first row not done.
     """
     for row in range(first_row, keys.shape[1]):
-        place = _place_of(keys, row, stored, places)
-        slot = np.int64(places[place])
-        if slot == _FREE:
-            slot = n_slots[0]
-            if slot == stored.shape[1]:
-                return row
-            n_slots[0] += 1
-            places[place] = slot
-            for column in range(keys.shape[0]):
-                stored[column, slot] = keys[column, row]
+        slot = find_or_add(keys, row, stored, places, n_slots)
+        if slot == NO_ROOM:
+            return row
         slots[row] = slot
     return keys.shape[1]
 
@@ -107,9 +120,12 @@ def _take_off(stored, first_slot, n_slots, places):  # type: ignore[no-untyped-d
     n_slots[0] = first_slot
 
 
-def _wrapping() -> AbstractContextManager[object]:
+_COMPILED = nullcontext()
+
+
+def wrapping() -> AbstractContextManager[object]:
     """The hash wraps around, of which numpy warns when kernels run as plain Python."""
-    return np.errstate(over="ignore") if numba.config.DISABLE_JIT else nullcontext()
+    return np.errstate(over="ignore") if numba.config.DISABLE_JIT else _COMPILED
 
 
 class GroupTable:
@@ -141,6 +157,19 @@ class GroupTable:
         """Memory taken, room for growth included."""
         return self._stored.nbytes + self._places.nbytes
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What :func:`find_or_add` reads and writes, up to the next :meth:`grow`.
+
+        The keys by slot, int64 (columns, room), written beyond the slots that are taken; places, int32, a
+        power of two, at least twice the room, written; the number of slots, (1,) int64, written.
+        """
+        return self._stored, self._places, self._n_slots
+
+    def grow(self) -> None:
+        """Twice the room."""
+        self._resize(2 * self._stored.shape[1])
+
     def columns(self) -> list[np.ndarray]:
         """The keys by slot, a view per column: read them before the next call."""
         return [column[: self.n_slots] for column in self._stored]
@@ -152,18 +181,15 @@ class GroupTable:
         """
         if len(columns) != self.arity:
             raise ValueError(f"{len(columns)} columns for a table of {self.arity}")
-        if not self.arity:
-            self._n_slots[0] = 1
-            return np.zeros(1, np.int64)
-        keys = table_of(columns, 0)
+        keys = table_of(columns, 1)
         slots = np.empty(keys.shape[1], np.int64)
         done = 0
-        with _wrapping():
+        with wrapping():
             while True:
-                done = _find_or_add(keys, done, self._stored, self._places, self._n_slots, slots)
+                done = _find_slots(keys, done, *self.arrays, slots)
                 if done == len(slots):
                     return slots
-                self._resize(2 * self._stored.shape[1])
+                self.grow()
 
     def truncate(self, n_slots: int) -> None:
         """Forget the slots from ``n_slots`` on.  Expected O(slots forgotten)."""
@@ -171,7 +197,7 @@ class GroupTable:
         if not self.arity:
             self._n_slots[0] = n_slots
             return
-        with _wrapping():
+        with wrapping():
             _take_off(self._stored, n_slots, self._n_slots, self._places)
 
     def compacted(self, alive: np.ndarray) -> tuple[GroupTable, np.ndarray]:
@@ -198,7 +224,7 @@ class GroupTable:
         taken = self._places[self._places != _FREE]
         assert sorted(taken.tolist()) == list(range(self.n_slots)), "every slot stands at one place"
         as_added = np.full(len(self._places), _FREE, np.int32)
-        with _wrapping():
+        with wrapping():
             _fill_places(self._stored, self.n_slots, as_added)
         assert (as_added == self._places).all(), "slots stand as if added in order"
 
@@ -209,6 +235,6 @@ class GroupTable:
         stored[:, : self.n_slots] = self._stored[:, : self.n_slots]
         places = np.full(1 << (2 * room - 1).bit_length() if self.arity else 0, _FREE, np.int32)
         if self.arity:
-            with _wrapping():
+            with wrapping():
                 _fill_places(stored, self.n_slots, places)
         self._stored, self._places = stored, places

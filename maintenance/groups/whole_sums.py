@@ -51,10 +51,11 @@ def _carry(sums, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
 def _added(stored, slots, codes, weights, offsets, carry_rows):  # type: ignore[no-untyped-def]
     """The slots' sums with ``weights[i] * codes[i]`` over each one's rows: uint32 (groups, WORDS).
 
+    Also their values, int64 (groups,), and whether that holds all of them.
     stored: uint32 (slots, WORDS), read; slots: int64, (groups,); codes, weights: int64, by row; offsets:
     int64, slot s's rows are ``[offsets[s], offsets[s + 1])``; carry_rows: rows after which words are carried.
     """
-    out = np.empty((len(slots), WORDS), np.uint32)
+    out, values, fits = np.empty((len(slots), WORDS), np.uint32), np.empty(len(slots), np.int64), True
     sums = np.empty(WORDS, np.int64)
     for group in range(len(slots)):
         for word in range(WORDS):
@@ -90,7 +91,17 @@ def _added(stored, slots, codes, weights, offsets, carry_rows):  # type: ignore[
             begin = end
         for word in range(WORDS):
             out[group, word] = sums[word] & _MASK
-    return out
+        values[group] = sums[0] | sums[1] << 32
+        fits = fits and sums[2] | sums[3] << 32 == values[group] >> 63
+    return out, values, fits
+
+
+@kernel
+def _publish(stored, slots, sums):  # type: ignore[no-untyped-def]
+    """Write sums by slot.  stored: uint32 (slots, WORDS), written; sums: uint32 (groups, WORDS)."""
+    for group in range(len(slots)):
+        for word in range(WORDS):
+            stored[slots[group], word] = sums[group, word]
 
 
 class WholeSums(Accumulator):
@@ -120,22 +131,24 @@ class WholeSums(Accumulator):
         then nothing is staged.
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
-        sums = self._with(rows)
-        values = self._codes(rows.keys, sums)
+        sums, values, fits = self._with(rows)
+        if not fits:
+            self._codes(rows.keys, sums)  # raises
         self._staged = rows.slots, sums
         return values
 
     def add(self, rows: GroupRows) -> None:
         assert self._staged is None, "what was staged has to be kept or dropped first"
         self._is_building = True
-        self._sums[rows.slots] = self._with(rows)
+        sums, _, _ = self._with(rows)
+        _publish(self._sums, rows.slots, sums)
 
     def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return self._codes(keys, self._sums[slots])
 
-    def _with(self, rows: GroupRows) -> np.ndarray:
-        """The groups' sums with the rows."""
-        missing = int(rows.slots.max(initial=-1)) + 1 - len(self._sums)
+    def _with(self, rows: GroupRows) -> tuple[np.ndarray, np.ndarray, bool]:
+        """The groups' sums with the rows, their values, and whether int64 holds these."""
+        missing = rows.n_slots - len(self._sums)
         if missing > 0:
             room = np.zeros((max(missing, len(self._sums)), WORDS), np.uint32)
             self._sums = np.concatenate([self._sums, room])
@@ -152,8 +165,7 @@ class WholeSums(Accumulator):
     def _keep_own(self) -> None:
         self._is_building = False
         if self._staged is not None:
-            slots, sums = self._staged
-            self._sums[slots] = sums
+            _publish(self._sums, *self._staged)
             self._staged = None
 
     def _drop_own(self) -> None:

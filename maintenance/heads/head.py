@@ -148,7 +148,7 @@ class MaintainedHead(Staged):
             return columns, signs
         if self.counts_support:
             self._support.staged, columns, signs = self._support.kept.step(columns, signs)
-        elif len(signs) > 1:
+        elif not self.sources[0].is_net:
             columns, signs = net_rows(columns, signs)
         return columns, signs
 

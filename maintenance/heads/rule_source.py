@@ -175,6 +175,7 @@ class AggregateSource(RuleSource):
 
     is_distinct = True
     is_function = True
+    is_net = True
 
     def __init__(self, intermediate: Intermediate, sharer: Sharer) -> None:
         self.rule = sharer.rule

@@ -212,6 +212,8 @@ class HeadSource(Staged, ABC):
     """Each tuple is given once; else as often as its support counts."""
     is_function: bool
     """No two tuples agree on all columns but the last."""
+    is_net = False
+    """The tuples of a step are sorted, and each comes once."""
     sorted_by: tuple[int, ...] | None
     """The permutation of the head's columns by which the distinct tuples of ``build`` are sorted, if any."""
 

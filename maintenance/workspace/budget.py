@@ -43,6 +43,8 @@ Budgets = Mapping[str | None, Budget]
 
 def enforce_budgets(budgets: Budgets, heads: Iterable[MaintainedHead]) -> None:
     """Keep the records of heads within the budgets, that of all together last."""
+    if not budgets:
+        return
     heads = list(heads)
     for name in sorted(budgets, key=lambda name: name is None):
         about = [head for head in heads if name is None or shown_name(head.name) == name]

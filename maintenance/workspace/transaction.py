@@ -10,7 +10,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from lftj.errors import TransactionError
 from lftj.process.interrupts import interruptible
 from lftj.storage.relation_version import RelationVersion
+from lftj.storage.signed_rows import Columns
 from lftj.values.collector import Lease
 from lftj.values.domains import Domains
 from maintenance.changes.changes import encode_rows, encode_zset
@@ -89,9 +90,11 @@ class Transaction:
     def _stage(self, relation: str, source: Any, weight: int) -> None:
         buffer, schema = self._buffer(relation)
         columns = encode_rows(relation, schema, source, self._workspace.domains)
-        self._add(buffer, columns, np.full(len(columns[0]), weight, dtype=np.int64))
+        weights = np.empty(len(columns[0]), np.int64)
+        weights.fill(weight)
+        self._add(buffer, columns, weights)
 
-    def _add(self, buffer: WriteBuffer, columns: Sequence[np.ndarray], weights: np.ndarray) -> None:
+    def _add(self, buffer: WriteBuffer, columns: Columns, weights: np.ndarray) -> None:
         """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""
         try:
             buffer.stage(columns, weights)

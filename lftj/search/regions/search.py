@@ -232,8 +232,8 @@ def descend(plan, state, log, rows, depth):
     return depth, MOVE_REGION
 
 
-@kernel
-def search_regions(plan, state, indexes, log, regions, rows, budget):
+@part
+def run_search(plan, state, indexes, log, regions, rows, budget):
     """Run until all regions are done, buffers are full or the budget of operations is spent; a STATUS_*.
 
     plan, state, log: int64, as lftj.search.layout says; plan is only read.  indexes: int64, the address of
@@ -364,3 +364,9 @@ def search_regions(plan, state, indexes, log, regions, rows, budget):
             move = MOVE_NEXT
     state[R_DEPTH], state[R_MOVE] = depth, move
     return status
+
+
+@kernel
+def search_regions(plan, state, indexes, log, regions, rows, budget):
+    """:func:`run_search`, for Python."""
+    return run_search(plan, state, indexes, log, regions, rows, budget)

@@ -49,7 +49,7 @@ from lftj.search.layout import (
 )
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.search.regions.plan import RegionPlan
-from lftj.search.regions.search import search_regions
+from lftj.search.regions.search import run_search
 from lftj.search.shares import SLICE
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import IndexVersion
@@ -294,7 +294,7 @@ def _search_all(searches, lists, memories, bindings, weights, buffer, budget, pr
                 status = STATUS_PAUSED
                 break
             pause = min(SLICE - work, budget - taken + 1)
-            status = search_regions(plan, state, indexes, log, regions, found, pause)
+            status = run_search(plan, state, indexes, log, regions, found, pause)
             work += state[R_WORK]
             n_found = state[R_ROWS]
             if status == STATUS_PAUSED or n_found == 0:
