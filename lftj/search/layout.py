@@ -67,21 +67,21 @@ D_CONDITION = 4  # first condition row (lftj.search.conditions), and how many
 D_CONDITIONS = 5
 D_NODE = 6  # state: node row
 D_FILTERS = 7  # FILTERS_*: what a filter condition or a complete negation that drops matches has to move
+D_SLOT = 8  # state: list of keys of matches; in the region machine 0 where nodes go step by step
 # base machine
-D_BACK = 8  # depth to return to when the node has no further match; -1: the search ends
-D_STAGE = 9  # first stage row, and how many
-D_STAGES = 10
-D_SLOT = 11  # state: list of keys of matches
+D_BACK = 9  # depth to return to when the node has no further match; -1: the search ends
+D_STAGE = 10  # first stage row, and how many
+D_STAGES = 11
 D_BLOCK = 12  # leader keys tried before the first match is used
 D_COUNTERS = 13  # state: counter row
 # region machine
-D_LOG = 8  # log: row of the nodes, -1 where no iterator records
-D_STREAM = 9  # list of the iterators that record, in the order of their streams, and how many
-D_STREAMS = 10
-D_MERGES = 11  # 1: last depth with participants and nothing that drops matches
-D_FIXED = 12  # where D_MERGES: which of the two, 0 or 1, stays while the depth above varies; -1: none
-D_RING = 13  # state: list of the participants, in the order in which they take turns
-DEPTH_FIELDS = 14
+D_LOG = 9  # log: row of the nodes, -1 where no iterator records
+D_STREAM = 10  # list of the iterators that record, in the order of their streams, and how many
+D_STREAMS = 11
+D_MERGES = 12  # 1: last depth with participants and nothing that drops matches
+D_FIXED = 13  # where D_MERGES: which of the two, 0 or 1, stays while the depth above varies; -1: none
+D_RING = 14  # state: list of the participants, in the order in which they take turns
+DEPTH_FIELDS = 15
 
 FILTERS_NONE = 0  # nothing drops matches
 FILTERS_KEYS = 1  # matches are keys alone
@@ -91,7 +91,7 @@ FILTERS_POSITIONS = 2  # matches have positions too
 I_PARENT = 0  # iterator row one level up in the same index, -1 on level 0
 I_DEPTH = 1  # depth of the variable that it binds
 I_CURSOR = 2  # state: cursor row
-I_LAST = 3  # of a negation: 1 on its atom's last level, where it is complete
+I_LAST = 3  # 1: no iterator hangs below; of a negation: its atom is complete here
 # base machine
 I_KEYS = 4  # address of the level's keys
 I_LENGTH = 5  # number of keys in the level; on level 0, of the root
@@ -123,7 +123,8 @@ F_INNER = 2  # 1 when the parent is bound at the last walked depth
 F_COLUMN = 3  # column of the counts of a patch's table
 FACTOR_FIELDS = 4
 
-BLOCK = 1024  # most leader keys tried at once, and the length of every list of matches
+BLOCK = 1024  # most leader keys tried at once, and the length of every list of matches: base machine
+SHORT_BLOCK = 128  # the same of the region machine, of which many wait for the next commit
 
 # -- state: registers, at its start --------------------------------------------
 R_DEPTH = 0
@@ -160,22 +161,22 @@ MOVE_ALIGN = 3  # region machine
 MOVE_REGION = 4
 
 # -- state: node rows, the open node of a depth --------------------------------
-# base machine
 N_MATCHES = 0  # matches in the depth's list
 N_NEXT = 1  # the next of them
-N_LEADER = 2  # iterator row whose keys are tried; -1: the stage's list
-N_STAGE = 3  # stage row in use, -1: none
-N_LIST = 4  # address of the leader's keys
-N_POSITION = 5  # next leader key, and one past the last
-N_END = 6
-N_BLOCK = 7  # leader keys to try before the next use of matches
+N_LEADER = 2  # iterator row whose keys are tried; -1: the stage's list; in the region machine: step by step
+N_POSITION = 3  # next leader key
+N_BLOCK = 4  # leader keys to try before the next use of matches
+# base machine
+N_STAGE = 5  # stage row in use, -1: none
+N_LIST = 6  # address of the leader's keys
+N_END = 7  # one past the leader's last key
 N_STAGE_POSITION = 8  # cursor in the stage's list when it is neither leader nor marked
 N_STAMP = 9  # number of the key bound here: differs for every binding of this depth
 N_WEIGHT = 10  # last depth: product of the factors that are bound before it
 # region machine
-N_HIGH = 0  # greatest key that may match
-N_LOGGED = 1  # 1: the node's binding stands in its log
-N_TURN = 2  # place in D_RING of the participant whose turn it is
+N_HIGH = 5  # greatest key that may match
+N_LOGGED = 6  # 1: the node's binding stands in its log
+N_TURN = 7  # place in D_RING of the participant whose turn it is
 NODE_FIELDS = 11
 
 # -- state: cursor rows, one for each iterator ---------------------------------

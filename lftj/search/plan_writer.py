@@ -104,7 +104,6 @@ class PlanWriter:
         fields[L.I_PARENT] = parent
         fields[L.I_DEPTH] = walked.depth
         fields[L.I_CURSOR] = self.in_state(self._cursor_fields)
-        fields[L.I_LAST] = int(walked.tested)
         row = self._shared[key] = self.row(fields)
         self.iterators[row] = walked
         (self.negations if walked.negated else self.participants)[walked.depth].append(row)
@@ -157,4 +156,7 @@ class PlanWriter:
         self.memory[L.H_DEPTH_ROWS] = self.row([field for fields in depth_rows for field in fields])
         self.memory[L.H_KEYS] = self.in_state(len(self.order))
         self.memory[L.H_TAIL] = tail
+        above = {self.memory[row + L.I_PARENT] for row in self.iterators}
+        for row in self.iterators:
+            self.memory[row + L.I_LAST] = int(row not in above)
         return np.array(self.memory, dtype=np.int64)

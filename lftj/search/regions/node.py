@@ -42,6 +42,7 @@ from lftj.search.layout import (
     L_CAPACITY,
     L_COUNT,
     N_HIGH,
+    N_LEADER,
     N_LOGGED,
     N_TURN,
     NEXTS,
@@ -93,6 +94,7 @@ def open_node(plan, state, indexes, log, row, low, high):
     node = plan[row + D_NODE]
     state[node + N_HIGH] = high
     state[node + N_LOGGED] = 0
+    state[node + N_LEADER] = -1
     first = plan[row + D_STREAM]
     for place in range(first, first + plan[row + D_STREAMS]):
         state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0

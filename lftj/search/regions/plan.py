@@ -192,6 +192,8 @@ class _Compiler:
         fields[L.D_STREAM], fields[L.D_STREAMS] = writer.row(recording), len(recording)
         fields[L.D_RING] = writer.in_state(len(own))
         fields[L.D_LOG] = -1
+        if own and depth + 1 < len(self.order) and depth < self.tail:
+            fields[L.D_SLOT] = writer.in_state(L.SHORT_BLOCK + 1)  # a refused last key is written too
         last = depth + 1 == len(self.order) == self.tail
         merges = last and own and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE
         fields[L.D_MERGES] = int(bool(merges))

@@ -1,9 +1,10 @@
 """The region search: what lies below given bindings, over versions, with records of what it depended on.
 
 One compiled, resumable state machine for all rules, like :mod:`lftj.search.base.kernel`,
-which stays the quicker one for whole evaluations over base runs: this one does
-the leapfrog of LFTJ section 3 step by step, so that what it records is the
-trace (ENGINE.md section 4), sees later runs, and starts from *regions*.
+which stays the quicker one for whole evaluations over base runs: where something is
+recorded or later runs have tuples, this one does the leapfrog of LFTJ section 3 step
+by step, so that what it records is the trace (ENGINE.md section 4); elsewhere it works
+in blocks (:mod:`lftj.search.regions.block`).  It starts from *regions*.
 
 A plan may have a *tail* (:mod:`lftj.search.regions.tail`): then there is one row, of all
 depths, for each binding of the variables before it that holds.
@@ -98,6 +99,15 @@ from lftj.search.layout import (
     STATUS_FULL,
     STATUS_LOG_FULL,
     STATUS_PAUSED,
+)
+from lftj.search.regions.block import (
+    bind_match,
+    fill_block,
+    goes_in_blocks,
+    has_keys,
+    has_match,
+    may_block,
+    open_block,
 )
 from lftj.search.regions.cursor import extend, flush, holds, open_cursor
 from lftj.search.regions.gap import gap_around
@@ -316,8 +326,11 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
                 break
             move = MOVE_ALIGN
             unbounded = low == KEY_MIN and high == KEY_MAX
-            going = unbounded and open_plain(plan, state, indexes, row)
-            if not going:
+            opened = unbounded and open_plain(plan, state, indexes, row)
+            if not opened and may_block(plan, state, indexes, row):
+                opened = True
+                going = open_block(plan, state, indexes, row, low, high)
+            if not opened:
                 going = open_node(plan, state, indexes, log, row, low, high)
             if going and plan[row + D_PARTICIPANTS] == 0:  # bound by an equality alone
                 going = low == high and accept(plan, state, indexes, log, row, low)
@@ -325,6 +338,18 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
                     state[plan[H_KEYS] + depth] = low
                     depth, move = descend(plan, state, log, rows, depth)
                     continue
+        if going and goes_in_blocks(plan, state, row):
+            move = MOVE_NEXT
+            if has_match(plan, state, row):
+                key = bind_match(plan, state, indexes, row)
+                if accept(plan, state, indexes, log, row, key):
+                    state[plan[H_KEYS] + depth] = key
+                    depth, move = depth + 1, MOVE_OPEN
+                continue
+            if has_keys(plan, state, row):
+                fill_block(plan, state, indexes, row)
+                continue
+            going = False
         if going and move == MOVE_NEXT:
             going = step(plan, state, indexes, log, row)
             move = MOVE_ALIGN
