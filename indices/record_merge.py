@@ -191,7 +191,8 @@ class RecordMerge:
             found = Measured.of(list(prefixes), len(firsts), lo, hi, context)
             measured = found if measured is None else measured.joined(found)
         else:
-            run.write_groups(progress.n_groups, list(prefixes[:, firsts]), firsts + progress.n_records)
+            groups = [column[firsts] for column in prefixes]
+            run.write_groups(progress.n_groups, groups, firsts + progress.n_records)
             run.write_records(progress.n_records, rows, width)
         progress.cursor[C_BUFFERED] = 0
         return progress._replace(

@@ -17,11 +17,14 @@ from indices.interval_tree import IntervalTree
 from indices.max_scan import M_RECORD, M_RUN
 from indices.monoid import COUNT
 from indices.record_joining import join_smallest_gaps
+from indices.record_merge import RecordMerge
+from indices.record_run import RunImage
 from indices.record_sort import number_prefixes
 from indices.scan_tree import ScanTree
 from indices.sensitivity import SensitivityIndex
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
+from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from maintenance.groups.table import GroupTable
 from maintenance.strategies.trace.dead_records import drop_contained
@@ -106,6 +109,10 @@ def _rare() -> None:
     number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)
     SupportVersion(2).step([ones, ones], ones)[0].below([ones], 1)
     LimbPool().remapped(np.empty(0, np.int64))
+    run = IndexRun(np.array([1, 0, 1]), 1)
+    RunMerge(run, run).advance(4)
+    records = RunImage.of([], ones, ones, []).written()
+    RecordMerge(records, records, np.stack([records.row] * 2), np.empty(0, np.uint64), 0, 0).advance(4)
     groups = GroupTable(1)
     groups.slots([ones])
     groups.truncate(0)
