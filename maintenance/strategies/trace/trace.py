@@ -18,6 +18,11 @@ WITNESS_GAP = 0
 of them, one of 9 a third, for ``hub(a) <- e(a, b), e(b, c), e(a, c)`` on a power-law graph of 112,000 edges.
 Exact ones match less, and their cost is bounded by the trace's edits."""
 
+SWITCH = 1.0
+"""An order that a pilot finds any better is taken: the fewer operations, the fewer records, and a commit pays
+for records that it matches.  Triangles of a power-law graph of 114,000 edges in the order c, b, a and not a, b, c,
+which is 1.3 times as good by a pilot: 28 % fewer records, half the operations of a commit."""
+
 
 class Trace(BodyStrategy):
     """Keeps every rule of the language."""
@@ -32,6 +37,7 @@ class Traces:
 
     gap: int
     keeps_witnesses = True
+    switch = SWITCH
 
     def enumerated(self, problem: JoinProblem) -> JoinProblem:
         return counting(problem)
