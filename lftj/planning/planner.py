@@ -53,7 +53,7 @@ IMPROVED = 2
 PILOT_FROM = 1_000_000
 PILOT_ORDERS = 4
 SWITCH = 1.5
-"""The pilot's best order is taken when the best estimated one costs this many times as much in the pilot."""
+"""Queries take the pilot's best order where the best estimated one costs more than so many times as much."""
 
 PILOT_ORDER_COST = 250_000
 """Operations that take as long as piloting one order does besides its own operations."""
@@ -79,11 +79,14 @@ def choose_order(
     pinned_order: Sequence[str] | None = None,
     known: Iterable[str] = (),
     head_first: bool = False,
+    switch: float = SWITCH,
 ) -> OrderChoice:
     """The key order for a problem; ``pinned_order`` is the caller's, checked and completed.
 
     ``known``: all variables of the body; those that the search needs not walk may be in ``pinned_order``.
     ``head_first``: only orders in which the existential components stand behind all other variables.
+    ``switch``: the pilot's best order is taken where the best estimated one costs more than so many times as
+    much in the pilot.
     Raises OrderError when ``pinned_order`` does not fit.
     """
     model = CostModel(problem, catalog)
@@ -103,7 +106,7 @@ def choose_order(
         piloted = pilot(problem, catalog, [(order, costs[order]) for order in worth])
         measured, least = min(piloted, key=lambda pair: pair[1])
         reason = f"least estimated cost; a pilot of the {len(worth)} best orders found none much better"
-        if least * SWITCH < piloted[0][1]:
+        if least * switch < piloted[0][1]:
             best = measured
             reason = f"least operations in a pilot of the {len(worth)} best estimated orders"
     return OrderChoice(best, model.estimates(best), reason, tuple(piloted))

@@ -35,6 +35,10 @@ class SearchMaker(Protocol):
     def keeps_witnesses(self) -> bool:
         """Whether it can keep rows by a search that stops at its first success."""
 
+    @property
+    def switch(self) -> float:
+        """How much better in a pilot an order has to be, see :func:`lftj.planning.planner.choose_order`."""
+
     def enumerated(self, problem: JoinProblem) -> JoinProblem:
         """The problem whose rows add up to all assignments, as it is enumerated."""
 
@@ -58,17 +62,20 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
     tests = []
     for component in apart:
         alone = _test_of(problem, component)
-        tests.append(_stopping(make, lowered, alone, choose_order(alone, catalog, head_first=True)))
+        tests.append(
+            _stopping(make, lowered, alone, choose_order(alone, catalog, head_first=True, switch=make.switch))
+        )
     problem = _without(problem, frozenset().union(*apart))
     every = make.enumerated(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
         return BodySearches((), tuple(tests), unbound, tuple(notes))
     if not joined:
-        search = make.enumerating(replace(lowered, problem=every), choose_order(every, catalog, order, known))
+        choice = choose_order(every, catalog, order, known, switch=make.switch)
+        search = make.enumerating(replace(lowered, problem=every), choice)
         return BodySearches((search,), tuple(tests), unbound, tuple(notes))
     pieces = [_without(problem, frozenset().union(*joined) - component) for component in joined]
     shown = ", ".join(f"{{{', '.join(sorted(component))}}}" for component in joined)
-    choice = None
+    counted = None
     if not make.keeps_witnesses:
         by_witness, why = False, "all assignments are needed"
     elif order is not None:
@@ -76,15 +83,15 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         by_witness = _is_behind(whole, frozenset().union(*joined))
         why = "the key order was given"
     else:
-        choice = choose_order(every, catalog)
-        choices = [choose_order(piece, catalog, head_first=True) for piece in pieces]
-        enumerated, stopped = choice.operations, sum(c.operations for c in choices)
+        counted = choose_order(every, catalog, switch=make.switch)
+        choices = [choose_order(piece, catalog, head_first=True, switch=make.switch) for piece in pieces]
+        enumerated, stopped = counted.operations, sum(c.operations for c in choices)
         by_witness = stopped <= enumerated
         why = f"estimated operations: short circuit {stopped:,.0f}, support counts {enumerated:,.0f}"
     if not by_witness:
-        choice = choice or choose_order(every, catalog, order, known)
+        counted = counted or choose_order(every, catalog, order, known, switch=make.switch)
         notes.append(f"{shown}: enumerated, rows have support counts ({why})")
-        search = make.enumerating(replace(lowered, problem=every), choice)
+        search = make.enumerating(replace(lowered, problem=every), counted)
         return BodySearches((search,), tuple(tests), unbound, tuple(notes))
     if order is not None:
         choices = [

@@ -27,6 +27,7 @@ from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from maintenance.groups.table import GroupTable
+from maintenance.strategies.trace.cut_records import cut_records
 from maintenance.strategies.trace.dead_records import drop_contained
 from maintenance.workspace.workspace import Workspace
 
@@ -104,6 +105,7 @@ def _rare() -> None:
     index = SensitivityIndex(0, 0)
     index.record([], ones, ones, [])
     index.drop(*index.find([], ones)[M_RUN : M_RECORD + 1])
+    cut_records(np.zeros((5, 1), np.int64), np.zeros((2, 1), np.int64), np.zeros(1, np.int64))
     drop_contained(np.zeros((4, 1), np.int64), np.zeros(1, np.int64), np.ones(1, np.bool_))
     join_smallest_gaps(np.array([[0, 0], [1, 5], [2, 6]]), 1, 1)
     number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)

@@ -124,7 +124,7 @@ from lftj.search.regions.node import (
     step,
 )
 from lftj.search.regions.plain import is_plain, list_plain, open_plain
-from lftj.search.regions.tail import enter_tail, keep_witness, same_head, tail_has_room
+from lftj.search.regions.tail import enter_tail, keep_witness, same_tail, tail_has_room
 
 
 @part(_nrt=False)
@@ -279,10 +279,11 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
                 status = STATUS_LOG_FULL
                 break
             state[R_REGION] = region + 1
-            if fixed > tail:
-                if state[R_HELD] > 0 and same_head(plan, regions, region, state[R_HELD] - 1):
+            if bound > tail:
+                if state[R_HELD] > 0 and same_tail(plan, regions, region, state[R_HELD] - 1):
                     continue
-                enter_tail(plan, log)
+                if region == 0 or not same_tail(plan, regions, region, region - 1):
+                    enter_tail(plan, log)
             held = follow_path(plan, state, indexes, log, regions, region, fixed)
             if state[R_PATHS]:
                 path = view(state[R_PATHS] + 8 * PATH_FIELDS * region, PATH_FIELDS)
@@ -313,7 +314,7 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
             status = STATUS_LOG_FULL
             break
         if move == MOVE_OPEN:
-            if depth == tail:
+            if depth == tail and regions[state[R_REGION] - 1, 0] <= tail:
                 enter_tail(plan, log)
             low, high = KEY_MIN, KEY_MAX
             if depth == state[R_FLOOR]:

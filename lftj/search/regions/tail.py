@@ -86,9 +86,9 @@ def keep_witness(plan, state, log):
 
 
 @part(_nrt=False)
-def same_head(plan, regions, one, other):
-    """Whether two regions, both inside of the tail, are below one binding of the head variables."""
-    same = True
+def same_tail(plan, regions, one, other):
+    """Whether two regions are both inside of a tail, below one binding of the head variables."""
+    same = regions[one, 0] > plan[H_TAIL] and regions[other, 0] > plan[H_TAIL]
     for column in range(2, 2 + plan[H_TAIL]):
         same = same and regions[one, column] == regions[other, column]
     return same

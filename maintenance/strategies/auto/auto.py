@@ -40,6 +40,7 @@ class _Choosing:
     request: BodyRequest
     traces: Traces
     keeps_witnesses = True
+    switch = Traces.switch
 
     def enumerated(self, problem: JoinProblem) -> JoinProblem:
         return replace(problem, counted=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lftj.planning.lowering import Lowered
-from lftj.planning.planner import OrderChoice
+from lftj.planning.planner import SWITCH, OrderChoice
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
 from maintenance.strategies.delta.delta_body import DeltaBody, DeltaTest
@@ -26,6 +26,7 @@ class _DeltaRules:
 
     relations: Catalog
     keeps_witnesses = False
+    switch = SWITCH
 
     def enumerated(self, problem: JoinProblem) -> JoinProblem:
         return replace(problem, counted=True)

@@ -87,7 +87,8 @@ def pieces_of(
     ``paths``: those of the regions, as a search has told of them; ``cut``: int64 (n,), numbers of matches.
     """
     matched, parts_of = regions.matched[:, cut], regions.parts_of[cut]
-    keys = matched[[MATCHED_STREAM, MATCHED_RUN, MATCHED_RECORD, MATCHED_LO, MATCHED_HI]]
+    fields = [MATCHED_STREAM, MATCHED_RUN, MATCHED_RECORD, MATCHED_LO, MATCHED_HI]
+    keys = np.ascontiguousarray(matched[fields])
     cuts = np.ascontiguousarray(paths[parts_of][:, [PATH_FROM, PATH_TO]].T)
     pieces = cut_records(keys, cuts, row_order([*keys[:3], cuts[0]]))
     found = []

@@ -5,7 +5,9 @@ All existential variables stand behind the head variables in the key order, in t
 that fails depends on its whole failed search, whose records are kept (ENGINE.md section
 5.5; ILFTJ 2.2.1).  So a region inside of the tail matters only in two cases:
 
-* a branch went and the witness passes through it: the binding is searched anew;
+* a branch went and the witness passes through it: the binding is searched anew, first from the witness's
+  own first key on, then before it.  What lies before had failed when the witness was found, and the next
+  one is likely to come after;
 * a branch came and the binding fails: the region alone is searched.
 
 Invariants
@@ -28,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from indices.compiled import kernel
-from indices.keys import KEY_MIN
+from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.problem import JoinAtom, JoinProblem
@@ -120,15 +122,17 @@ class WitnessedTrace(BodyTrace, BodyTest):
         skipped = inside & ~lost & ~tried
         stats.skipped_regions += int(skipped.sum())
         self._built.wasted_operations += int((skipped & (found != HOLDS)).sum())
-        again = self._head_regions(rows[lost])
-        left = np.concatenate([rows[~inside & (signs == MINUS)], again])
-        went = self._listed(left[_key_order(left)])
+        lost_witnesses = self._listed(self._head_regions(rows[lost]))
+        went = np.concatenate([self._listed(rows[~inside & (signs == MINUS)]), lost_witnesses])
         own = np.flatnonzero(tried | (~inside & (signs == PLUS)))
-        searched = np.concatenate([rows[own], again])
+        after, before = self._resumed(lost_witnesses)
+        searched = np.concatenate([rows[own], after, before])
         came = went[:0]
         if len(searched):
-            order = _key_order(searched)
-            asked = np.concatenate([followed.came[own], no_paths(len(again))])
+            placed = searched.copy()
+            placed[len(own) : len(own) + len(after), 2 + self.tail] = KEY_MIN
+            order = _key_order(placed)  # equal ones as they come: what is after a witness, then before
+            asked = np.concatenate([followed.came[own], no_paths(len(after) + len(before))])
             paths = asked[order]
             columns = self._search_below(searched[order], change.new, True, stats, paths)
             came = np.stack(columns, axis=1)
@@ -180,6 +184,19 @@ class WitnessedTrace(BodyTrace, BodyTest):
         first = np.ones(len(heads), dtype=bool)
         first[1:] = (heads[1:] != heads[:-1]).any(axis=1)
         return heads[first]
+
+    def _resumed(self, witnesses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The regions of their head bindings from the witnesses' first keys on, and those before them.
+
+        witnesses: int64 (n, depths).
+        """
+        after = np.full((len(witnesses), 2 + self.plan.depths), KEY_MIN)
+        after[:, 0], after[:, 1] = self.tail + 1, KEY_MAX
+        after[:, 2 : 3 + self.tail] = witnesses[:, : self.tail + 1]
+        before = after[after[:, 2 + self.tail] > KEY_MIN]
+        before[:, 1] = before[:, 2 + self.tail] - 1
+        before[:, 2 + self.tail] = KEY_MIN
+        return after, before
 
     def _listed(self, regions: np.ndarray) -> np.ndarray:
         """The witnesses below regions: int64 (n, depths)."""
