@@ -38,7 +38,7 @@ HOUSE = {
         graphs  workload  .
         """,
     "spark_bridge": """
-        .
+        .  worker_daemon
         maintained_join
         explanation
         stages  join

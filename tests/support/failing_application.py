@@ -8,8 +8,9 @@ Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to `
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 
 Java of its own takes most of the time of an application.  Where the environment names the gateway of
-another process's (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead, and what
-is killed and started anew is the driver alone.
+one that runs (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead, which the first
+driver there makes; what is killed and started anew is the driver, and workers of its own if the fault is
+in a worker.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_bridge import MaintainedJoin
+from spark_bridge.state.fault_points import MARKER, VARIABLE
 from support.spark_session import builder
 
 RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
@@ -38,6 +40,9 @@ RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
 
 SHARES = {"b": 2}
 N_NODES = 12
+MASTER = "local[2,4]"
+"""Two threads; a task is tried four times."""
+
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
 
 Edge = tuple[int, int]
@@ -69,16 +74,22 @@ def change_table(changes: list[tuple[Edge, int]]) -> pa.Table:
     return pa.table([pa.array(column, pa.int64()) for column in columns], ["src", "dst", "weight"])
 
 
+def faults_of_workers() -> dict[str, str]:
+    """What workers at a Java that runs already have to be told; others run in this process's environment."""
+    if not os.environ.get(VARIABLE, "").startswith("worker"):
+        return {}
+    return {name: os.environ[name] for name in (VARIABLE, MARKER) if name in os.environ}
+
+
 def session() -> SparkSession:
-    """Two threads; a task is tried four times, if Java is the application's own."""
     making = builder()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         gateway = launch_gateway()
         running = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
         context = gateway.jvm.JavaSparkContext.fromSparkContext(running)
-        SparkContext(gateway=gateway, jsc=context, conf=SparkConf(_jconf=context.getConf()))
-        return making.getOrCreate()
-    spark = making.master("local[2,4]").getOrCreate()
+        conf = SparkConf(_jconf=context.getConf())
+        SparkContext(gateway=gateway, jsc=context, conf=conf, environment=faults_of_workers())
+    spark = making.master(MASTER).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
