@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench import harness, workloads
+from bench.options import Options, is_selected, results_folder
 from bench.peers import engine
 from bench.report import machine, plots, sweep
 from bench.report.counting_bar import counting_bar
@@ -33,37 +34,19 @@ from bench.report.results import Results
 from bench.spark import workloads as spark_workloads
 from bench.workload import IN_SPARK, MAINTENANCE, Workload
 
-_HOME = Path(__file__).resolve().parent / "results"
 _console = Console(stderr=True, soft_wrap=True)
 
 
-def _arguments(arguments: Sequence[str] | None, in_spark: bool) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench" + (".spark" if in_spark else ""), description="Measure lftj and its peers."
-    )
-    parser.add_argument("--quick", action="store_true", help="small generated workloads only, few runs")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="workloads whose name contains NAME; repeatable",
-    )
-    parser.add_argument(
-        "--engines", default=",".join(engine.NAMES), metavar="A,B", help=f"of {', '.join(engine.NAMES)}"
-    )
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results go; bench/results")
+def _arguments(arguments: Sequence[str] | None, in_spark: bool) -> tuple[argparse.Namespace, str]:
+    """What was chosen, and how results name it."""
+    command = "python -m bench" + (".spark" if in_spark else "")
+    options = Options(command, "Measure lftj and its peers.", "workload", engine.NAMES)
+    parser = options.parser
     parser.add_argument(
         "--limit", type=float, default=120.0, metavar="SECONDS", help="for one run or one load (default 120)"
     )
     parser.add_argument("--list", action="store_true", help="name the workloads and stop")
-    chosen = parser.parse_args(arguments)
-    chosen.engines = [name.strip() for name in chosen.engines.split(",") if name.strip()]
-    unknown = [name for name in chosen.engines if name not in engine.NAMES]
-    if unknown or not chosen.engines:
-        parser.error(
-            f"unknown engine {', '.join(unknown) or '(none given)'}; choose from {', '.join(engine.NAMES)}"
-        )
+    chosen = options.parse(arguments)
     of = spark_workloads if in_spark else workloads
     chosen.workloads = of.quick() if chosen.quick else of.full()
     chosen.sweeps = [] if in_spark else _sweeps(chosen.quick)
@@ -71,15 +54,10 @@ def _arguments(arguments: Sequence[str] | None, in_spark: bool) -> argparse.Name
     if chosen.list:
         print("\n".join(names))
         parser.exit(0)
-    if chosen.only:
-        for part in chosen.only:
-            if not any(part in name for name in names):
-                parser.error(f"no workload has {part!r} in its name; choose from {', '.join(names)}")
-        chosen.workloads = [w for w in chosen.workloads if any(part in w.name for part in chosen.only)]
-        chosen.sweeps = [
-            (s, steps) for s, steps in chosen.sweeps if any(part in s.name for part in chosen.only)
-        ]
-    return chosen
+    options.refuse_unmatched(chosen, names)
+    chosen.workloads = [workload for workload in chosen.workloads if is_selected(chosen, workload.name)]
+    chosen.sweeps = [(found, steps) for found, steps in chosen.sweeps if is_selected(chosen, found.name)]
+    return chosen, options.words(chosen, "quick")
 
 
 def _sweeps(quick: bool) -> list[tuple[sweep.Sweep, list[tuple[int, Workload]]]]:
@@ -119,22 +97,6 @@ def _keys(workload: Workload, engines: list[str]) -> list[str]:
     return keys
 
 
-def _options(chosen: argparse.Namespace) -> str:
-    words = ["quick"] if chosen.quick else []
-    if chosen.only:
-        words.append("only " + ", ".join(chosen.only))
-    if set(chosen.engines) != set(engine.NAMES):
-        words.append("engines " + ", ".join(chosen.engines))
-    return "; ".join(words)
-
-
-def _folder(chosen: argparse.Namespace, options: str, in_spark: bool) -> Path:
-    if chosen.out is not None:
-        return Path(chosen.out)
-    folder = _HOME / ("quick" if chosen.quick else "selection" if options else "")
-    return folder / "spark" if in_spark else folder
-
-
 def _line(workload: Workload, row: Measurement) -> str:
     name = f"{escape(workload.title)}  [bold]{engine.title(row.engine)}[/bold]"
     if row.median is None:
@@ -160,9 +122,8 @@ def _measure_all(
 
 def main(arguments: Sequence[str] | None = None, in_spark: bool = False) -> int:
     """Run the command, or ``python -m bench.spark``; returns the exit status."""
-    chosen = _arguments(arguments, in_spark)
-    options = _options(chosen)
-    folder = _folder(chosen, options, in_spark)
+    chosen, options = _arguments(arguments, in_spark)
+    folder = results_folder(chosen, bool(options), "spark" if in_spark else "")
     results = Results(machine.describe(), options)
     results.planned = [(w.title, key) for w in chosen.workloads for key in _keys(w, chosen.engines)]
     steps = sum(len(_keys(w, chosen.engines)) for _, steps in chosen.sweeps for _, w in steps)

@@ -27,6 +27,7 @@ from bench.grid.cell import Cell, compare
 from bench.grid.measurement import measure
 from bench.grid.page import page
 from bench.grid.results import GridResults, write_whole
+from bench.options import Options, is_selected, results_folder
 from bench.peers import differential_engine
 from bench.peers.engine import title
 from bench.report import machine
@@ -36,66 +37,30 @@ from bench.report.markdown import number
 SECONDS = 1.5
 """Of processor time for a cell."""
 
-_HOME = Path(__file__).resolve().parent / "results"
 _console = Console(stderr=True, soft_wrap=True)
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.maintenance_report", description="Measure who keeps views up to date."
+def _arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
+    """What was chosen, and how results name it."""
+    options = Options(
+        "python -m bench.maintenance_report", "Measure who keeps views up to date.", "view", views.KEPT_BY
     )
-    parser.add_argument("--quick", action="store_true", help="small generated views only")
+    parser = options.parser
     parser.add_argument("--beside", action="store_true", help="larger views, beside differential dataflow")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="views whose name contains NAME; repeatable",
-    )
-    parser.add_argument(
-        "--engines", default=",".join(views.KEPT_BY), metavar="A,B", help=f"of {', '.join(views.KEPT_BY)}"
-    )
     parser.add_argument("--seconds", type=float, metavar="S", help=f"for a cell (default {SECONDS})")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results go")
-    chosen = parser.parse_args(arguments)
-    chosen.engines = [name.strip() for name in chosen.engines.split(",") if name.strip()]
-    unknown = [name for name in chosen.engines if name not in views.KEPT_BY]
-    if unknown or not chosen.engines:
-        parser.error(
-            f"unknown {', '.join(unknown) or '(none given)'}; choose from {', '.join(views.KEPT_BY)}"
-        )
+    chosen = options.parse(arguments)
     if chosen.quick and chosen.beside:
         parser.error("--quick and --beside are different views")
     found = views.quick() if chosen.quick else views.beside_differential() if chosen.beside else views.grid()
-    names = ", ".join(view.name for view in found)
-    for part in chosen.only:
-        if part not in names:
-            parser.error(f"no view has {part!r} in its name; choose from {names}")
+    options.refuse_unmatched(chosen, (view.name for view in found))
     chosen.views = [
         replace(view, kept_by=tuple(engine for engine in view.kept_by if engine in chosen.engines))
         for view in found
-        if not chosen.only or any(part in view.name for part in chosen.only)
+        if is_selected(chosen, view.name)
     ]
     if chosen.seconds is None:
         chosen.seconds = SECONDS / 10 if chosen.quick else SECONDS
-    return chosen
-
-
-def _options(chosen: argparse.Namespace) -> str:
-    words = [word for word in ("quick", "beside") if getattr(chosen, word)]
-    if chosen.only:
-        words.append("only " + ", ".join(chosen.only))
-    if set(chosen.engines) != set(views.KEPT_BY):
-        words.append("engines " + ", ".join(chosen.engines))
-    return "; ".join(words)
-
-
-def _folder(chosen: argparse.Namespace, options: str) -> Path:
-    if chosen.out is not None:
-        return Path(chosen.out)
-    part = "quick" if chosen.quick else "selection" if options not in ("", "beside") else ""
-    return _HOME / part / ("maintenance-beside" if chosen.beside else "maintenance")
+    return chosen, options.words(chosen, "quick", "beside")
 
 
 def _line(view: views.View, cell: Cell) -> str:
@@ -136,9 +101,9 @@ def _measure_all(chosen: argparse.Namespace, results: GridResults, folder: Path)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    chosen = _arguments(arguments)
-    options = _options(chosen)
-    folder = _folder(chosen, options)
+    chosen, options = _arguments(arguments)
+    is_selection = options not in ("", "beside")
+    folder = results_folder(chosen, is_selection, "maintenance-beside" if chosen.beside else "maintenance")
     try:
         _build_peer(chosen)
     except KeyboardInterrupt:

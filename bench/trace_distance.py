@@ -25,7 +25,8 @@ from bench.distance import plots as distance_plots
 from bench.distance.bound_fit import Point
 from bench.distance.measurement import Skipped, measure
 from bench.distance.report import DistanceResults
-from bench.distance.workloads import Family, families
+from bench.distance.workloads import FAMILIES, Family
+from bench.options import Options, is_selected, results_folder
 from bench.report import machine
 from bench.report.counting_bar import counting_bar
 from lftj.errors import VerificationError
@@ -43,37 +44,21 @@ FEWER_REPEATS = {1: 4, 10: 2, 100: 2, 1_000: 2, 10_000: 1}
 QUICK_REPEATS = {1: 3, 10: 2, 100: 1}
 """Change size to the number of random changes of that size."""
 
-_HOME = Path(__file__).resolve().parent / "results"
 _console = Console(stderr=True, soft_wrap=True)
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.trace_distance", description="Measure operations against trace edit distance."
+def _arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
+    """What was chosen, and how results name it."""
+    options = Options(
+        "python -m bench.trace_distance", "Measure operations against trace edit distance.", "workload"
     )
-    parser.add_argument("--quick", action="store_true", help="small data and few changes")
-    parser.add_argument("--only", default="", metavar="NAME", help="workloads whose name contains NAME")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go")
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=LIMIT,
-        metavar="N",
-        help=f"longest full trace (default {LIMIT:,})",
+    options.parser.add_argument(
+        "--limit", type=int, default=LIMIT, metavar="N", help=f"longest full trace (default {LIMIT:,})"
     )
-    chosen = parser.parse_args(arguments)
-    chosen.families = families(chosen.only)
-    if not chosen.families:
-        names = ", ".join(family.name for family in families())
-        parser.error(f"no workload has {chosen.only!r} in its name; choose from {names}")
-    return chosen
-
-
-def _folder(chosen: argparse.Namespace) -> Path:
-    if chosen.out is not None:
-        return Path(chosen.out)
-    part = "quick" if chosen.quick else "selection" if chosen.only else ""
-    return _HOME / part / "trace-distance"
+    chosen = options.parse(arguments)
+    options.refuse_unmatched(chosen, (family.name for family in FAMILIES))
+    chosen.families = [family for family in FAMILIES if is_selected(chosen, family.name)]
+    return chosen, options.words(chosen, "quick")
 
 
 def _repeats(quick: bool, size: int) -> dict[int, int]:
@@ -110,10 +95,9 @@ def _measure_all(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    chosen = _arguments(arguments)
-    words = [*(["quick"] if chosen.quick else []), *([f"only {chosen.only}"] if chosen.only else [])]
-    folder = _folder(chosen)
-    results = DistanceResults(machine.describe(), "; ".join(words))
+    chosen, options = _arguments(arguments)
+    folder = results_folder(chosen, bool(options), "trace-distance")
+    results = DistanceResults(machine.describe(), options)
     sizes = QUICK_SIZES if chosen.quick else SIZES
     steps = [(family, size) for family in chosen.families for size in sizes]
     status = 0

@@ -309,8 +309,3 @@ FAMILIES = (
         "are recorded again, and each copy matches until a merge or a match drops it",
     ),
 )
-
-
-def families(part: str = "") -> list[Family]:
-    """The families whose name has ``part`` in it."""
-    return [family for family in FAMILIES if part in family.name]

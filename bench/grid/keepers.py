@@ -1,4 +1,4 @@
-"""Who keeps a view up to date: lftj by a strategy, and DuckDB by asking again.
+"""Who keeps a view up to date: lftj by a strategy, Pathway by its dataflow, and DuckDB by asking again.
 
 Invariants
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,24 @@ import pyarrow as pa
 from bench.grid.changes import Rows, Stream, Transaction
 from bench.grid.digest import Digest
 from bench.grid.views import View
+from bench.peers.pathway_engine import Dataflow
 from maintenance import Workspace
 from maintenance.changes.head_changes import Changes
 from maintenance.stats import TransactionStats
 
 
 class Keeper(ABC):
-    """One view over the tables of one stream; ``load`` comes first."""
+    """One view over the tables of one stream; ``load`` comes first.
+
+    ``ending``: what is called when nothing is asked any more.
+    """
 
     gathers = False
     """Whether several transactions can be handed over in one commit."""
 
     def __init__(self, view: View) -> None:
         self.view = view
+        self.ending = ExitStack()
 
     def _table(self, name: str, rows: Rows) -> pa.Table:
         """Rows of a relation, or its changes, as an Arrow table."""
@@ -192,6 +198,39 @@ class Asked(Keeper):
         return found.sums
 
 
+class Streamed(Keeper):
+    """Pathway's dataflow takes the changes row by row, as its connectors do, and hands out the head's."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view)
+        self._dataflow = Dataflow(view.pathway)
+        self.ending.callback(self._dataflow.close)
+
+    def load(self, stream: Stream) -> None:
+        (name,) = self.view.columns
+        self._digest = Digest()
+        self._changes = self._dataflow.commit([(*row, 1) for row in stream.tables[name].tolist()])
+
+    def prepare(self, transactions: Sequence[Transaction]) -> list[list[int]]:
+        ((changes,),) = (transaction.values() for transaction in transactions)
+        found: list[list[int]] = changes.tolist()
+        return found
+
+    def commit(self, prepared: list[list[int]]) -> None:
+        self._changes = self._dataflow.commit(prepared)
+
+    def digest(self) -> tuple[int, int]:
+        if self._changes:
+            *columns, weights = np.array(self._changes, np.int64).T
+            self._digest.add(columns, weights)
+        return self._digest.sums
+
+    def counted(self) -> tuple[int | None, int | None]:
+        return None, len(self._changes)
+
+
 def keeper(view: View, engine: str) -> Keeper:
-    """Of a key of the grid, ``duckdb``, ``lftj`` or ``lftj:<strategy>``."""
+    """Of a key of the grid, ``duckdb``, ``pathway``, ``lftj`` or ``lftj:<strategy>``."""
+    if engine == "pathway":
+        return Streamed(view)
     return Asked(view) if engine == "duckdb" else Kept(view, engine.partition(":")[2] or "auto")

@@ -26,7 +26,7 @@ import pyarrow as pa
 from bench.datasets import DataMissing
 from bench.grid.cell import Cell
 from bench.grid.changes import Stream
-from bench.grid.keepers import keeper
+from bench.grid.keepers import Keeper, keeper
 from bench.grid.views import Setting, View, named
 from bench.peers import engine as peers
 from bench.peers.differential_engine import Batches, Commit, Differential, Ended, Loaded
@@ -61,7 +61,7 @@ def measure(
     if peers.version(name) is None:
         yield from (_without(view, engine, s, "not installed", f"install {peers.extra(name)}") for s in left)
         return
-    if name == "differential" and not view.differential:
+    if not view.has(name):
         yield from (_without(view, engine, setting, "no view", "") for setting in left)
         return
     context = multiprocessing.get_context("spawn")
@@ -126,9 +126,14 @@ def _of_keeper(view: View, engine: str, seconds: float) -> Iterator[Cell]:
 
 
 def keep(view: View, engine: str, setting: Setting, stream: Stream, seconds: float) -> Cell:
-    """One setting by lftj or DuckDB, in this process."""
-    cell = _cell(view, engine, setting)
+    """One setting by lftj, DuckDB or Pathway, in this process."""
     side = keeper(view, engine)
+    with side.ending:
+        return _kept(side, _cell(view, engine, setting), setting, stream, seconds)
+
+
+def _kept(side: Keeper, cell: Cell, setting: Setting, stream: Stream, seconds: float) -> Cell:
+    """The cell, filled in."""
     gc.collect()
     busy = time.process_time()
     side.load(stream)

@@ -32,11 +32,13 @@ _METHOD = (
     "together; one thread works. Behind it stand the quartiles of the rates of single commits. Latencies are "
     "processor time of a commit, but for the median of the time that passed.",
     "Commits of lftj and of differential dataflow begin with changes in memory and end when the view is up "
-    "to date. DuckDB takes the changes in and asks the whole question again, into columns in memory; lftj "
-    "(recompute) evaluates the rule again and finds the difference; lftj alone is its own choice (auto). "
-    "What differential dataflow hands out is not netted.",
+    "to date. So do those of Pathway, which takes changes in and hands them out row by row, as its "
+    "connectors for Python do. DuckDB takes the changes in and asks the whole question again, into columns "
+    "in memory; lftj (recompute) evaluates the rule again and finds the difference; lftj alone is its own "
+    "choice (auto). What differential dataflow hands out is not netted.",
     "Warm-up commits are checked and not timed. Loading is from tables in memory to the view. Peak memory is "
-    "that of the whole process; lftj and DuckDB go through all settings of a view in one, in their order.",
+    "that of the whole process; lftj, Pathway and DuckDB go through all settings of a view in one, in their "
+    "order.",
     "Operations are those that lftj counts: steps of iterators, matches of records, surgeries.",
 )
 

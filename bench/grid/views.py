@@ -20,7 +20,7 @@ from bench.joins.patterns import TRIANGLE_RULE
 from bench.maintenance import existence, order_book
 from bench.maintenance.edge_window import window_steps
 
-KEPT_BY = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:trace", "lftj", "differential")
+KEPT_BY = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:trace", "lftj", "differential", "pathway")
 """Who keeps the views, those first whose results the others are compared with.
 
 ``lftj`` is strategy `auto`, ``lftj:<strategy>`` that strategy.  ``duckdb`` takes the changes in and asks the
@@ -76,6 +76,7 @@ class View:
         stream: The changes of a setting.
         settings: What is measured.
         differential: The peer's name of the view; empty where it has none.
+        pathway: Likewise (:mod:`bench.peers.pathway_engine`).
         kept_by: Of :data:`KEPT_BY`.
         note: What a reader has to know.
     """
@@ -88,8 +89,13 @@ class View:
     stream: Callable[[Setting], Stream]
     settings: tuple[Setting, ...]
     differential: str = ""
+    pathway: str = ""
     kept_by: tuple[str, ...] = KEPT_BY
     note: str = ""
+
+    def has(self, engine: str) -> bool:
+        """Whether a key of ``kept_by`` can keep it."""
+        return bool({"differential": self.differential, "pathway": self.pathway}.get(engine, True))
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -130,32 +136,46 @@ TRIANGLE_SQL = (
 )
 
 
-def triangles(scale: int, *settings: Setting) -> View:
+def _on_rmat(
+    name: str,
+    title: str,
+    scale: int,
+    rule: str,
+    sql: str,
+    settings: tuple[Setting, ...],
+    *,
+    differential: str = "",
+    pathway: str = "",
+    note: str = "",
+) -> View:
+    """A rule with one head over the edges of an RMAT graph."""
     return View(
-        f"triangles-rmat-{scale}",
-        f"triangles, RMAT {scale}/8",
+        f"{name}-rmat-{scale}",
+        f"{title}, RMAT {scale}/8",
         _EDGE,
-        TRIANGLE_RULE,
-        {("tri",): TRIANGLE_SQL},
+        rule,
+        {(rule.partition("[")[0].partition("(")[0],): sql},
         _of("edge", f"rmat-{scale}"),
         settings,
-        "triangles",
+        differential,
+        pathway,
+        note=note,
     )
 
 
+def triangles(scale: int, *settings: Setting) -> View:
+    peers = dict.fromkeys(("differential", "pathway"), "triangles")
+    return _on_rmat("triangles", "triangles", scale, TRIANGLE_RULE, TRIANGLE_SQL, settings, **peers)
+
+
 def four_cycles(scale: int, *settings: Setting) -> View:
-    return View(
-        f"four-cycles-rmat-{scale}",
-        f"4-cycles, by their least vertex, RMAT {scale}/8",
-        _EDGE,
+    return _on_rmat(
+        "four-cycles",
+        "4-cycles, by their least vertex",
+        scale,
         "cycles[a] = count() <- edge(a, b), edge(b, c), edge(a, d), edge(d, c), b < d.",
-        {
-            (
-                "cycles",
-            ): "SELECT ab.src, count(*) FROM edge ab, edge bc, edge ad, edge dc WHERE ab.dst = bc.src "
-            "AND ad.src = ab.src AND dc.src = ad.dst AND dc.dst = bc.dst AND ab.dst < ad.dst GROUP BY ab.src"
-        },
-        _of("edge", f"rmat-{scale}"),
+        "SELECT ab.src, count(*) FROM edge ab, edge bc, edge ad, edge dc WHERE ab.dst = bc.src "
+        "AND ad.src = ab.src AND dc.src = ad.dst AND dc.dst = bc.dst AND ab.dst < ad.dst GROUP BY ab.src",
         settings,
         note="two paths of two edges from the least vertex to the same end, in the graph whose edges go "
         "from the smaller to the larger vertex.",
@@ -163,17 +183,39 @@ def four_cycles(scale: int, *settings: Setting) -> View:
 
 
 def three_paths(scale: int, *settings: Setting) -> View:
-    return View(
-        f"three-paths-rmat-{scale}",
-        f"paths of three edges, by their beginning, RMAT {scale}/8",
-        _EDGE,
+    return _on_rmat(
+        "three-paths",
+        "paths of three edges, by their beginning",
+        scale,
         "paths[a] = count() <- edge(a, b), edge(b, c), edge(c, d).",
-        {
-            ("paths",): "SELECT r.src, count(*) FROM edge r, edge s, edge t "
-            "WHERE r.dst = s.src AND s.dst = t.src GROUP BY r.src"
-        },
-        _of("edge", f"rmat-{scale}"),
+        "SELECT r.src, count(*) FROM edge r, edge s, edge t "
+        "WHERE r.dst = s.src AND s.dst = t.src GROUP BY r.src",
         settings,
+        pathway="paths",
+    )
+
+
+def degrees(scale: int, *settings: Setting) -> View:
+    return _on_rmat(
+        "degrees",
+        "degrees",
+        scale,
+        "degree[a] = count() <- edge(a, _).",
+        "SELECT src, count(*) FROM edge GROUP BY src",
+        settings,
+        **dict.fromkeys(("differential", "pathway"), "degrees"),
+    )
+
+
+def two_path_sums(scale: int, *settings: Setting) -> View:
+    return _on_rmat(
+        "two-path-sums",
+        "paths of two edges, sum by group",
+        scale,
+        "total[a] = sum(c) <- edge(a, b), edge(b, c).",
+        "SELECT r.src, sum(s.dst)::BIGINT FROM edge r, edge s WHERE r.dst = s.src GROUP BY r.src",
+        settings,
+        **dict.fromkeys(("differential", "pathway"), "sums"),
     )
 
 
@@ -241,36 +283,6 @@ def hubs(name: str, *settings: Setting) -> View:
         settings,
         "hubs",
         note=f"the last {existence.WINDOWS[name][0]:,} arrivals without self-loops.",
-    )
-
-
-def degrees(scale: int, *settings: Setting) -> View:
-    return View(
-        f"degrees-rmat-{scale}",
-        f"degrees, RMAT {scale}/8",
-        _EDGE,
-        "degree[a] = count() <- edge(a, _).",
-        {("degree",): "SELECT src, count(*) FROM edge GROUP BY src"},
-        _of("edge", f"rmat-{scale}"),
-        settings,
-        "degrees",
-    )
-
-
-def two_path_sums(scale: int, *settings: Setting) -> View:
-    return View(
-        f"two-path-sums-rmat-{scale}",
-        f"paths of two edges, sum by group, RMAT {scale}/8",
-        _EDGE,
-        "total[a] = sum(c) <- edge(a, b), edge(b, c).",
-        {
-            (
-                "total",
-            ): "SELECT r.src, sum(s.dst)::BIGINT FROM edge r, edge s WHERE r.dst = s.src GROUP BY r.src"
-        },
-        _of("edge", f"rmat-{scale}"),
-        settings,
-        "sums",
     )
 
 
@@ -355,6 +367,7 @@ def hub_triangles(neighbours: int, *settings: Setting) -> View:
         {("tri",): TRIANGLE_SQL},
         stream,
         settings,
+        "triangles",
         "triangles",
         note="by edges: single edges of the hub. By nodes: all edges of a vertex in one transaction, however "
         "many these are.",

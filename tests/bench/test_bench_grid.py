@@ -28,6 +28,7 @@ from bench.grid.views import Setting, View
 from bench.joins.patterns import RMAT_COUNTS
 from bench.peers import differential_engine, engine
 from bench.peers.differential_engine import Batches, Commit, Differential, Ended, Loaded
+from bench.peers.pathway_engine import Pathway
 
 needs_differential = pytest.mark.skipif(
     not differential_engine.is_built(), reason="cargo has not built bench/peers/differential"
@@ -260,12 +261,31 @@ def test_what_is_not_installed_or_has_no_view_has_cells_that_say_so(monkeypatch:
     monkeypatch.setattr(differential_engine, "is_built", lambda: False)
     (found,) = measurement.measure(view, "differential", 0.1)
     assert (found.status, found.detail) == ("not installed", "install cargo (https://rustup.rs)")
+    monkeypatch.setattr(Pathway, "version", classmethod(lambda cls: None))
+    (found,) = measurement.measure(view, "pathway", 0.1)
+    assert (found.status, found.detail) == ("not installed", "install lftj[pathway]")
+    monkeypatch.setattr(Pathway, "version", classmethod(lambda cls: "0"))
+    of_others = views.named("four-cycles-rmat-8")
+    assert [found.status for found in measurement.measure(of_others, "pathway", 0.1)] == ["no view"]
     monkeypatch.setattr(differential_engine.shutil, "which", lambda name: None)
     with pytest.raises(RuntimeError, match="cargo is not installed"):
         differential_engine.build()
 
 
-# -- the peer ----------------------------------------------------------------
+# -- the peers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", [v for v in views.quick() if v.pathway], ids=lambda view: view.name)
+def test_pathway_agrees_with_lftj_after_every_transaction(view: View) -> None:
+    pytest.importorskip("pathway")
+    for setting in view.settings:
+        stream = view.stream(setting)
+        mine, theirs = (
+            measurement.keep(view, name, setting, stream, 0.2) for name in ("lftj:delta", "pathway")
+        )
+        assert len(mine.digests.keys() & theirs.digests.keys()) > 1
+        compare([mine, theirs])
+        assert (theirs.status, theirs.detail) == ("ok", "")
 
 
 @needs_differential
@@ -425,7 +445,7 @@ def test_an_interrupted_report_keeps_what_there_is(tmp_path: Path, monkeypatch: 
     ("words", "said"),
     [
         (["--only", "nothing"], "no view has 'nothing'"),
-        (["--engines", "nobody"], "unknown nobody"),
+        (["--engines", "nobody"], "unknown engine nobody"),
         (["--quick", "--beside"], "different views"),
     ],
 )

@@ -25,8 +25,6 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view, view32
 from lftj.search.layout import (
     D_FIRST,
-    D_NEGATION,
-    D_NEGATIONS,
     D_NODE,
     D_PARTICIPANTS,
     D_SLOT,
@@ -54,6 +52,7 @@ from lftj.search.layout import (
     SHORT_BLOCK,
 )
 from lftj.search.regions.cursor import DESCRIPTION, beyond, open_cursor
+from lftj.search.regions.node import open_negations
 from lftj.search.regions.plain import intersect
 from lftj.storage.seek import gallop
 from lftj.storage.version_memory import X_BASE, X_RANKS, X_RUNS, X_SPREAD
@@ -115,9 +114,7 @@ def open_block(plan, state, indexes, row, low, high):
             state[node + N_LEADER] = participant
             state[node + N_POSITION] = start
     state[R_COUNTERS + OPENS] += count
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        open_cursor(plan, state, indexes, plan[place])
+    open_negations(plan, state, indexes, row)
     return length > 0
 
 

@@ -116,10 +116,16 @@ def open_node(plan, state, indexes, log, row, low, high):
             state[to] = state[to - 1]
             to -= 1
         state[to] = participant
+    open_negations(plan, state, indexes, row)
+    return True
+
+
+@part(_nrt=False)
+def open_negations(plan, state, indexes, row):
+    """Open the depth's negated atoms, for :func:`accept`."""
     first = plan[row + D_NEGATION]
     for place in range(first, first + plan[row + D_NEGATIONS]):
         open_cursor(plan, state, indexes, plan[place])
-    return True
 
 
 @part(_nrt=False, forceinline=True)

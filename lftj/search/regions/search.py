@@ -51,8 +51,6 @@ from lftj.search.layout import (
     D_CONDITION,
     D_CONDITIONS,
     D_FIRST,
-    D_NEGATION,
-    D_NEGATIONS,
     D_NODE,
     D_PARTICIPANTS,
     D_STREAM,
@@ -120,6 +118,7 @@ from lftj.search.regions.node import (
     emit,
     emit_counted,
     has_room,
+    open_negations,
     open_node,
     step,
 )
@@ -191,9 +190,7 @@ def on_path(plan, state, indexes, log, row, key, is_last, path):
         if not held:
             flush(plan, state, log, row, participant)
             return False
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        open_cursor(plan, state, indexes, plan[place])
+    open_negations(plan, state, indexes, row)
     accepted = accept(plan, state, indexes, log, row, key)
     close_node(plan, state, log, row)
     return accepted
