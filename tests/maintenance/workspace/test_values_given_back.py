@@ -159,8 +159,9 @@ def test_whoever_holds_a_version_reads_its_values(seed: int, strategy: str) -> N
         changes: list[tuple[Any, dict[str, list[tuple[Any, ...]]], dict[str, list[tuple[Any, ...]]]]] = []
         waiting: list[tuple[Any, tuple[str, str]]] = []
         queries: list[tuple[Any, list[tuple[Any, ...]]]] = []
+        after = contents(workspace)
         for step in range(70):
-            before = contents(workspace)
+            before = after
             transaction = window.step(int(generator.integers(1, 4)))
             after = contents(workspace)
             choice = int(generator.integers(12))
@@ -179,6 +180,7 @@ def test_whoever_holds_a_version_reads_its_values(seed: int, strategy: str) -> N
                 assert row in workspace["link"]
                 with workspace.transaction() as again:
                     again.erase("link", [row])
+                after = contents(workspace)
             elif choice == 6:
                 stream = workspace.stream("shown(b, v) <- cost(b, w), v = w * 3.", batch_rows=1)
                 queries.append((stream, sorted((b, w * 3) for b, w in after["cost"])))
