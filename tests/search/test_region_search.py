@@ -102,6 +102,19 @@ def test_whole_evaluations(case: Case, gap: int) -> None:
     event("some rows" if expected else "no rows")
 
 
+@pytest.mark.parametrize("negated", [(2, 5), (0, 5), (1, 7)])
+def test_below_a_key_that_a_negated_atom_does_not_hold_it_holds_nothing(negated: Row) -> None:
+    """Neither what it holds below the next key nor below the last one; also where the key is its own."""
+    atoms = (atom_of("a", 2, (0, 1), ("x", "y"), label="a"),)
+    none = (atom_of("n", 2, (0, 1), ("x", "y"), label="n"),)
+    rows = {"a": frozenset({(1, 5), (2, 6), (3, 5)}), "n": frozenset({negated})}
+    case = Case(JoinProblem(atoms, none), ("x", "y"), (rows,))
+    plan, versions = compile_regions(case.problem, case.order, 0), first_versions(case)
+    indexes = [versions[use.relation].index_at(use.key) for use in plan.indexes]
+    expected = brute_rows(case.problem, case.order, rows)
+    assert rows_of(evaluate_whole(plan, indexes, False)[0]) == expected == sorted(rows["a"])
+
+
 @given(cases(), GAPS)
 def test_two_threads_give_the_same(case: Case, gap: int) -> None:
     plan, indexes, expected = compiled(case, gap)

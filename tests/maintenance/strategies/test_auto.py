@@ -68,6 +68,30 @@ def test_law_of_the_account(costs: list[tuple[int, int]], price: int) -> None:
     assert total <= 3 * min(best) + 2 * price + 2 * late
 
 
+@given(COSTS)
+def test_oracle_below_its_price_the_balance_is_what_was_lost_less_what_was_won(
+    costs: list[tuple[int, int]],
+) -> None:
+    ledger = Ledger(50 * 200 + 1)
+    for pair in costs:
+        ledger.enter(*pair)
+    assert ledger.balance == sum(active - other for active, other in costs)
+
+
+def test_twice_the_price_is_lost_before_the_way_back() -> None:
+    """Also where it was won before: more than the price is not counted."""
+    back, won = Ledger(10), Ledger(10)
+    back.changed(10)
+    for _ in range(5):
+        won.enter(0, 7)
+    for ledger in (back, won):
+        steps = 0
+        while not ledger.says_change:
+            ledger.enter(1, 0)
+            steps += 1
+        assert steps == 20
+
+
 # -- budgets ----------------------------------------------------------------------------------
 
 

@@ -327,8 +327,7 @@ def inject(scene: Scene, run: Callable[[Scene], None], lines: Lines) -> None:
         pass
     try:
         scene.check()
-        scene.commit()
-        scene.commit()
+        scene.commit()  # and one after another, since the next line is tried at the same workspace
         scene.check()
         if scene.random.random() < 0.05:
             scene.ws.verify()
