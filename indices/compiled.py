@@ -69,6 +69,7 @@ def callback(function: Callable[..., Any], signature: Any) -> Any:
     compiled = CFunc(function, normalize_signature(signature), locals={}, options={})
     _keep_on_disk(compiled, function, "callback")
     compiled.compile()
+    compiled._numba_type_ = numba.typeof(compiled)  # type: ignore[attr-defined]  # else found out by each call
     return compiled
 
 

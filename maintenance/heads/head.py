@@ -68,6 +68,10 @@ class MaintainedHead(Staged):
         self.sources = self._planned(versions, intermediates)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
         self._support = StagedValue(SupportVersion(len(self.schema.columns)))
+        self._parts = (*self.sources, self._support)
+        only_function = len(self.sources) == 1 and self.sources[0].is_function
+        self._checks_values = self.schema.functional and not only_function
+        """Whether two values of one key are possible."""
 
     def _planned(self, versions: Versions, intermediates: Intermediates) -> list[HeadSource]:
         strategy = self.keeping.made()
@@ -83,7 +87,7 @@ class MaintainedHead(Staged):
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*self.sources, self._support)
+        return self._parts
 
     @property
     def strategy(self) -> str:
@@ -128,11 +132,6 @@ class MaintainedHead(Staged):
         if self._checks_values:
             refuse_head_conflict(version, columns, signs, self.text)
         return version
-
-    @property
-    def _checks_values(self) -> bool:
-        """Whether two values of one key are possible."""
-        return self.schema.functional and not (len(self.sources) == 1 and self.sources[0].is_function)
 
     def _first_version(self, columns: Columns) -> RelationVersion:
         """Distinct tuples as a relation, kept sorted as the source gives them where that is possible."""
@@ -203,10 +202,12 @@ class MaintainedHead(Staged):
             source.leave()
 
     def describe(self) -> list[str]:
-        """For ``explain``: what makes the tuples, and each search."""
+        """For ``explain``: what makes the tuples, each search, and whether a batch goes at once."""
         lines = [line for source in self.sources for line in source.describe()]
         if len(self.sources) > 1:
             lines.append("several rules: support counts say how many of them give a tuple")
+        if self.timed_refusal is not None:
+            lines.append(f"batches     one transaction after the other: {self.timed_refusal}")
         return lines
 
     def _check_own(self) -> None:

@@ -151,6 +151,10 @@ class Intermediate(Staged):
         support.staged, rows_of_all, signs = support.newest.step(columns, signs)
         return dict(zip(self.names, rows_of_all, strict=True)), signs
 
+    def keep(self) -> None:
+        if self._round is not None:  # else a head that shares it has kept it, or none has stepped it
+            super().keep()
+
     def _keep_own(self) -> None:
         self._end()
 

@@ -78,6 +78,8 @@ class RuleBody(Staged):
         self._finishing = Finishing(self.lowered)
         self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
         self._held = StagedValue(SupportVersion(len(self._emitted), least=len(self.searches)))
+        several = (self._held,) if len(self.searches) > 1 else ()
+        self._parts: tuple[Staged, ...] = (*self._own_searches, *several)
         free = self._emitted
         if len(self.searches) == 1:
             (search,) = self.searches
@@ -96,7 +98,7 @@ class RuleBody(Staged):
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*self._own_searches, self._held)
+        return self._parts
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All rows; staged, like a step."""
@@ -155,13 +157,15 @@ class RuleBody(Staged):
         """The rows that come and go through a batch, with their times.
 
         Where the search keeps nothing, its step through the whole batch is known then.
+        Raises OverBudget soon after it takes more operations than steps one by one may take.
         """
         if self._timed is None:
             request = replace(self._request, relations=change.total.old, added_up=False)
             lowered = _lowered(request) if self._request.added_up else self.lowered
             self._timed = TimedBody(lowered, change.total.old), Finishing(lowered)
         body, finishing = self._timed
-        columns, times, signs = body.rows(change, stats)
+        budget = self.searches[0].budget
+        columns, times, signs = body.rows(change, stats, None if budget is None else budget * change.n_times)
         lowered = body.lowered
         rows = {name: columns[body.variables.index(name)] for name in lowered.problem.emitted}
         if not len(signs):
@@ -195,14 +199,13 @@ class RuleBody(Staged):
         """Signed rows of the emitted variables from those of the searches; a row must be in all of them."""
         if not parts:  # no variable at all: one row, if the tests pass
             return [], np.ones(1, dtype=np.int64)
-        columns, signs = gathered(
-            [
-                ([columns[place] for place in places], signs)
-                for places, (columns, signs) in zip(self._places, parts, strict=True)
-            ]
-        )
-        if len(parts) > 1:
-            self._held.staged, columns, signs = self._held.kept.step(columns, signs)
+        placed = [
+            ([columns[place] for place in places], signs)
+            for places, (columns, signs) in zip(self._places, parts, strict=True)
+        ]
+        if len(placed) == 1:
+            return placed[0]
+        self._held.staged, columns, signs = self._held.kept.step(*gathered(placed))
         return columns, signs
 
     def _all_rows(self, change: Round, after: bool) -> Assignments:

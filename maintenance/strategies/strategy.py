@@ -109,6 +109,11 @@ class BodySearch(Staged, ABC):
         return True
 
     @property
+    def budget(self) -> int | None:
+        """Operations after which a step goes another way; None where there is none."""
+        return None
+
+    @property
     @abstractmethod
     def variables(self) -> tuple[str, ...]:
         """What the columns of its rows are."""

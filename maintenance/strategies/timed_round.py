@@ -54,9 +54,10 @@ class Histories:
 class TimedRound:
     """A batch: what changes at which time, as far as it is known."""
 
-    def __init__(self, total: Round) -> None:
-        """``total``: the round of all transactions together."""
+    def __init__(self, total: Round, n_times: int) -> None:
+        """``total``: the round of all transactions together; ``n_times``: how many they are."""
         self.total = total
+        self.n_times = n_times
         self.changes: dict[str, TimedChange] = {}
         self.found: dict[object, object] = {}
         """What is worked out once for all that ask, by keys of their own."""

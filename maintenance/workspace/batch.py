@@ -5,7 +5,9 @@
 * *at once*: what each head's rows do at all times is worked out together
   (:mod:`maintenance.strategies.timed_round`): a few kernel calls, however many transactions there are;
 * *one by one*, where some head that the batch is about can't be worked out so: ``stats.one_by_one`` says
-  which, and why.  So it is also where something is wrong, to tell which transaction it is.
+  which, and why.  So it is also where something is wrong, to tell which transaction it is, and where a body
+  under `auto` takes more operations at once than it may one by one: tuples that are never there together
+  may have many assignments together.
 
 Invariants
 
@@ -31,6 +33,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import ChangeError, DataError, EvaluationError, LftjError, TransactionError
 from lftj.process.enough_memory import enough_memory
+from lftj.search.regions.evaluation import OverBudget
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import table_of
 from lftj.values.collector import Held
@@ -48,6 +51,8 @@ from maintenance.strategies.timed_round import TimedRound
 from maintenance.workspace.commit import Commit, refuse_nan
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
+
+_TOO_MUCH = "at once it takes more operations than one by one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,15 +244,16 @@ class BatchCommit(Commit):
         if not self.stats.one_by_one:
             try:
                 return self._at_once(state)
-            except (DataError, EvaluationError) as error:
+            except (DataError, EvaluationError, OverBudget) as error:
                 for head in self.stepped:
                     head.drop()
-                self.stats.one_by_one = {name: f"{type(error).__name__}" for name in self.stats.rules}
+                why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
+                self.stats.one_by_one = dict.fromkeys(self.stats.rules, why)
         return self._one_by_one(state)
 
     def _at_once(self, state: State) -> State:
         total = Round(state.versions, dict(state.versions), {})
-        batch = TimedRound(total)
+        batch = TimedRound(total, len(self._applied))
         for name, change in self._timed.items():
             refuse_nan(name, state.versions[name].schema, Change(change.rows, change.signs), state.heads)
             batch.enter(name, change)

@@ -40,6 +40,10 @@ class Announcement:
         self._calls = calls
         self._told = 0
 
+    @property
+    def is_for_somebody(self) -> bool:
+        return bool(self._calls)
+
     def tell(self, is_subscribed: Callable[[str, Subscriber], bool]) -> list[str]:
         """Call all that were not called yet; returns what to say of those that raised."""
         problems = []
@@ -104,13 +108,16 @@ class Subscribers:
 
     def announce(self, announcement: Announcement) -> None:
         """Let it be told when it is its turn; once, however often it is announced."""
-        self._waiting.append(announcement)
+        if announcement.is_for_somebody:
+            self._waiting.append(announcement)
 
     def tell(self) -> list[str]:
         """Tell all that waits; returns what to say of callbacks that raised.
 
         Where another thread is telling, waits until it is through.  Within a callback it does nothing.
         """
+        if not self._waiting:
+            return []
         if self._teller == threading.get_ident() and self._telling.locked():
             return []
         problems: list[str] = []

@@ -52,6 +52,7 @@ class AutoBody(BodySearch):
         self.trace = trace
         self.traces = bool(delta.lowered.problem.negations)
         """Whether `trace` is in use."""
+        self._may_have_records = self.traces
         self.ledger = Ledger(LEAST_BUDGET)
         self.changes = 0
         self.recomputed = 0
@@ -65,7 +66,7 @@ class AutoBody(BodySearch):
 
     @property
     def parts(self) -> Sequence[Staged]:
-        return (self.trace,)
+        return (self.trace,) if self.traces else ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -82,6 +83,10 @@ class AutoBody(BodySearch):
     @property
     def is_distinct(self) -> bool:
         return self.delta.is_distinct
+
+    @property
+    def budget(self) -> int:
+        return max(LEAST_BUDGET, self._whole)
 
     @property
     def way(self) -> str:
@@ -120,12 +125,11 @@ class AutoBody(BodySearch):
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         before, branches = stats.operations, stats.surgeries
         chosen = self.way
-        budget = max(LEAST_BUDGET, self._whole)
         try:
             if self.traces:
-                found = self._of_trace(self.trace.step_within(change, stats, budget))
+                found = self._of_trace(self.trace.step_within(change, stats, self.budget))
             else:
-                found = self.delta.step_within(change, stats, budget)
+                found = self.delta.step_within(change, stats, self.budget)
         except OverBudget:
             chosen = "recompute"
             found = self._recomputed(change, stats)
@@ -187,14 +191,16 @@ class AutoBody(BodySearch):
         if self.ledger.says_change:
             self._why = f"{self.way} had lost {self.ledger.balance:,.0f} operations, the price of a change"
             if not self.traces:
+                self._may_have_records = True
                 self.trace.take(self.trace.rebuilt(versions)[1])
                 rebuilt = True
             self.traces = not self.traces  # decides: before it `trace` has records, behind it they may go
             self.changes += 1
             self._shadow = None
             self.ledger.changed(max(LEAST_BUDGET, self._whole))
-        if not self.traces and self.trace.has_records:  # also where a change was left half way
+        if self._may_have_records and not self.traces:  # also where a change was left half way
             self.trace.take(None)
+            self._may_have_records = False
         return rebuilt
 
     def _keep_own(self) -> None:

@@ -44,10 +44,15 @@ class TimedBody:
             for plan in self._terms.plans
         ]
 
-    def rows(self, change: TimedRound, stats: RuleStats) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Assignments, int64 (variables, n), the time of each, and 1 where it comes, -1 where it goes."""
+    def rows(
+        self, change: TimedRound, stats: RuleStats, budget: int | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Assignments, int64 (variables, n), the time of each, and 1 where it comes, -1 where it goes.
+
+        Raises OverBudget soon after more than ``budget`` operations.
+        """
         universe = change.universe_of(self._relations)
-        found = self._terms.rows(universe, stats)
+        found = self._terms.rows(universe, stats, budget)
         if found is None or not len(found[1]):
             none = np.empty(0, np.int64)
             return np.empty((len(self.variables), 0), np.int64), none, none

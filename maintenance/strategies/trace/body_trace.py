@@ -113,11 +113,6 @@ class BodyTrace(BodySearch):
         return sum(index.n_records for index in self.sensitivity)
 
     @property
-    def has_records(self) -> bool:
-        """Whether it keeps any."""
-        return not all(index.is_empty for index in self.sensitivity)
-
-    @property
     def nbytes(self) -> int:
         return sum(index.nbytes for index in self.sensitivity)
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from lftj.errors import ChangeError, DataError, EvaluationError, FunctionalConflictError, RangeError
-from lftj.search.regions import evaluation
+from lftj.search.regions import weighted
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from support.maintained_scenarios import commit, expected_heads, heads_of, installed
@@ -150,7 +150,7 @@ def test_every_kind_of_rule_that_goes_at_once(strategy: str, seed: int) -> None:
         many.check_invariants()
 
 
-def test_a_thousand_transactions_are_a_kernel_call_per_term() -> None:
+def test_a_thousand_transactions_are_a_kernel_call_per_body() -> None:
     random = np.random.default_rng(3)
     edges = random.permutation(np.unique(random.integers(0, 200, (4000, 2)), axis=0))
     workspace = Workspace()
@@ -162,15 +162,40 @@ def test_a_thousand_transactions_are_a_kernel_call_per_term() -> None:
         "weight": np.ones(1000, np.int64),
         "txn": np.arange(1000),
     }
-    with mock.patch.object(evaluation, "search_regions", wraps=evaluation.search_regions) as searched:
+    with mock.patch.object(weighted, "_search_all", wraps=weighted._search_all) as searched:
         applied = workspace.apply_many({"e": rows})
     assert len(applied) == 1000
-    assert searched.call_count <= 12  # three terms, and buffers that grow
+    assert searched.call_count == 2
     assert applied.stats["tri"].regions == 3000
     workspace.verify()
 
 
 COUNT = "n[a] = count() <- tri(a, _, _)."
+
+
+def test_a_batch_whose_tuples_never_meet_goes_one_by_one() -> None:
+    """At once, all that comes and goes again would be joined with what comes later."""
+    many = np.arange(700)
+    workspace = Workspace()
+    workspace.load("e", [(-1, -1)], ["a", "b"])
+    workspace.load("f", [(-1, -1)], ["b", "c"])
+    workspace.install("path(a, c) <- e(a, b), f(b, c).")
+    e = {"a": np.tile(many, 2), "b": np.ones(1400, np.int64), "txn": np.repeat((0, 1), 700)}
+    f = {"b": np.ones(700, np.int64), "c": many, "weight": np.ones(700, np.int64), "txn": np.full(700, 2)}
+    applied = workspace.apply_many({"e": {**e, "weight": np.repeat((1, -1), 700)}, "f": f})
+    assert applied.stats.one_by_one == {"path": "at once it takes more operations than one by one"}
+    assert [changes["path"].num_rows for changes in applied] == [0, 0, 0]
+    workspace.verify()
+    workspace.check_invariants()
+
+
+def test_explanations_say_why_a_head_goes_one_by_one() -> None:
+    workspace = Workspace()
+    workspace.load("e", [(1, 2)], ["a", "b"])
+    workspace.install("n[a] = count() <- e(a, _). least[a] = min(b) <- e(a, b).")
+    line = "batches     one transaction after the other: min, other than count and sums of whole numbers"
+    assert line in workspace.explain_maintenance("least")
+    assert "batches" not in workspace.explain_maintenance("n")
 
 
 def test_subscribers_hear_of_each_transaction_in_order() -> None:
