@@ -26,6 +26,7 @@ from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
+from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.table import GroupTable
 from maintenance.strategies.trace.cut_records import cut_records
 from maintenance.strategies.trace.dead_records import drop_contained
@@ -97,7 +98,7 @@ def _sums() -> None:
 
 
 def _rare() -> None:
-    """What it takes large data or a failure to reach."""
+    """What it takes large data, a failure or several cells to reach."""
     ones = np.ones(1, np.int64)
     IntervalTree.from_intervals(ones, ones).check_invariants()
     ScanTree(COUNT).insert_many(np.arange(1000))
@@ -118,3 +119,4 @@ def _rare() -> None:
     groups = GroupTable(1)
     groups.slots([ones])
     groups.truncate(0)
+    group_boundaries(np.ones((1, 1), np.int64), 1)
