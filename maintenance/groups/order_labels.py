@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
+from indices.housekeeping import housekeeping
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import Domain
 
@@ -129,6 +130,7 @@ class OrderLabels:
 
     def _with(self, codes: np.ndarray) -> _Maps:
         """The maps with labels for codes that have none."""
+        housekeeping.rows += len(self)
         codes = codes[pc.array_sort_indices(self._domain.taken(codes)).to_numpy()]
         gaps = self._gaps(codes)
         new_labels = self._between(gaps)
