@@ -268,6 +268,27 @@ FAULTS = (
         COVERAGE,
     ),
     Fault(
+        "a gap ends with a key that is there",
+        "lftj/search/regions/gap.py",
+        "return greatest + 1 if found else",
+        "return greatest if found else",
+        COVERAGE,
+    ),
+    Fault(
+        "what is left of a record that is cut begins too late",
+        "maintenance/strategies/trace/cut_records.py",
+        "low = cuts[1, match] + 1",
+        "low = cuts[1, match] + 2",
+        COVERAGE,
+    ),
+    Fault(
+        "a lost witness is sought after where it was alone",
+        "maintenance/strategies/trace/witnessed_trace.py",
+        "before = after[after[:, 2 + self.tail] > KEY_MIN]",
+        "before = after[after[:, 2 + self.tail] < KEY_MIN]",
+        ("maintenance/strategies/test_witnessed_trace.py",),
+    ),
+    Fault(
         "a record that ends before one of another region is a copy",
         "maintenance/strategies/trace/dead_records.py",
         "if same and keys[3, place] <= top:",

@@ -217,8 +217,8 @@ def cover_gap(plan, state, indexes, participant, key, path):
     if low >= high:
         return key, key
     start, end = gap_around(plan, state, indexes, participant, key)
-    state[R_COUNTERS + SEEKS] += 2
-    state[R_WORK] += 2
+    state[R_COUNTERS + SEEKS] += 1
+    state[R_WORK] += 1
     low, high = max(low, start), min(high, end)
     told[PATH_FROM], told[PATH_TO] = low, high
     return low, high

@@ -9,7 +9,8 @@ Decisions, in counted operations (STRATEGIES.md section 1, "auto"):
   other one would.  What `delta` would take is measured while `trace` is in use, on a sample of the changed
   branches in every ``SHADOW_EVERY``-th step.  What `trace` would take can't be sampled without its records:
   it is taken to be what it took per changed branch when it was last in use, and before that ``TRACE_PRIOR``
-  times what `delta` takes.
+  times what `delta` takes, but not more than ``ROW_PRIOR`` for each branch and each row that changed: where
+  `delta` takes far more than that, `trace` is tried.
 
 Invariants
 
@@ -42,6 +43,9 @@ SHADOW_SAMPLE = 64
 
 TRACE_PRIOR = 4.0
 """What `trace` costs is taken to be so many times what `delta` does, as long as nothing is known of it."""
+
+ROW_PRIOR = 16.0
+"""And at most so many operations for each changed branch and row: its cost follows what a change changes."""
 
 
 class AutoBody(BodySearch):
@@ -134,7 +138,7 @@ class AutoBody(BodySearch):
             chosen = "recompute"
             found = self._recomputed(change, stats)
         stats.chosen = (*stats.chosen, chosen)
-        self._enter(change, stats, stats.operations - before, stats.surgeries - branches)
+        self._enter(change, stats, stats.operations - before, stats.surgeries - branches, len(found[1]))
         return found
 
     def rows(self, change: Round, after: bool) -> Assignments:
@@ -170,14 +174,16 @@ class AutoBody(BodySearch):
         self._whole = whole
         self.ledger.price = max(LEAST_BUDGET, whole)
 
-    def _enter(self, change: Round, stats: RuleStats, taken: int, branches: int) -> None:
+    def _enter(self, change: Round, stats: RuleStats, taken: int, branches: int, rows: int) -> None:
         """Note what a step took, and what the other way would have taken."""
         if not branches:
             return
         self._steps += 1
         if not self.traces:
-            per_branch = TRACE_PRIOR * taken / branches if self._per_branch is None else self._per_branch
-            self.ledger.enter(taken, per_branch * branches)
+            other = min(TRACE_PRIOR * taken, ROW_PRIOR * (branches + rows))
+            if self._per_branch is not None:
+                other = self._per_branch * branches
+            self.ledger.enter(taken, other)
             return
         self._per_branch = taken / branches
         if self._shadow is None or self._steps % SHADOW_EVERY == 0:

@@ -23,7 +23,7 @@ piece for each key that the participants between have inside of the interval edi
 Where a negated atom or a condition refuses the key nothing is cut: there the trace itself has changed, or the
 key lies beyond what the search looks at.
 
-Cost: two seeks per region whose path fails; O(matches * log matches) where something is cut.
+Cost: a seek per region whose path fails; O(matches * log matches) where something is cut.
 """
 
 # mypy: disable-error-code="no-untyped-def"
