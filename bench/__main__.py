@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from bench import harness, workloads
-from bench.options import Options, is_selected, results_folder
 from bench.peers import engine
 from bench.report import machine, plots, sweep
 from bench.report.counting_bar import counting_bar
 from bench.report.markdown import number
 from bench.report.measurement import Measurement
+from bench.report.options import Options, is_selected, results_folder
 from bench.report.results import Results
 from bench.spark import workloads as spark_workloads
 from bench.workload import IN_SPARK, MAINTENANCE, Workload

@@ -27,12 +27,12 @@ from bench.grid.cell import Cell, compare
 from bench.grid.measurement import measure
 from bench.grid.page import page
 from bench.grid.results import GridResults, write_whole
-from bench.options import Options, is_selected, results_folder
 from bench.peers import differential_engine
 from bench.peers.engine import title
 from bench.report import machine
 from bench.report.counting_bar import counting_bar
 from bench.report.markdown import number
+from bench.report.options import Options, is_selected, results_folder
 
 SECONDS = 1.5
 """Of processor time for a cell."""

@@ -26,9 +26,9 @@ from bench.distance.bound_fit import Point
 from bench.distance.measurement import Skipped, measure
 from bench.distance.report import DistanceResults
 from bench.distance.workloads import FAMILIES, Family
-from bench.options import Options, is_selected, results_folder
 from bench.report import machine
 from bench.report.counting_bar import counting_bar
+from bench.report.options import Options, is_selected, results_folder
 from lftj.errors import VerificationError
 
 LIMIT = 8_000_000

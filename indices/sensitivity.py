@@ -44,7 +44,7 @@ import numpy as np
 from indices.errors import KeyOrderError
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
-from indices.max_scan import M_CONTEXT, M_QUERY, stab_runs
+from indices.max_scan import M_CONTEXT, stab_runs
 from indices.merging import advanced, at_once, check_merges, n_busy, piece, with_begun
 from indices.record_joining import count_families, join_smallest_gaps, join_touching
 from indices.record_marks import count_records, living, mark_dead, only_marks, with_bit_maps
@@ -90,8 +90,9 @@ class SensitivityIndex:
 
     >>> index = SensitivityIndex(1, 1)
     >>> index.record([np.array([7, 7])], np.array([10, -(2**63)]), np.array([20, 12]), [np.array([1, 2])])
-    >>> queries, context = index.stab([np.array([7, 7, 8])], np.array([11, 20, 11]))
-    >>> queries.tolist(), context[0].tolist()
+    >>> from indices.max_scan import M_CONTEXT, M_QUERY
+    >>> found = index.find([np.array([7, 7, 8])], np.array([11, 20, 11]))
+    >>> found[M_QUERY].tolist(), found[M_CONTEXT].tolist()
     ([0, 0, 1], [1, 2, 1])
     """
 
@@ -174,20 +175,12 @@ class SensitivityIndex:
         else:
             self._add_run([plain_column(column) for column in columns], n_rows)
 
-    def stab(self, prefix: Sequence[np.ndarray], keys: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The contexts of all records that hold a key below a prefix, for queries (prefix_i, key_i).
-
-        Returns (query numbers, ascending; context columns).  A context comes once for each record
-        that has it and holds the key: after :meth:`compact` once for a query, before it possibly more often.
-        """
-        found = self.find(prefix, keys)
-        return found[M_QUERY], list(found[M_CONTEXT:])
-
     def find(self, prefix: Sequence[np.ndarray], keys: np.ndarray) -> np.ndarray:
         """All records that hold a key below a prefix, for queries (prefix_i, key_i).
 
-        Returns int64 (M_CONTEXT + context columns, matches), see :mod:`indices.max_scan`: by M_RUN and
-        M_RECORD the records are known to :meth:`drop`.
+        Returns int64 (M_CONTEXT + context columns, matches), see :mod:`indices.max_scan`: M_QUERY ascends,
+        by M_RUN and M_RECORD the records are known to :meth:`drop`.  A context comes once for each record
+        that has it and holds the key: after :meth:`compact` once for a query, before it possibly more often.
         """
         queries = np.empty((self.prefix_width + 1, len(keys)), np.int64)
         for number, column in enumerate(prefix):

@@ -25,7 +25,7 @@ from maintenance.changes.change import Change
 
 @dataclass(frozen=True, eq=False)
 class TimedChange:
-    """``rows``: int64 (columns, n); ``times``: int64 (n,); ``signs``: int64 (n,), +1 or -1.
+    """``columns``: int64 (columns, n), a row each; ``times``: int64 (n,); ``signs``: int64 (n,), +1 or -1.
 
     >>> change = TimedChange(np.array([[5, 5, 7]]), np.array([0, 2, 2]), np.array([1, -1, -1]))
     >>> change.net().columns.tolist(), change.net().weights.tolist(), change.touched.tolist()
@@ -34,27 +34,22 @@ class TimedChange:
     ([[5, 7]], [-1, -1], 0)
     """
 
-    rows: np.ndarray
+    columns: np.ndarray
     times: np.ndarray
     signs: np.ndarray
 
     def __len__(self) -> int:
         return len(self.signs)
 
-    @property
-    def columns(self) -> np.ndarray:
-        """The same as ``rows``, as a :class:`~maintenance.changes.change.Change` calls it."""
-        return self.rows
-
     @cached_property
     def offsets(self) -> np.ndarray:
         """Where the changes of each row begin, and the end of the last."""
-        return starts_of(self.rows)
+        return starts_of(self.columns)
 
     @cached_property
     def touched(self) -> np.ndarray:
         """The rows that change at any time, each once, int64 (columns, rows)."""
-        return np.ascontiguousarray(self.rows[:, self.offsets[:-1]])
+        return np.ascontiguousarray(self.columns[:, self.offsets[:-1]])
 
     @cached_property
     def were_there(self) -> np.ndarray:
@@ -64,7 +59,7 @@ class TimedChange:
     def net(self) -> Change:
         """What all the transactions do together."""
         if not len(self):
-            return Change(self.rows, self.signs)
+            return Change(self.columns, self.signs)
         sums = np.add.reduceat(self.signs, self.offsets[:-1])
         lasting = sums != 0
         return Change(np.ascontiguousarray(self.touched[:, lasting]), sums[lasting])
@@ -80,7 +75,7 @@ class TimedChange:
         order, times = self._by_time
         first, last = np.searchsorted(times, (time, time + 1))
         chosen = order[first:last]
-        return Change(np.ascontiguousarray(self.rows[:, chosen]), self.signs[chosen])
+        return Change(np.ascontiguousarray(self.columns[:, chosen]), self.signs[chosen])
 
 
 def timed(

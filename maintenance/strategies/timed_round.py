@@ -109,8 +109,8 @@ class TimedRound:
         paths, _ = surgeries.at_level(level)
         agree = np.ones(len(change), bool)
         for first, second in equal:
-            agree &= change.rows[first] == change.rows[second]
-        columns = [change.rows[column][agree] for column in order[: level + 1]]
+            agree &= change.columns[first] == change.columns[second]
+        columns = [change.columns[column][agree] for column in order[: level + 1]]
         rows, times, weights = timed(columns, change.times[agree], change.signs[agree])
         places = np.empty(len(weights), np.int64)
         find_rows(paths, rows, places)

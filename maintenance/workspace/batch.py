@@ -255,7 +255,7 @@ class BatchCommit(Commit):
         total = Round(state.versions, dict(state.versions), {})
         batch = TimedRound(total, len(self._applied))
         for name, change in self._timed.items():
-            refuse_nan(name, state.versions[name].schema, Change(change.rows, change.signs), state.heads)
+            refuse_nan(name, state.versions[name].schema, Change(change.columns, change.signs), state.heads)
             batch.enter(name, change)
         for head in self.stepped:
             figures = self.stats.rules[head.name]
@@ -361,7 +361,7 @@ class BatchCommit(Commit):
 def _inverse(change: TimedChange, done: np.ndarray) -> Change:
     """What undoes the changes of a mask, the first ones of each row."""
     if not done.any():
-        return Change(change.rows[:, :0], change.signs[:0])
-    part = TimedChange(np.ascontiguousarray(change.rows[:, done]), change.times[done], change.signs[done])
+        return Change(change.columns[:, :0], change.signs[:0])
+    part = TimedChange(np.ascontiguousarray(change.columns[:, done]), change.times[done], change.signs[done])
     net = part.net()
     return Change(net.columns, -net.weights)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from indices import sensitivity
 from indices.errors import KeyOrderError
 from indices.keys import KEY_MAX, KEY_MIN
-from indices.max_scan import M_LO, M_QUERY, M_RECORD, M_RUN
+from indices.max_scan import M_CONTEXT, M_LO, M_QUERY, M_RECORD, M_RUN
 from indices.record_joining import join_smallest_gaps
 from indices.record_sort import code_bits_in_row, number_prefixes
 from indices.sensitivity import SensitivityIndex
@@ -64,10 +64,18 @@ class Recorded:
         return intervals
 
 
+def matched(
+    index: SensitivityIndex, prefix: list[np.ndarray], keys: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each match's query, and the contexts, int64 (columns, matches)."""
+    found = index.find(prefix, keys)
+    return found[M_QUERY], found[M_CONTEXT:]
+
+
 def stabbed(index: SensitivityIndex, queries: list[Row]) -> list[list[Row]]:
     """Per query (prefix, key) the contexts found, in one batch."""
     columns = columns_of(queries, index.prefix_width + 1)
-    numbers, context = index.stab(columns[:-1], columns[-1])
+    numbers, context = matched(index, columns[:-1], columns[-1])
     assert (np.diff(numbers) >= 0).all()
     found: list[list[Row]] = [[] for _ in queries]
     for place, number in enumerate(numbers.tolist()):
@@ -273,7 +281,7 @@ def test_empty_index() -> None:
     index.record([np.empty(0, np.int64)] * 2, np.empty(0, np.int64), np.empty(0, np.int64), [np.empty(0)])
     index.check_invariants()
     assert (index.n_records, index.n_runs, index.nbytes) == (0, 0, 0)
-    queries, context = index.stab([np.array([1]), np.array([2])], np.array([3]))
+    queries, context = matched(index, [np.array([1]), np.array([2])], np.array([3]))
     assert len(queries) == len(context[0]) == 0
     assert [len(column) for column in (*index.records()[0], index.records()[1])] == [0, 0, 0]
 
@@ -285,11 +293,11 @@ def test_more_matches_than_expected_and_duplicates_across_runs() -> None:
         index.record([], many * 0, many * 0 + 9, [many])
     assert index.n_runs == 1
     index.record([], many[:5] * 0, many[:5] + 4, [many[:5]])
-    queries, context = index.stab([], np.array([4, 10, 0]))
+    queries, context = matched(index, [], np.array([4, 10, 0]))
     assert np.bincount(queries).tolist() == [705, 0, 705]
     assert sorted(context[0].tolist()) == sorted([*range(700), *range(5)] * 2)
     index.compact()
-    queries, _ = index.stab([], np.array([4, 10, 0]))
+    queries, _ = matched(index, [], np.array([4, 10, 0]))
     assert np.bincount(queries).tolist() == [700, 0, 700]
 
 
@@ -305,7 +313,7 @@ def test_a_stab_steps_over_the_dead() -> None:
     assert (index.n_records, index.n_dead) == (1, 3999)
     for key in (9, 0):
         before = index.touched
-        _, context = index.stab([], np.array([key]))
+        _, context = matched(index, [], np.array([key]))
         assert context[0].tolist() == [3999]
         assert index.touched - before < 100
     index.record([], many[:600], many[:600], [many[:600]])
@@ -316,7 +324,7 @@ def test_a_stab_steps_over_the_dead() -> None:
     assert (index.n_records, index.n_dead) == (601, 0) and index.nbytes < bytes_before
     found = index.find([], np.arange(4000))
     index.drop(found[M_RUN].copy(), found[M_RECORD].copy())
-    assert len(index.stab([], np.array([9]))[0]) == 0
+    assert index.find([], np.array([9])).shape[1] == 0
     index.compact()
     assert (index.n_records, index.n_runs, index.nbytes) == (0, 0, 0)
 
@@ -441,6 +449,6 @@ def test_input_may_be_read_only_or_strided() -> None:
     block.flags.writeable = False
     index = SensitivityIndex(1, 1)
     index.record([block[:, 0]], block[:, 1], block[:, 2], [block[:, 3]])
-    queries, context = index.stab([block[:3, 0]], block[:3, 1])
+    queries, context = matched(index, [block[:3, 0]], block[:3, 1])
     assert queries.tolist() == [0, 1, 2]
     assert context[0].tolist() == [3, 7, 11]

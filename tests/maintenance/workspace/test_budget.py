@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from indices.max_scan import M_CONTEXT, M_QUERY
 from indices.sensitivity import SensitivityIndex
 from maintenance.workspace.budget import Budget
 
@@ -35,8 +36,8 @@ def test_budget_is_kept_while_recording(prefix_width: int, limit: int) -> None:
     keys = rng.integers(0, 1 << 17, 200)
     queries = [rng.integers(0, 20, 200) for _ in range(prefix_width)]
     exact, sharp = (
-        set(zip(numbers.tolist(), context[0].tolist(), strict=True))
-        for numbers, context in (plain.stab(queries, keys), index.stab(queries, keys))
+        set(zip(found[M_QUERY].tolist(), found[M_CONTEXT].tolist(), strict=True))
+        for found in (plain.find(queries, keys), index.find(queries, keys))
     )
     assert exact <= sharp
 

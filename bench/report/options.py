@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parent / "results"
+HOME = Path(__file__).resolve().parent.parent / "results"
 """Where results go."""
 
 
