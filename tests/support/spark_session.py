@@ -41,8 +41,12 @@ def spark_session() -> SparkSession:
 
 @cache
 def connect_session() -> SparkSession:
-    """A session of Spark Connect, with a server of its own; in a process without a classic session."""
-    return builder().remote("local[2]").getOrCreate()
+    """A session of Spark Connect, with a server of its own; in a process without a classic session.
+
+    Its workers are those of Spark's own daemon, so that both ways to start them are tested.
+    """
+    building = builder().config("spark.python.daemon.module", "pyspark.daemon")
+    return building.remote("local[2]").getOrCreate()
 
 
 def set_environment() -> None:
