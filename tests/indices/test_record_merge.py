@@ -131,8 +131,8 @@ def test_no_record_pays_for_a_merge() -> None:
     index.check_invariants()
     assert index.n_records == n_records
     assert most <= 64 + 9 * 33 and most_runs <= 24
-    _, context = index.stab([np.arange(7)], np.full(7, 15_000))
-    assert sorted(context[0].tolist()) == [14_997, 14_998, 14_999, 15_000]
+    found = index.find([np.arange(7)], np.full(7, 15_000))
+    assert sorted(found[M_CONTEXT].tolist()) == [14_997, 14_998, 14_999, 15_000]
     index.compact()
     assert most_bytes <= 3 * index.nbytes
 
