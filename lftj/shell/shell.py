@@ -22,7 +22,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -381,6 +381,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def main() -> None:
-    """Entry point of the console script, by way of the layer that adds the last command."""
-    sys.exit(run())
+def main() -> NoReturn:
+    """Entry point of the console script, by way of the layer that adds the last command.
+
+    The process ends without the interpreter's own tidying up.  While that is under way, a thread of Arrow's
+    that reads ahead in a Python file would abort the process, and its status would be lost.
+    """
+    status = run()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)

@@ -115,6 +115,7 @@ def test_dead_records_are_left_out(
                 assert least <= held <= most
 
 
+@pytest.mark.compiled
 def test_no_record_pays_for_a_merge() -> None:
     """Single records: runs stay few, and what one of them moves is a stated number, however many."""
     generator = np.random.default_rng(1)
@@ -137,6 +138,7 @@ def test_no_record_pays_for_a_merge() -> None:
     assert most_bytes <= 3 * index.nbytes
 
 
+@pytest.mark.compiled
 def test_an_index_that_is_stored_amid_a_merge_begins_it_again() -> None:
     index = SensitivityIndex(0, 1)
     with pieces(64, 16):

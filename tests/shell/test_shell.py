@@ -327,3 +327,14 @@ def test_a_terminal_gets_csv_when_it_asks(folder: Path) -> None:
     shown = on_terminal("query", "tri.rules", "--load", "edge=edges.csv", "--out", "-")
     assert "a,b,c\r\n" in shown
     assert "1,2,3\r\n" in shown
+
+
+def test_the_status_stands_whatever_would_happen_at_the_interpreters_end(folder: Path) -> None:
+    """Threads of Arrow's that come back to Python meanwhile abort the process."""
+    code = "import atexit, os; atexit.register(os.abort); from lftj.shell.shell import main; main()"
+    for arguments, status in (["-e", TRI, "--load", "edge=edges.csv"], 0), (["-e", TRI], 1), (["--none"], 2):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "query", *arguments], capture_output=True, text=True, timeout=SECONDS
+        )
+        assert done.returncode == status, done.stderr
+        assert (done.stdout.count("\n"), "error: " in done.stderr) == (3 * (status == 0), status > 0)
