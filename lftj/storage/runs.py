@@ -68,33 +68,41 @@ def compare_rows(a, a_length, i, b, b_length, j, levels):
 
 
 @part(_nrt=False)
-def merge_runs(a, a_length, b, b_length, levels, out):
-    """Add two runs up; returns the number of tuples.  Weights that cancel leave no tuple.
+def add_up(older, older_length, younger, younger_length, levels, cursor, most, n_out, out):
+    """Read ``most`` tuples more, or one more, of two runs that are added up; whether these are all.
 
-    ``out``: int64 (levels + 1, a_length + b_length), a row per column; the last one gets the weights.
+    Weights that cancel leave no tuple.  older, younger: flat arrays; cursor: C_* fields, written; out: flat
+    array with room for ``n_out`` tuples, its first sum 0, written; empty: what is left is counted only.
     """
-    i, j, n = np.int64(0), np.int64(0), np.int64(0)
-    a_sums, b_sums = levels * a_length, levels * b_length
-    while i < a_length or j < b_length:
-        if j == b_length:
+    i, j, at, weight = cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT]
+    older_sums, younger_sums = levels * older_length, levels * younger_length
+    stop = i + j + most
+    while i + j < stop and (i < older_length or j < younger_length):
+        if j == younger_length:
             order = -1
-        elif i == a_length:
+        elif i == older_length:
             order = 1
         else:
-            order = compare_rows(a, a_length, i, b, b_length, j, levels)
-        weight = np.int64(0)
+            order = compare_rows(older, older_length, i, younger, younger_length, j, levels)
+        its = np.int64(0)
         if order <= 0:
-            weight += a[a_sums + i + 1] - a[a_sums + i]
+            its += older[older_sums + i + 1] - older[older_sums + i]
         if order >= 0:
-            weight += b[b_sums + j + 1] - b[b_sums + j]
-        if weight != 0:
-            for level in range(levels):
-                out[level, n] = a[level * a_length + i] if order <= 0 else b[level * b_length + j]
-            out[levels, n] = weight
-            n += 1
+            its += younger[younger_sums + j + 1] - younger[younger_sums + j]
+        if its != 0:
+            weight += its
+            if len(out) > 0:
+                for level in range(levels):
+                    if order <= 0:
+                        out[level * n_out + at] = older[level * older_length + i]
+                    else:
+                        out[level * n_out + at] = younger[level * younger_length + j]
+                out[levels * n_out + at + 1] = weight
+            at += 1
         i += order <= 0
         j += order >= 0
-    return n
+    cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT] = i, j, at, weight
+    return i == older_length and j == younger_length
 
 
 @part
@@ -118,9 +126,26 @@ def _merged_into(index, run, flat, n):
     fields = X_HEADER + levels * X_LEVEL_FIELDS + run * X_RUN_FIELDS
     length = index[fields + XR_LENGTH]
     other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
-    out = np.empty((levels + 1, length + n), dtype=np.int64)
-    n = merge_runs(other, length, flat, n, levels, out)
-    return _flat_run(out[:levels], out[levels], n), n
+    room = length + n
+    out = np.empty((levels + 1) * room + 1, dtype=np.int64)
+    out[levels * room] = 0
+    cursor = np.zeros(CURSOR_FIELDS, dtype=np.int64)
+    add_up(other, length, flat, n, levels, cursor, NEVER, room, out)
+    return _narrowed(out, levels, room, cursor[C_AT]), cursor[C_AT]
+
+
+@part
+def _narrowed(flat, levels, room, n):
+    """A flat array with room for more tuples as that of its ``n`` tuples."""
+    if n == room:
+        return flat
+    narrow = np.empty((levels + 1) * n + 1, dtype=np.int64)
+    for level in range(levels):
+        for row in range(n):
+            narrow[level * n + row] = flat[level * room + row]
+    for row in range(n + 1):
+        narrow[levels * n + row] = flat[levels * room + row]
+    return narrow
 
 
 @kernel
@@ -195,41 +220,9 @@ Runs = tuple[IndexRun, ...]
 
 
 @kernel
-def _merge_piece(older, younger, lengths, levels, cursor, most, n_out, out):
-    """Read ``most`` tuples more, or one more, of two runs that are added up; whether these are all.
-
-    older, younger: flat arrays of ``lengths[0]`` and ``lengths[1]`` tuples; cursor: C_* fields, written; out:
-    flat array of ``n_out`` tuples, written; empty: what is left is counted only.
-    """
-    i, j, at, weight = cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT]
-    i_end, j_end = lengths[0], lengths[1]
-    stop = i + j + most
-    while i + j < stop and (i < i_end or j < j_end):
-        if j == j_end:
-            order = -1
-        elif i == i_end:
-            order = 1
-        else:
-            order = compare_rows(older, i_end, i, younger, j_end, j, levels)
-        its = np.int64(0)
-        if order <= 0:
-            its += older[levels * i_end + i + 1] - older[levels * i_end + i]
-        if order >= 0:
-            its += younger[levels * j_end + j + 1] - younger[levels * j_end + j]
-        if its != 0:
-            weight += its
-            if len(out) > 0:
-                for level in range(levels):
-                    if order <= 0:
-                        out[level * n_out + at] = older[level * i_end + i]
-                    else:
-                        out[level * n_out + at] = younger[level * j_end + j]
-                out[levels * n_out + at + 1] = weight
-            at += 1
-        i += order <= 0
-        j += order >= 0
-    cursor[C_OLDER], cursor[C_YOUNGER], cursor[C_AT], cursor[C_WEIGHT] = i, j, at, weight
-    return i == i_end and j == j_end
+def _add_piece(older, older_length, younger, younger_length, levels, cursor, most, n_out, out):
+    """:func:`add_up`."""
+    return add_up(older, older_length, younger, younger_length, levels, cursor, most, n_out, out)
 
 
 class RunMerge:
@@ -245,7 +238,6 @@ class RunMerge:
 
     def __init__(self, older: IndexRun, younger: IndexRun) -> None:
         self.older, self.younger = older, younger
-        self._lengths = np.array([older.n_tuples, younger.n_tuples])
         self._levels = (len(older.rows) - 1) // older.n_tuples - 1
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._out = np.empty(0, np.int64)  # until what will be left is counted
@@ -263,10 +255,11 @@ class RunMerge:
                 cursor = self._cursor.copy()  # an interruption leaves it where it was
                 before = int(cursor[C_OLDER] + cursor[C_YOUNGER])
                 n_out = len(self._out) // (self._levels + 1)
-                at_end = _merge_piece(
+                at_end = _add_piece(
                     self.older.rows,
+                    self.older.n_tuples,
                     self.younger.rows,
-                    self._lengths,
+                    self.younger.n_tuples,
                     self._levels,
                     cursor,
                     n_rows,

@@ -42,15 +42,15 @@ FAULTS = (
     Fault(
         "merging runs keeps tuples whose weights cancel",
         "lftj/storage/runs.py",
-        "        if weight != 0:\n            for level in range(levels):\n                out[level, n]",
-        "        if True:\n            for level in range(levels):\n                out[level, n]",
+        "        if its != 0:\n            weight += its\n",
+        "        if True:\n            weight += its\n",
         RUNS,
     ),
     Fault(
         "merging runs takes a weight of the wrong run",
         "lftj/storage/runs.py",
-        "weight += b[b_sums + j + 1] - b[b_sums + j]",
-        "weight += a[a_sums + i + 1] - a[a_sums + i]",
+        "its += younger[younger_sums + j + 1] - younger[younger_sums + j]",
+        "its += older[older_sums + i + 1] - older[older_sums + i]",
         RUNS,
     ),
     Fault(

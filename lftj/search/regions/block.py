@@ -143,14 +143,20 @@ def bind_match(plan, state, indexes, row):
     for place in range(first, first + plan[row + D_PARTICIPANTS]):
         participant = plan[place]
         if plan[participant + I_LAST] == 0:
-            cursor = plan[participant + I_CURSOR]
-            position, end = state[cursor + P_POSITION], state[cursor + P_END]
-            keys = view(state[cursor + P_LIST], end)
-            if keys[position] < key:
-                position = beyond(plan, indexes, participant, keys, position, end, key)
-                state[cursor + P_POSITION] = position
-            state[cursor + P_AT] = position
+            state[plan[participant + I_CURSOR] + P_AT] = led_to(plan, state, indexes, participant, key)
     return key
+
+
+@part(_nrt=False, forceinline=True)
+def led_to(plan, state, indexes, participant, key):
+    """Lead a participant, which is at a key, on to its first that is not below ``key``; its position."""
+    cursor = plan[participant + I_CURSOR]
+    position, end = state[cursor + P_POSITION], state[cursor + P_END]
+    keys = view(state[cursor + P_LIST], end)
+    if keys[position] < key:
+        position = beyond(plan, indexes, participant, keys, position, end, key)
+        state[cursor + P_POSITION] = position
+    return position
 
 
 @part(_nrt=False)
@@ -165,15 +171,12 @@ def lead_on(plan, state, indexes, row):
         participant = plan[place]
         if participant != leader:
             cursor = plan[participant + I_CURSOR]
-            position, stop = state[cursor + P_POSITION], state[cursor + P_END]
-            others = view(state[cursor + P_LIST], stop)
-            if others[position] < keys[start]:
-                position = beyond(plan, indexes, participant, others, position, stop, keys[start])
-                if position == stop:
-                    return False
-                state[cursor + P_POSITION] = position
-            if others[position] > keys[start]:
-                start = gallop(keys, start + 1, end, others[position])
+            position, stop = led_to(plan, state, indexes, participant, keys[start]), state[cursor + P_END]
+            if position == stop:
+                return False
+            key = view(state[cursor + P_LIST], stop)[position]
+            if key > keys[start]:
+                start = gallop(keys, start + 1, end, key)
                 if start == end:
                     return False
     state[node + N_POSITION] = start
