@@ -166,7 +166,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="a small graph, printed alone")
     quick = parser.parse_args().quick
-    rows = []
+    rows: list[list[str]] = []
     for question in QUICK if quick else QUESTIONS:
         print(question.title, file=sys.stderr)
         rows += measure(question)
