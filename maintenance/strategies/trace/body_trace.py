@@ -323,6 +323,8 @@ class BodyTrace(BodySearch):
             elif participant.negated and not participant.tested:
                 what = "no records, its last level has them"
             lines.append(f"{sign}{participant.label} level {participant.level}: {what}")
+        if self._built.left is not None:
+            lines.append(f"worn, being renewed: {self._built.renewed_operations:,} operations so far")
         return lines
 
     def _check_own(self) -> None:
