@@ -57,6 +57,7 @@ from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from lftj.errors import ImageError
 from lftj.files import sink
 from lftj.search.regions.evaluation import RegionSearch
+from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.weighted import WeightedSearches
 from lftj.storage.index_version import IndexVersion
 from lftj.values.semigroup import Operation, registered_names, semigroup
@@ -307,6 +308,7 @@ _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] 
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
     IndexVersion: lambda index: (IndexVersion, (index.base, index.runs)),
     RegionSearch: lambda search: (RegionSearch, (search.plan,)),
+    PieceSearch: lambda search: (PieceSearch, (search.plan,)),
     WeightedSearches: lambda searches: (WeightedSearches, (searches.searches,)),
     Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
     Monoid: _form_of_monoid,

@@ -35,7 +35,7 @@ class RuleStats:
     recomputed: int = 0  # bodies that were evaluated again, for their budget was spent
     chosen: tuple[str, ...] = ()  # of strategy "auto": what each body was kept by
     head_changes: int = 0
-    rebuilt: int = 0  # bodies whose records were built anew
+    rebuilt: int = 0  # bodies whose records were built anew, the last piece of them now
     seconds: float = 0.0
     index_bytes: int = 0  # sensitivity records, after the commit
     records: int = 0

@@ -42,7 +42,7 @@ class Point:
         seconds, recompute_seconds: Of the whole commit, by trace and by recomputation.
         records: Sensitivity records after the commit.
         record_bytes: Their memory.
-        rebuilt: Bodies whose records were built anew within the commit.
+        rebuilt: Bodies whose records were built anew, the last piece of them within the commit.
     """
 
     family: str

@@ -13,10 +13,10 @@ Invariants
 3. Only codes that were asked for have labels, and none whose value is gone.
 
 Cost, for m codes of which k are new, beside n known ones: O(m log n) to look
-labels up, O(k log n) comparisons of values, in whole-array operations, and a
-copy of four arrays of n numbers when k > 0.  A gap that is used up renumbers all
-values, O(n); that takes log2(SPACING) values at least, each of them in the gap
-that the one before has left.
+labels up, O(k log n) comparisons of values, in whole-array operations, and what
+:mod:`indices.sorted_chunks` takes for k new pairs.  A gap that is used up renumbers all
+values, O(n).  Of values that come one by one, each right behind the last, or right before it, it takes
+SEQUENCE and many more to use a gap up; of others about log2(SPACING) at least.
 
 Departure from ILFTJ, whose values are in order by themselves.
 """
@@ -29,23 +29,29 @@ import numpy as np
 import pyarrow.compute as pc
 
 from indices.housekeeping import housekeeping
+from indices.sorted_chunks import SortedChunks
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import Domain
 
 SPACING = 1 << 40
 """The distance of neighbouring labels, when 2**22 values or fewer are numbered at once."""
 
+SEQUENCE = 1 << 10
+"""Values that come one by one in order, or in the opposite one, take this part of what is left of a gap."""
+
 _BOUND = 1 << 62  # of labels; those numbered at once are within half of it
 
 
 class _Maps(NamedTuple):
-    """The same pairs of code and label twice, by code and by label: int64 arrays, replaced together."""
+    """The same pairs of code and label twice, by code and by label, replaced together."""
 
-    codes: np.ndarray  # increasing
-    labels_of_codes: np.ndarray
-    labels: np.ndarray  # increasing
-    codes_of_labels: np.ndarray
+    labels: SortedChunks  # by code
+    codes: SortedChunks  # by label
     generation: int
+    last: int | None
+    """The label that was given out last, if it was alone."""
+    run: int
+    """How many came one by one before it, each right behind the one before; negative: right before it."""
 
 
 class OrderLabels:
@@ -69,8 +75,7 @@ class OrderLabels:
             raise ValueError(f"the codes of domain {domain.name} are in order: they need no labels")
         self._domain = domain
         self._spacing = spacing
-        nothing = np.empty(0, np.int64)
-        self._maps = _Maps(nothing, nothing, nothing, nothing, 0)
+        self._maps = _Maps(SortedChunks([]), SortedChunks([]), 0, None, 0)
         domain.serve(self)
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -78,7 +83,7 @@ class OrderLabels:
         self._domain.serve(self)
 
     def __len__(self) -> int:
-        return len(self._maps.codes)
+        return len(self._maps.labels)
 
     @property
     def generation(self) -> int:
@@ -87,69 +92,60 @@ class OrderLabels:
 
     @property
     def nbytes(self) -> int:
-        return 32 * len(self)
+        return self._maps.labels.nbytes + self._maps.codes.nbytes
 
     def labels(self, codes: np.ndarray) -> np.ndarray:
         """A label for each code; new ones get theirs now.
 
         If ``generation`` is another one afterwards, all labels of before are void.
         """
-        places = np.searchsorted(self._maps.codes, codes)
-        known = np.append(self._maps.codes, 0)[places] == codes
-        known &= places < len(self)
+        known = self._maps.labels.has(codes)
         if not known.all():
             self._maps = self._with(np.unique(codes[~known]))
-            places = np.searchsorted(self._maps.codes, codes)
-        return self._maps.labels_of_codes[places]
+        return self._maps.labels.values(codes)
 
     def codes(self, labels: np.ndarray) -> np.ndarray:
         """Inverse of :meth:`labels`, for labels of this generation."""
-        return self._maps.codes_of_labels[np.searchsorted(self._maps.labels, labels)]
+        return self._maps.codes.values(labels)
 
     def forget(self, kept: np.ndarray) -> None:
         """Drop the labels of all codes but those that are ``kept``: bool, by code.  O(n)."""
         maps = self._maps
-        by_code, by_label = kept[maps.codes], kept[maps.codes_of_labels]
-        if not by_code.all():
-            self._maps = _Maps(
-                maps.codes[by_code],
-                maps.labels_of_codes[by_code],
-                maps.labels[by_label],
-                maps.codes_of_labels[by_label],
-                maps.generation,
+        by_code, by_label = maps.labels.pairs(), maps.codes.pairs()
+        stays = kept[by_code[0]]
+        if not stays.all():
+            self._maps = maps._replace(
+                labels=SortedChunks.of(*by_code[:, stays]),
+                codes=SortedChunks.of(*by_label[:, kept[by_label[1]]]),
             )
 
     def check_invariants(self) -> None:
         """Assert the numbered invariants of the module's header; for tests."""
-        maps = self._maps
-        assert len(maps.labels) == len(maps.codes)
-        assert (np.diff(maps.codes) > 0).all()
-        assert (np.diff(maps.labels) > 0).all()
-        assert (self.codes(maps.labels_of_codes) == maps.codes).all()
-        assert (np.diff(self._domain.ranks()[maps.codes_of_labels]) > 0).all()
+        for pairs in self._maps[:2]:
+            pairs.check_invariants()
+        codes, labels = self._maps.labels.pairs()
+        assert (self.codes(labels) == codes).all()
+        assert len(self._maps.codes) == len(labels)
+        assert (np.diff(self._domain.ranks()[self._maps.codes.pairs()[1]]) > 0).all()
 
     def _with(self, codes: np.ndarray) -> _Maps:
         """The maps with labels for codes that have none."""
-        housekeeping.rows += len(self)
         codes = codes[pc.array_sort_indices(self._domain.taken(codes)).to_numpy()]
         gaps = self._gaps(codes)
-        new_labels = self._between(gaps)
-        old = self._maps
-        codes_of_labels = np.insert(old.codes_of_labels, gaps, codes)
-        if new_labels is None:
-            labels = (np.arange(len(codes_of_labels)) - len(codes_of_labels) // 2) * self._step(len(codes))
-            order = np.argsort(codes_of_labels)
-            generation = old.generation + (len(self) > 0)
-            return _Maps(codes_of_labels[order], labels[order], labels, codes_of_labels, generation)
+        labels = self._between(gaps)
+        old, generation = self._maps, self.generation
+        last, run = None, 0
+        if labels is None:
+            housekeeping.rows += len(self)
+            generation += len(self) > 0
+            codes = np.insert(old.codes.pairs()[1], gaps, codes)
+            labels = (np.arange(len(codes)) - len(codes) // 2) * self._step(len(codes) - len(self))
+            old = old._replace(labels=SortedChunks([]), codes=SortedChunks([]))
+        elif len(labels) == 1:
+            last, run = int(labels[0]), self._run(int(gaps[0]))
         order = np.argsort(codes)
-        places = np.searchsorted(old.codes, codes[order])
-        return _Maps(
-            np.insert(old.codes, places, codes[order]),
-            np.insert(old.labels_of_codes, places, new_labels[order]),
-            np.insert(old.labels, gaps, new_labels),
-            codes_of_labels,
-            old.generation,
-        )
+        by_code = old.labels.with_more(codes[order], labels[order])
+        return _Maps(by_code, old.codes.with_more(labels, codes), generation, last, run)
 
     def _gaps(self, codes: np.ndarray) -> np.ndarray:
         """How many known values are less than each of ``codes``: a binary search of all at once."""
@@ -158,7 +154,7 @@ class OrderLabels:
         while (open_ := low < high).any():
             middle = (low + high) >> 1
             # Where the search is over any known value will do.
-            probed = self._domain.taken(self._maps.codes_of_labels[np.minimum(middle, len(self) - 1)])
+            probed = self._domain.taken(self._maps.codes.at(np.minimum(middle, len(self) - 1))[1])
             less = pc.less(probed, wanted).to_numpy(zero_copy_only=False)
             low = np.where(open_ & less, middle + 1, low)
             high = np.where(open_ & ~less, middle, high)
@@ -171,20 +167,35 @@ class OrderLabels:
         """
         if not len(self):
             return None
-        labels, end = self._maps.labels, len(self)
+        known, end = self._maps.codes, len(self)
         _, first, counts = np.unique(gaps, return_index=True, return_counts=True)
         size = np.repeat(counts, counts)
         nth = np.arange(len(gaps)) - np.repeat(first, counts) + 1
         outer = self._step(len(gaps))
-        least, greatest = int(labels[0]), int(labels[-1])
+        least, greatest = known.at(np.array([0, end - 1]))[0].tolist()
         if min(_BOUND - greatest, _BOUND + least) <= outer * len(gaps):
             return None
-        lower, upper = labels[np.maximum(gaps - 1, 0)], labels[np.minimum(gaps, end - 1)]
+        lower = known.at(np.maximum(gaps - 1, 0))[0]
+        upper = known.at(np.minimum(gaps, end - 1))[0]
         step = (upper - lower) // (size + 1)
+        if len(gaps) == 1 and step[0]:
+            run = self._run(int(gaps[0]))
+            small = np.maximum(1, (upper - lower) // min(SEQUENCE, 2 ** max(1, abs(run))))
+            step = upper - lower - small if run < 0 else small
         if (step[(gaps > 0) & (gaps < end)] == 0).any():
             return None
         inside_or_above = np.where(gaps == end, greatest + outer * nth, lower + step * nth)
         return np.where(gaps == 0, least - outer * (size + 1 - nth), inside_or_above)
+
+    def _run(self, gap: int) -> int:
+        """How long the sequence is, and in which direction, that a single value in a gap goes on with."""
+        maps = self._maps
+        beside = [place for place in (gap - 1, gap) if 0 <= place < len(self)]
+        found = maps.codes.at(np.array(beside, np.int64))[0].tolist()
+        if maps.last is None or maps.last not in found:
+            return 0
+        is_behind = beside[found.index(maps.last)] < gap
+        return max(maps.run, 0) + 1 if is_behind else min(maps.run, 0) - 1
 
     def _step(self, more: int) -> int:
         """The distance of labels that are numbered at once, when so many more come."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indices import merging, record_merge, sensitivity
+from indices import merging, record_contents, record_merge
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.max_scan import M_CONTEXT, M_HI, M_LO, M_QUERY, M_RECORD, M_RUN
@@ -34,7 +34,7 @@ def pieces(at_once: int, rows: int) -> Iterator[None]:
         found = {"AT_ONCE": at_once, "AT_ONCE_PER_ROW": 0, "PIECE_ROWS": rows, "PIECE_PER_ROW": 0}
         for name, value in found.items():
             stack.enter_context(mock.patch.object(merging, name, value))
-        stack.enter_context(mock.patch.object(sensitivity, "TAIL_RECORDS", 4))
+        stack.enter_context(mock.patch.object(record_contents, "TAIL_RECORDS", 4))
         yield
 
 
@@ -134,7 +134,7 @@ def test_no_record_pays_for_a_merge() -> None:
     assert most <= 64 + 9 * 33 and most_runs <= 24
     found = index.find([np.arange(7)], np.full(7, 15_000))
     assert sorted(found[M_CONTEXT].tolist()) == [14_997, 14_998, 14_999, 15_000]
-    index.compact()
+    index.shrink(index.nbytes - 1)
     assert most_bytes <= 3 * index.nbytes
 
 

@@ -155,9 +155,9 @@ FAULTS = (
     # -- indices: records, groups in order -----------------------------------------------------
     Fault(
         "a full tail loses its last record",
-        "indices/sensitivity.py",
-        "parts.append(list(self._living_tail()))",
-        "parts.append(list(self._living_tail()[:, :-1]))",
+        "indices/record_contents.py",
+        "parts.append(list(self.living_tail()))",
+        "parts.append(list(self.living_tail()[:, :-1]))",
         SENSITIVITY,
     ),
     Fault(
@@ -265,6 +265,20 @@ FAULTS = (
         "maintenance/strategies/trace/dead_records.py",
         "dead = 0 <= came_to < depth or 0 <= went_to < depth",
         "dead = 0 <= came_to <= depth or 0 <= went_to <= depth",
+        COVERAGE,
+    ),
+    Fault(
+        "an old record stands for one that is not",
+        "maintenance/strategies/trace/dead_records.py",
+        "(streams == stream) & np.isin(",
+        "(streams < 0) & np.isin(",
+        COVERAGE,
+    ),
+    Fault(
+        "a search that is left loses the records that are still growing",
+        "lftj/search/regions/pieces.py",
+        "if state[cursor + L.P_PENDING]:",
+        "if state[cursor + L.P_PENDING] > 1:",
         COVERAGE,
     ),
     Fault(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from unittest import mock
 
 from lftj.search.regions.plan import Participant
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import RelationVersion, levels_of
 from maintenance.changes.change import Change
 from maintenance.strategies.strategy import Round
+from maintenance.strategies.trace import body_trace, built
 from maintenance.strategies.trace.body_trace import BodyTrace
 from support.bodies import (
     Branches,
@@ -34,13 +38,37 @@ def round_of(case: Case, old: Mapping[str, RelationVersion], before: Contents, a
     return Round(old, stepped(old, before, after), changes)
 
 
-class Records:
-    """All records of a body, to be looked through one by one."""
+@contextlib.contextmanager
+def renewed_all_the_time(operations: int | None) -> Iterator[None]:
+    """Bodies are worn as soon as they are built, and renewed in pieces of so many operations; None: not."""
+    with contextlib.ExitStack() as stack:
+        if operations is not None:
+            stack.enter_context(mock.patch.object(built, "GROWN_LEAST", -(1 << 40)))
+            stack.enter_context(mock.patch.object(body_trace, "RENEWED_LEAST", operations))
+        yield
 
-    def __init__(self, trace: BodyTrace) -> None:
+
+def is_left(trace: BodyTrace, binding: Row) -> bool:
+    """Whether a body that is being renewed has a binding still before it."""
+    left = trace._built.left
+    for bound, high, *keys in [] if left is None else left.tolist():
+        last = bound - 1
+        is_below = len(binding) > last and binding[:last] == tuple(keys[:last])
+        if is_below and keys[last] <= binding[last] <= high:
+            return True
+    return False
+
+
+class Records:
+    """All records of a body, to be looked through one by one; those that are not old alone, if asked for."""
+
+    def __init__(self, trace: BodyTrace, only_new: bool = False) -> None:
         self.of_places: dict[tuple[tuple[int, ...], bool, tuple[object, ...]], Participant] = {}
         self.intervals: dict[int, dict[Row, list[tuple[int, int]]]] = {}
         for stream, index in enumerate(trace.sensitivity):
+            if only_new:
+                index = copy.deepcopy(index)
+                index.drop_old()
             prefix, lo, hi, context = index.records()
             where = trace.plan.streams[stream]
             places = (*where.places[:-1], *where.context_places)

@@ -87,6 +87,14 @@ Found = tuple[list[np.ndarray], list[tuple[int, Records]], Operations]
 
 
 @dataclass
+class Gathered:
+    """What left the buffers so far: rows, and by stream records, None where nothing records."""
+
+    rows: list[np.ndarray]
+    records: list[list[Records]] | None
+
+
+@dataclass
 class Marks:
     """A bit map of the last depth's keys for whole evaluations; ``marked``: the base range it holds now."""
 
@@ -137,31 +145,47 @@ class RegionSearch:
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
-        state[: L.REGISTERS] = _FRESH
+        memories = self._begin(indexes)
         if paths is not None:
             state[L.R_PATHS] = address(paths)
         if marks is not None:
             state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
             state[L.R_MARKS_BASE] = marks.base
             state[L.R_MARKED_FROM], state[L.R_MARKED_TO] = marks.marked
-        memories = np.array([index.address for index in indexes], dtype=np.int64)
-        rows: list[np.ndarray] = []
-        records: list[list[Records]] = [[] for _ in self.plan.streams]
-        memory = self.plan.memory if record else self.plan.unrecorded
+        found = Gathered([], [[] for _ in self.plan.streams] if record else None)
         status = L.STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
         while status != L.STATUS_DONE:
-            status = search_regions(memory, state, memories, self.log, regions, self.rows, pause)
+            status = self._search_on(memories, regions, pause, found)
             if stop is not None and stop.is_set():
                 break
             if status != L.STATUS_DONE:
                 self._refuse_over(budget)
-            if status != L.STATUS_PAUSED:
-                self._take_rows(rows, grow=status == L.STATUS_FULL)
-                if record:
-                    self._take_records(records, grow=status == L.STATUS_LOG_FULL)
         if marks is not None:
             marks.marked = int(state[L.R_MARKED_FROM]), int(state[L.R_MARKED_TO])
+        return self._found(found)
+
+    def _begin(self, indexes: Sequence[IndexVersion]) -> np.ndarray:
+        """Set the state on the first region; returns where the indices' memories stand."""
+        self.state[: L.REGISTERS] = _FRESH
+        return np.array([index.address for index in indexes], dtype=np.int64)
+
+    def _search_on(self, memories: np.ndarray, regions: np.ndarray, pause: int, found: Gathered) -> int:
+        """Search until soon after ``pause`` operations, or until buffers are full, and taken; a STATUS_*."""
+        memory = self.plan.unrecorded if found.records is None else self.plan.memory
+        status = search_regions(memory, self.state, memories, self.log, regions, self.rows, pause)
+        if status != L.STATUS_PAUSED:
+            self._take(found, status)
+        return int(status)
+
+    def _take(self, found: Gathered, status: int) -> None:
+        """Empty the buffers, and let those grow that the status says were full."""
+        self._take_rows(found.rows, grow=status == L.STATUS_FULL)
+        if found.records is not None:
+            self._take_records(found.records, grow=status == L.STATUS_LOG_FULL)
+
+    def _found(self, found: Gathered) -> Found:
+        rows, records = found.rows, found.records or []
         columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
         return (
             list(columns),

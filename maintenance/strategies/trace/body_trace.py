@@ -19,7 +19,14 @@ Records below branches that are gone are dropped when a change matches them
 (:mod:`maintenance.strategies.trace.dead_records`).  Those of reached nodes are cut where another participant
 covers the key as well (:mod:`maintenance.strategies.trace.cut_records`).  Those that are matched in vain and
 stay cost a failed path test each time.  When such tests since the last build have cost as much as building,
-the body is worn, and the workspace builds it anew after the commit.
+or the records are twice as many as then, the body is worn.  Then it is *renewed*, a piece after each commit:
+all records become old, a whole evaluation goes on where the last piece left it, over the versions that are
+published by then, and when it has come to its end the old records are dropped.
+
+4. Coverage by the records that are not old, while a body is renewed: of every node reached, at every key that
+   is not left (:mod:`lftj.search.regions.pieces`).  For changes are matched against all records, and what a
+   step records is never old.  Of two records that hold the same, an old one does not stand for a new one.
+5. A piece takes RENEWED_LEAST operations and as many as the commit took.
 """
 
 from __future__ import annotations
@@ -33,7 +40,8 @@ from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions.evaluation import OverBudget, Records, RegionSearch, evaluate_whole
+from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole
+from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
@@ -41,26 +49,10 @@ from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
+from maintenance.strategies.trace.built import Built
 from maintenance.strategies.trace.cut_records import pieces_of
 from maintenance.strategies.trace.dead_records import Followed, judge_matched
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
-
-
-@dataclass
-class Built:
-    """What one evaluation of a body left, and how it has worn since."""
-
-    sensitivity: list[SensitivityIndex]
-    """By stream."""
-    compact_records: list[int]
-    """How many each index had when it was compact."""
-    operations: int = 0
-    wasted_operations: int = 0
-    witnesses: IndexVersion | None = None
-
-    @classmethod
-    def of(cls, sensitivity: list[SensitivityIndex], operations: int = 0) -> Built:
-        return cls(sensitivity, [index.n_records for index in sensitivity], operations)
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,8 @@ class BodyTrace(BodySearch):
         self.choice = choice
         self.plan = plan
         self._built = Built.of(self._no_records())
-        self._search: RegionSearch | None = None
+        self._search: PieceSearch | None = None
+        self._taken = 0  # operations since the last piece
         self._settled: Settled | None = None
 
     def _no_records(self) -> list[SensitivityIndex]:
@@ -239,7 +232,7 @@ class BodyTrace(BodySearch):
 
         ``paths``: int64 (regions, PATH_FIELDS), what is asked of their paths; what is told is written.
         """
-        (search, self._search) = (self._search or RegionSearch(self.plan), None)
+        search = self._taken_search()
         try:
             columns, records, operations = search.run(
                 self._indexes(versions), regions, record, budget=budget, paths=paths
@@ -247,24 +240,36 @@ class BodyTrace(BodySearch):
         except OverBudget as over:
             stats.count(over.operations)
             raise
-        if search.capacity <= KEPT_CAPACITY:
-            self._search = search
+        self._give_back(search)
         _enter(self.sensitivity, records)
         stats.count(operations)
+        self._taken += operations.total
         return columns
+
+    def _taken_search(self) -> PieceSearch:
+        """A search, which nobody else has until it is given back."""
+        (search, self._search) = (self._search or PieceSearch(self.plan), None)
+        return search
+
+    def _give_back(self, search: PieceSearch) -> None:
+        if search.capacity <= KEPT_CAPACITY:
+            self._search = search
 
     def _stage_judged(self, regions: Regions, followed: Followed, stats: RuleStats) -> None:
         """Stage what becomes of the matched records; those that were tested in vain and stay are wear."""
         self._settled = None
         if not regions.matches:
             return
-        judged = judge_matched(regions, followed)
+        is_renewed = self._built.left is not None
+        old = [index.old_serials for index in self.sensitivity] if is_renewed else []
+        judged = judge_matched(regions, followed, old)
         if judged.dropped.shape[1]:
             cut = len(judged.cut) > 0
             pieces = pieces_of(regions, followed.came, judged.cut, self.plan) if cut else []
             self._settled = Settled(self.sensitivity, judged.dropped, pieces)
         stats.dropped_records += judged.dead
         self._built.wasted_operations += judged.vain * self.plan.depths
+        self._taken += judged.vain * self.plan.depths
 
     def _keep_own(self) -> None:
         if self._settled is not None:
@@ -275,23 +280,28 @@ class BodyTrace(BodySearch):
         self._settled = None
 
     def tidy(self, versions: Versions) -> bool:
-        """Build the records anew if they are worn, over versions that are published; True if so.
-
-        Worn: tests in vain since the last build have cost as much as another one.  Short of that, an index
-        that has doubled, or has more dead records than living ones, leaves out those and what others hold.
-        """
+        """Renew a piece of a body that is worn, over versions that are published; True for the last one."""
         built = self._built
-        if built.wasted_operations > max(REBUILD_LEAST, built.operations):
-            self._built = self._evaluated(versions)[1]
-            housekeeping.rows += self.n_records
-            return True
-        for stream, index in enumerate(built.sensitivity):
-            n_records = index.n_records
-            is_long = n_records > COMPACT_LEAST + 2 * built.compact_records[stream]
-            if is_long or index.n_dead > COMPACT_LEAST + n_records:
-                index.compact()
-                built.compact_records[stream] = index.n_records
-        return False
+        most, self._taken = RENEWED_LEAST + self._taken, 0
+        if built.left is None:
+            if not built.is_worn:
+                return False
+            built.begin(self.plan.depths)
+        assert built.left is not None
+        search = self._taken_search()
+        (columns, records, operations), left = search.run_piece(self._indexes(versions), built.left, most)
+        self._give_back(search)
+        _enter(built.sensitivity, records)
+        self._renew_rows(columns)
+        housekeeping.rows += operations.total
+        built.renewed_operations += operations.total
+        built.left = left  # decides: until here the piece is made again
+        if not len(left):
+            built.end()
+        return not len(left)
+
+    def _renew_rows(self, columns: Columns) -> None:
+        """Rows that a piece has found, which are there already."""
 
     def describe(self) -> list[str]:
         """The key order, and the records by participant."""
@@ -313,6 +323,8 @@ class BodyTrace(BodySearch):
             elif participant.negated and not participant.tested:
                 what = "no records, its last level has them"
             lines.append(f"{sign}{participant.label} level {participant.level}: {what}")
+        if self._built.left is not None:
+            lines.append(f"worn, being renewed: {self._built.renewed_operations:,} operations so far")
         return lines
 
     def _check_own(self) -> None:
@@ -323,14 +335,11 @@ class BodyTrace(BodySearch):
         return [versions[use.relation].index_at(use.key) for use in self.plan.indexes]
 
 
-REBUILD_LEAST = 1 << 14
-"""Operations in vain that are not worth a rebuild, however small the rule."""
+RENEWED_LEAST = 1 << 10
+"""Operations of a piece, however small the change: about as many as an ordinary commit has time for."""
 
 KEPT_CAPACITY = 1 << 14
 """Rows that a search which is kept has room for, at most: a large transaction's buffers go."""
-
-COMPACT_LEAST = 1 << 12
-"""New records, or dead ones, that are not worth compacting an index."""
 
 
 def _enter(sensitivity: list[SensitivityIndex], records: list[tuple[int, Records]]) -> None:

@@ -30,6 +30,7 @@ Cost: O(matches), O(matches * log matches) where a region has several records of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,8 +87,11 @@ class Judged:
     vain: int
 
 
-def judge_matched(regions: Regions, followed: Followed) -> Judged:
-    """What is to become of the records that gave rise to regions."""
+def judge_matched(regions: Regions, followed: Followed, old: Sequence[np.ndarray] = ()) -> Judged:
+    """What is to become of the records that gave rise to regions.
+
+    ``old``: by stream, the serial numbers of runs whose records don't stand for others (reason 4), if any.
+    """
     lives = np.empty(regions.matched.shape[1], np.bool_)
     is_cut = np.zeros(len(lives), np.bool_)
     repeats, vain = _judge(
@@ -105,7 +109,11 @@ def judge_matched(regions: Regions, followed: Followed) -> Judged:
     if repeats:
         several = np.flatnonzero(lives & (regions.matched[MATCHED_STREAM] >= 0))
         low, high = regions.matched[MATCHED_LO, several], regions.matched[MATCHED_HI, several]
-        keys = [regions.parts_of[several], regions.lengths[several], regions.matched[MATCHED_STREAM, several]]
+        streams = regions.matched[MATCHED_STREAM, several]
+        kinds = 2 * streams
+        for stream, serials in enumerate(old):
+            kinds += (streams == stream) & np.isin(regions.matched[MATCHED_RUN, several], serials)
+        keys = [regions.parts_of[several], regions.lengths[several], kinds]
         order = row_order([*keys, low, ~high])
         drop_contained(np.stack([*keys, high])[:, order].copy(), several[order], lives)
     dead = len(lives) - int(np.count_nonzero(lives))

@@ -38,7 +38,7 @@ from lftj.search.regions.evaluation import RegionSearch, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import net_weights
-from lftj.storage.signed_rows import net_rows
+from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
@@ -153,6 +153,21 @@ class WitnessedTrace(BodyTrace, BodyTest):
     def rows(self, change: Round, after: bool) -> Assignments:
         witnesses = (self._staged or self.witnesses) if after else self.witnesses
         return witnesses.columns()[: self.tail], np.ones(witnesses.n_tuples, dtype=np.int64)
+
+    def _renew_rows(self, columns: Columns) -> None:
+        """The witnesses that were recorded take the place of those that the same head bindings had."""
+        came = np.stack(list(columns), axis=1)
+        if not len(came):
+            return
+        bindings = np.empty((len(came), 2 + self.plan.depths), np.int64)
+        bindings[:, 2:] = came
+        went = self._listed(self._head_regions(bindings))
+        rows = np.ascontiguousarray(np.concatenate([went, came]).T)
+        signs = np.ones(rows.shape[1], np.int64)
+        signs[: len(went)] = -1
+        rows, signs = net_rows(rows, signs)
+        if len(signs):
+            self._built.witnesses = self.witnesses.advance(rows, signs)
 
     def _keep_own(self) -> None:
         super()._keep_own()

@@ -12,6 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from indices.housekeeping import housekeeping
+from indices.sorted_chunks import CHUNK
 from lftj.values.domains import Domains
 from maintenance.groups.order_labels import SPACING, OrderLabels
 
@@ -66,18 +68,33 @@ TestOrderLabelsMachine = OrderLabelsMachine.TestCase
 TestOrderLabelsMachine.settings = settings(stateful_step_count=20)
 
 
-@pytest.mark.parametrize("downwards", [False, True])
-def test_one_gap_takes_a_value_for_each_bit_of_the_spacing(downwards: bool) -> None:
+def test_one_gap_takes_a_value_for_each_bit_of_the_spacing() -> None:
+    """Each in the gap that the one before has left, now behind it and now before it."""
     string = Domains().of(pa.string())
     labels = OrderLabels(string, spacing=1 << 20)
     labels.labels(string.encode(pa.array(["a", "c"])))
-    for number in range(20):
-        between = f"b{20 - number if downwards else number:02}"
-        labels.labels(string.encode(pa.array([between])))
-        labels.check_invariants()
+    low, high = 0, 1 << 24
+    for number in range(21):
         assert labels.generation == 0
-    labels.labels(string.encode(pa.array(["b00x" if downwards else "b20"])))
+        middle = (low + high) // 2
+        labels.labels(string.encode(pa.array([f"b{middle:08}"])))
+        labels.check_invariants()
+        low, high = (middle, high) if number % 2 else (low, middle)
     assert labels.generation == 1
+
+
+@pytest.mark.parametrize("downwards", [False, True])
+def test_one_gap_takes_many_values_that_come_in_order(downwards: bool) -> None:
+    """And what each of them moves is a stated number, however many there are."""
+    string = Domains().of(pa.string())
+    labels = OrderLabels(string)
+    labels.labels(string.encode(pa.array(["a", "c"])))
+    most = 0
+    for number in range(3000):
+        before = housekeeping.rows
+        labels.labels(string.encode(pa.array([f"b{9999 - number if downwards else number:04}"])))
+        most = max(most, housekeeping.rows - before)
+    assert labels.generation == 0 and most <= 2 * 2 * CHUNK
     labels.check_invariants()
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -26,7 +25,6 @@ from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
 from maintenance.strategies.surgery import surgeries_in
-from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
 from support.bodies import (
@@ -42,7 +40,7 @@ from support.bodies import (
     participants,
     rows_of,
 )
-from support.records import Records, needed_streams, round_of
+from support.records import Records, is_left, needed_streams, renewed_all_the_time, round_of
 
 pytestmark = pytest.mark.kernel
 
@@ -71,10 +69,11 @@ def regions_of(trace: BodyTrace, change: Round) -> Regions:
 # -- coverage, by brute force ----------------------------------------------------------
 
 
-def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
+def check_coverage(case: Case, trace: BodyTrace, state: Contents, only_new: bool = False) -> None:
+    """``only_new``: of a body that is being renewed, by the records that are not old, at what is not left."""
     levels = participants(case, state)
     streams = needed_streams(case, trace, levels)
-    records = Records(trace)
+    records = Records(trace, only_new)
     for binding, keys in nodes(case, state, case.keys):
         here = [
             (level, stream)
@@ -82,6 +81,8 @@ def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
             if level.depth == len(binding)
         ]
         for key in keys:
+            if only_new and is_left(trace, (*binding, key)):
+                continue
             refusing = [pair for pair in here if pair[0].holds((*binding, key)) == pair[0].negated]
             covered = [records.holds(stream, binding, key) for _, stream in refusing or here]
             assert any(covered) if refusing else all(covered), (
@@ -90,17 +91,16 @@ def check_coverage(case: Case, trace: BodyTrace, state: Contents) -> None:
 
 
 @MORE
-@given(SMALL, GAPS, st.sampled_from((None, 0)))
-def test_records_cover_every_node(case: Case, gap: int, rebuild_least: int | None) -> None:
-    """After the build, and after every change; also where records are built anew all the time."""
+@given(SMALL, GAPS, st.sampled_from((None, 0, 4, 30)))
+def test_records_cover_every_node(case: Case, gap: int, piece: int | None) -> None:
+    """After the build, and after every change; also where bodies are renewed all the time, piece by piece."""
     trace = traced(case, gap)
     versions = first_versions(case)
     columns, signs = trace.build(versions)
     rows = brute_rows(case.problem, case.order, case.states[0])
     assert rows_of(columns) == rows and signs.tolist() == [1] * len(rows)
     check_coverage(case, trace, case.states[0])
-    least = body_trace.REBUILD_LEAST if rebuild_least is None else rebuild_least
-    with mock.patch.object(body_trace, "REBUILD_LEAST", least):
+    with renewed_all_the_time(piece):
         for before, after in itertools.pairwise(case.states):
             change = round_of(case, versions, before, after)
             stats = RuleStats()
@@ -115,6 +115,13 @@ def test_records_cover_every_node(case: Case, gap: int, rebuild_least: int | Non
             trace.check_invariants()
             check_coverage(case, trace, after)
             versions, rows = dict(change.new), following
+            for _ in range(2):
+                trace.tidy(versions)
+                trace.check_invariants()
+                check_coverage(case, trace, after)
+                check_coverage(case, trace, after, only_new=True)
+            left = trace._built.left
+            event("at rest" if left is None else f"left: {min(len(left), 3)} regions")
 
 
 # -- the change oracle ----------------------------------------------------------------

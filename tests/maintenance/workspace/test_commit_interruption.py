@@ -29,13 +29,13 @@ import pyarrow as pa
 import pytest
 
 import lftj
-from indices import sensitivity
+from indices import record_contents
 from lftj import errors
 from lftj.evaluation.plans import _Bound
 from maintenance import Workspace
 from maintenance.groups import grouped
 from maintenance.image import write_image
-from maintenance.strategies.trace import body_trace
+from maintenance.strategies.trace import body_trace, built
 
 pytestmark = pytest.mark.compiled
 
@@ -78,10 +78,11 @@ def _python_takes_interrupts() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _everything_happens_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small structures compact, merge, rebuild and free slots as often as large ones."""
-    monkeypatch.setattr(sensitivity, "TAIL_RECORDS", 16)
-    monkeypatch.setattr(body_trace, "COMPACT_LEAST", 16)
-    monkeypatch.setattr(body_trace, "REBUILD_LEAST", 64)
+    """Small structures merge, are renewed and free slots as often as large ones."""
+    monkeypatch.setattr(record_contents, "TAIL_RECORDS", 16)
+    monkeypatch.setattr(built, "GROWN_LEAST", 16)
+    monkeypatch.setattr(built, "RENEWED_FROM", 64)
+    monkeypatch.setattr(body_trace, "RENEWED_LEAST", 64)
     monkeypatch.setattr(grouped, "_LEAST_TIDIED", 4)
 
 

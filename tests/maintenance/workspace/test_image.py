@@ -41,6 +41,7 @@ from support.heads_of_all_kinds import (
 from support.maintained_scenarios import commit, expected_heads, installed
 from support.maintenance_machine import MERGES, MaintenanceMachine
 from support.paths import ROOT, child_environment
+from support.records import renewed_all_the_time
 from support.strategies import scenarios
 from support.transactions import transactions
 
@@ -101,9 +102,14 @@ def check_same_step(first: Any, second: Any) -> None:
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(data=st.data(), merges=MERGES, budget=st.sampled_from((None, None, 0, 400)))
+@given(
+    data=st.data(),
+    merges=MERGES,
+    budget=st.sampled_from((None, None, 0, 400)),
+    renewed=st.sampled_from((None, 10)),
+)
 def test_random_workspaces_go_on_as_if_nothing_had_been(
-    data: st.DataObject, merges: tuple[int, int], budget: int | None
+    data: st.DataObject, merges: tuple[int, int], budget: int | None, renewed: int | None
 ) -> None:
     scenario = data.draw(scenarios(most_atoms=3, most_rules=4))
     before = data.draw(st.lists(transactions(scenario), max_size=3))
@@ -119,6 +125,7 @@ def test_random_workspaces_go_on_as_if_nothing_had_been(
     with (
         mock.patch.object(index_version, "BASE_LEAST", merges[0]),
         mock.patch.object(index_version, "BASE_FRACTION", merges[1]),
+        renewed_all_the_time(renewed),
     ):
         strategy = data.draw(st.sampled_from(("trace", "trace", "delta", "recompute")))
         written = installed(scenario, strategy, 8, budget)
