@@ -24,6 +24,7 @@ from numba.core.sigutils import normalize_signature
 from indices import announcement
 from indices.cache_folder import KERNEL_PACKAGES, cache_folder
 from indices.kernel_cache import KernelCache
+from indices.known_calls import KernelCompiler
 from indices.part import PartCompiler, make_part
 
 kernels: list[Any] = []
@@ -40,7 +41,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return functools.partial(kernel, **options)
-    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler, **options)(
+        function
+    )
     if not config.DISABLE_JIT:
         _take_constants_as_numbers(compiled)
         _keep_on_disk(compiled, function, "function")

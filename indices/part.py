@@ -22,9 +22,9 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
 
 from indices import announcement
+from indices.known_calls import KernelCompiler
 
 
 class PartLibrary(JITCodeLibrary):
@@ -37,7 +37,7 @@ class PartLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class PartCompiler(Compiler):
+class PartCompiler(KernelCompiler):
     """Numba's stages up to intermediate code."""
 
     def __init__(

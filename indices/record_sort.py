@@ -146,7 +146,8 @@ def _sort_by_digits(rows, spare, words, start, stop, places):
             _scatter(rows, spare, words, start, stop, digit, places[digit])
         swapped = not swapped
     if swapped:
-        rows[start * words : stop * words] = spare[start * words : stop * words]
+        for word in range(start * words, stop * words):
+            rows[word] = spare[word]
 
 
 @kernel

@@ -68,8 +68,8 @@ class TransactionStats(Mapping[str, RuleStats]):
 
     A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
     those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
-    the installed heads.  ``one_by_one``: of a batch, the heads for whose sake its transactions were stepped
-    one by one, and why.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for
+    the installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after
+    the other, and why.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for
     the sake of order and space alone: each commit does a piece of such work, whatever it changes.
 
     >>> stats = TransactionStats(strategies={"tri": "trace"})

@@ -86,7 +86,8 @@ def _write_down(limbs, low, high, number, starts, lows, lengths, stored):  # typ
         return stored
     if start + _LIMBS > len(stored):
         larger = np.empty(2 * len(stored) + _LIMBS, np.uint32)
-        larger[:start] = stored[:start]
+        for word in range(start):
+            larger[word] = stored[word]
         stored = larger
     for index in range(low, high + 1):
         stored[start + index - low] = limbs[index] & _MASK

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from itertools import islice
 
 import numpy as np
 
@@ -93,6 +92,7 @@ class TrieMerge:
 
     def _begin(self) -> None:
         self.nbytes = 0
+        self._wanted = 0  # pieces that are to be made now
         self._pieces = self._made()
 
     def advance(self, n_pieces: int) -> Trie | None:
@@ -100,61 +100,75 @@ class TrieMerge:
         with self._lock:
             if self._trie is None:
                 try:
-                    for _ in islice(self._pieces, n_pieces):
-                        housekeeping.rows += self._most
+                    self._wanted = n_pieces
+                    while self._wanted > 0 and (n_made := next(self._pieces, None)) is not None:
+                        housekeeping.rows += n_made * self._most
+                        self._wanted -= n_made
                 except BaseException:
                     self._begin()
                     raise
             return self._trie
 
-    def _made(self) -> Iterator[None]:
-        """Makes the trie; comes back after each piece."""
+    def _stretches(self, n_items: int, piece: int) -> Iterator[tuple[int, int, int]]:
+        """Items in stretches of as many pieces as are wanted: where each begins and ends, and its pieces."""
+        first = 0
+        while first < n_items:
+            last = min(first + piece * self._wanted, n_items)
+            yield first, last, -(-(last - first) // piece)
+            first = last
+
+    def _copied(
+        self, level: int, are_offsets: bool, groups: np.ndarray, cursor: np.ndarray, out: np.ndarray
+    ) -> Iterator[int]:
+        """Writes a level's keys or offsets; comes back after some pieces, with their number."""
+        memory, rows, done = self._base.memory, self._rows, False
+        while not done:
+            before = int(cursor[C_AT])
+            most = min(self._piece * self._wanted, WHOLE)
+            done = _merge(memory, rows, level, are_offsets, groups, cursor, most, out)
+            yield max(1, -(-(int(cursor[C_AT]) - before) // self._piece))
+
+    def _made(self) -> Iterator[int]:
+        """Makes the trie; comes back after some pieces, at most as many as are wanted, with their number."""
         base, memory, rows, few = self._base, self._base.memory, self._rows, self._few
         levels, m = rows.shape
         groups = self._new(np.zeros((M_FIELDS, levels + 1, max(m, 1)), np.int64))
         numbers = [0] * levels
         for level in range(levels):
-            for first in range(0, m, few):
-                last = min(first + few, m)
+            for first, last, n_pieces in self._stretches(m, few):
                 numbers[level] = _find(memory, rows, level, first, last, numbers[level], groups)
-                yield
+                yield n_pieces
         lengths = [len(keys) for keys in base.keys]
         for level in range(levels - 1, -1, -1):
-            for first in range(0, numbers[level], few):
-                last = min(first + few, numbers[level])
+            for first, last, n_pieces in self._stretches(numbers[level], few):
                 lengths[level] += _settle(memory, self._weights, level, first, last, groups)
-                yield
+                yield n_pieces
         keys, children, fanouts, ranges = [], [], lengths[:1], []
         for level in range(levels):
             cursor = np.array([numbers[level], 0, 0, 0, 0, KEY_MAX, KEY_MIN])
             keys.append(self._new(np.empty(lengths[level], np.int64)))
-            while not _merge(memory, rows, level, False, groups, cursor, self._piece, keys[-1]):
-                yield
+            yield from self._copied(level, False, groups, cursor, keys[-1])
             ranges.append((int(cursor[C_LOW]), int(cursor[C_HIGH])) if lengths[level] else (0, -1))
-            yield
         for level in range(levels - 1):
             cursor = np.array([numbers[level], 0, 0, 0, 0, 0, 0])
             children.append(self._new(np.empty(lengths[level] + 1, np.int64)))
-            while not _merge(memory, rows, level, True, groups, cursor, self._piece, children[-1]):
-                yield
+            yield from self._copied(level, True, groups, cursor, children[-1])
             fanouts.append(int(cursor[C_HIGH]))
-            yield
         ranks = None
         spread = rank_spread(keys[0], lengths[-1])
         if spread:
             ranks = self._new(np.empty(spread + 1, np.int32))
-            for first in range(0, spread + 1, self._piece):
-                _rank(keys[0], first, min(first + self._piece, spread + 1), ranks)
-                yield
+            for first, last, n_pieces in self._stretches(spread + 1, self._piece):
+                _rank(keys[0], first, last, ranks)
+                yield n_pieces
             ranks.setflags(write=False)
         leaves: dict[tuple[int, int], np.ndarray] = {}
         for level in range(levels - 3, -1, -1):
             deeper = leaves.get((level + 1, levels - 1), children[level + 1])
             offsets = leaves[level, levels - 1] = self._new(np.empty(lengths[level] + 1, np.int64))
-            for first in range(0, len(offsets), self._piece):
-                stretch = slice(first, min(first + self._piece, len(offsets)))
-                deeper.take(children[level][stretch], out=offsets[stretch], mode="clip")
-                yield
+            for first, last, n_pieces in self._stretches(len(offsets), self._piece):
+                deeper.take(children[level][first:last], out=offsets[first:last], mode="clip")
+                yield n_pieces
         for array in (*keys, *children, *leaves.values()):
             array.setflags(write=False)
         self._trie = Trie(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), leaves)

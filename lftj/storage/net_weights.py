@@ -180,7 +180,8 @@ def present(index, rows, out):
     """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
     weights = np.empty(rows.shape, dtype=np.int64)
     net_weights(index, rows, weights)
-    out[:] = weights[rows.shape[0] - 1]
+    for row in range(rows.shape[1]):
+        out[row] = weights[rows.shape[0] - 1, row]
 
 
 @kernel
@@ -193,7 +194,8 @@ def changing(index, order, rows, weights):
     n = len(weights)
     path, held = np.empty((len(order), n), np.int64), np.empty((len(order), n), np.int64)
     for level in range(len(order)):
-        path[level] = rows[order[level]]
+        for row in range(n):
+            path[level, row] = rows[order[level], row]
     net_weights(index, path, held)
     places = np.empty(n, np.int64)
     found = 0

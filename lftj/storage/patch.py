@@ -320,7 +320,8 @@ def _patch(base, rows, weights, list_root):
             changes[level + 1],
             children,
         )
-        all_nodes[level, : len(nodes)] = nodes
+        for number in range(len(nodes)):
+            all_nodes[level, number] = nodes[number]
         sizes[level, S_KEYS], sizes[level, S_NODES] = size, n_nodes
         sizes[level, S_WORDS] = (len(keys) + 63) // 64 if level + 1 < levels else 0
         sizes[level, S_CHANGED], sizes[level, S_ROWS] = changed, table_rows

@@ -236,7 +236,8 @@ def _totals(index, prefixes, totals):
     if levels > 0:
         below = np.empty(prefixes.shape, np.int64)
         net_weights(index, prefixes, below)
-        totals[:] = below[levels - 1]
+        for prefix in range(len(totals)):
+            totals[prefix] = below[levels - 1, prefix]
         return
     totals[:] = 0
     arity = index[X_LEVELS]

@@ -28,7 +28,7 @@ class TimedChange:
     """``columns``: int64 (columns, n), a row each; ``times``: int64 (n,); ``signs``: int64 (n,), +1 or -1.
 
     >>> change = TimedChange(np.array([[5, 5, 7]]), np.array([0, 2, 2]), np.array([1, -1, -1]))
-    >>> change.net().columns.tolist(), change.net().weights.tolist(), change.touched.tolist()
+    >>> change.net.columns.tolist(), change.net.weights.tolist(), change.touched.tolist()
     ([[7]], [-1], [[5, 7]])
     >>> change.at(2).columns.tolist(), change.at(2).weights.tolist(), len(change.at(1))
     ([[5, 7]], [-1, -1], 0)
@@ -56,6 +56,7 @@ class TimedChange:
         """Whether each touched row was there before all of it: then it goes first."""
         return self.signs[self.offsets[:-1]] < 0
 
+    @cached_property
     def net(self) -> Change:
         """What all the transactions do together."""
         if not len(self):

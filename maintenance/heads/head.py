@@ -101,6 +101,11 @@ class MaintainedHead(Staged):
             return self.sources[0].searches
         return [search for source in self.sources for search in source.searches]
 
+    @property
+    def shared(self) -> frozenset[Staged]:
+        """Those of its parts that other heads may have too."""
+        return frozenset().union(*(source.shared for source in self.sources))
+
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:
         """Whether a program defines this head as it is, and to be kept as it is."""
         texts = [rule.text for rule, _ in program.rules_of(self.name)]

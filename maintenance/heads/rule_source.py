@@ -193,6 +193,10 @@ class AggregateSource(RuleSource):
         return self._intermediate, self._groups
 
     @property
+    def shared(self) -> frozenset[Staged]:
+        return frozenset([self._intermediate])
+
+    @property
     def notes(self) -> tuple[str, ...]:
         intermediate, sharer = self._intermediate, self._sharer
         others = [s.head.relation for s in intermediate.sharers if s is not sharer]

@@ -232,6 +232,11 @@ class HeadSource(Staged, ABC):
         """Columns of relations, by number, that must hold no NaN."""
         return frozenset()
 
+    @property
+    def shared(self) -> frozenset[Staged]:
+        """Those of its parts that other heads may have too; a round steps them once."""
+        return frozenset()
+
     @abstractmethod
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
         """All tuples."""

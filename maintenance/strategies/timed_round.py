@@ -67,7 +67,7 @@ class TimedRound:
     def enter(self, name: str, change: TimedChange) -> None:
         """Enter a relation's changes, of which there are some, and what they come to into the total round."""
         self.changes[name] = change
-        net = change.net()
+        net = change.net
         if len(net):
             self.total.enter(name, net)
 

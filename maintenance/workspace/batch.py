@@ -1,13 +1,14 @@
 """A batch: many transactions in one call, with the change of every head by each of them.
 
-:class:`BatchCommit` leads from one published state to the next, as a commit does, in one of two ways:
+:class:`BatchCommit` leads from one published state to the next, as a commit does, each head in one of two
+ways:
 
 * *at once*: what each head's rows do at all times is worked out together
   (:mod:`maintenance.strategies.timed_round`): a few kernel calls, however many transactions there are;
-* *one by one*, where some head that the batch is about can't be worked out so: ``stats.one_by_one`` says
-  which, and why.  So it is also where something is wrong, to tell which transaction it is, and where a body
-  under `auto` takes more operations at once than it may one by one: tuples that are never there together
-  may have many assignments together.
+* *one by one*, where a head can't be worked out so, or reads one or shares an intermediate with one that
+  can't: ``stats.one_by_one`` says which, and why.  All heads go so where something is wrong, to tell which
+  transaction it is, and where a body under `auto` takes more operations at once than it may one by one:
+  tuples that are never there together may have many assignments together.
 
 Invariants
 
@@ -16,105 +17,42 @@ Invariants
    back to where they were by the inverse of all that they had been through (:meth:`BatchCommit.drop`).
 3. ``keep`` and ``drop`` may be left half way and done again, as those of a commit.
 
-Cost: at once, one delta step over all touched tuples, and what each head keeps once; one by one, that of the
-commits, less publishing.
+Cost: of heads at once, one delta step over all touched tuples, and what each keeps once; of those one by one,
+that of commits of what they read, less publishing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from lftj.errors import ChangeError, DataError, EvaluationError, LftjError, TransactionError
+from lftj.errors import DataError, EvaluationError, LftjError
+from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.search.regions.evaluation import OverBudget
-from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import table_of
 from lftj.values.collector import Held
-from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-from maintenance.changes.changes import encode_timed_zset
 from maintenance.changes.coded_changes import table_of_change
 from maintenance.changes.head_changes import Changes
-from maintenance.changes.timed_change import TimedChange, starts_of, timed
+from maintenance.changes.timed_change import TimedChange
 from maintenance.heads.functional_check import refuse_relation_conflict
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.stratum import Strata
 from maintenance.stats import RuleStats, TransactionStats
-from maintenance.strategies.strategy import Round
+from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
 from maintenance.workspace.commit import Commit, refuse_nan
+from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 
 _TOO_MUCH = "at once it takes more operations than one by one"
-
-
-@dataclass(frozen=True, eq=False)
-class StagedRows:
-    """Signed rows of one relation: int64 columns, the number of each row's transaction, and its weight."""
-
-    schema: Schema
-    columns: Sequence[np.ndarray]
-    times: np.ndarray
-    weights: np.ndarray
-
-    def net(self, name: str, version: RelationVersion) -> TimedChange:
-        """What the rows do to a version, time after time, as each transaction by itself would.
-
-        Raises TransactionError if the relation was loaded anew since they were read.
-        """
-        if version.schema is not self.schema:
-            raise TransactionError(
-                f"{name!r} was loaded anew while changes to it were read: apply them again"
-            )
-        rows, times, weights = timed(self.columns, self.times, self.weights)
-        if not len(weights):
-            return TimedChange(rows, times, weights)
-        starts = starts_of(rows)[:-1]
-        there = weights > 0
-        before = np.roll(there, 1)
-        before[starts] = version.weights(np.ascontiguousarray(rows[:, starts])) > 0
-        changes = there != before
-        signs = np.where(there, 1, -1)[changes]
-        return TimedChange(np.ascontiguousarray(rows[:, changes]), times[changes], signs)
-
-
-def read_batch(
-    changes: Mapping[str, Any], version_of: Callable[[str], RelationVersion], domains: Domains
-) -> tuple[list[Any], dict[str, StagedRows]]:
-    """The transactions of a batch in order, and the rows of each relation.
-
-    Raises ChangeError, and the errors of reading the sources.
-    """
-    read = {}
-    for name, source in changes.items():
-        schema = version_of(name).schema
-        read[name] = schema, *encode_timed_zset(name, schema, source, domains)
-    with_txn = [name for name, (*_, column) in read.items() if column is not None]
-    if with_txn and len(with_txn) < len(read):
-        without = next(name for name in read if name not in with_txn)
-        raise ChangeError(f"changes of {with_txn[0]!r} have transactions, and those of {without!r} have none")
-    columns = [column for *_, column in read.values() if column is not None]
-    if len({column.type for column in columns}) > 1:
-        shown = " and ".join(str(column.type) for column in columns)
-        raise ChangeError(f"the transactions of several relations are of one type; they are of {shown}")
-    if not columns:
-        values = pa.nulls(min(len(read), 1))
-    else:
-        values = pa.chunked_array([chunk for column in columns for chunk in column.chunks]).unique().sort()
-    staged = {}
-    for name, (schema, codes, weights, column) in read.items():
-        times = np.zeros(len(weights), np.int64)
-        if column is not None:
-            times = pc.index_in(column, value_set=values).to_numpy().astype(np.int64)
-        staged[name] = StagedRows(schema, codes, times, weights)
-    return values.to_pylist(), staged
 
 
 class Applied(Sequence[Changes]):
@@ -131,23 +69,28 @@ class Applied(Sequence[Changes]):
         self.stats = TransactionStats()
         self.subscriber_errors: list[tuple[str, Exception]] = []
         self._schemas: Mapping[str, Schema] = {}
-        self._by_time: Sequence[Mapping[str, Change]] | Mapping[str, TimedChange] = ()
+        self._timed: Mapping[str, TimedChange] = {}
+        self._each: Sequence[Mapping[str, Change]] = ()
         self._changes: dict[int, Changes] = {}
 
     def take(
         self,
         stats: TransactionStats,
         schemas: Mapping[str, Schema],
-        changes: Sequence[Mapping[str, Change]] | Mapping[str, TimedChange],
+        timed: Mapping[str, TimedChange],
+        each: Sequence[Mapping[str, Change]],
     ) -> None:
-        """The batch is published: what it took, and the changes, of each time or of each head."""
-        self._schemas, self._by_time, self.stats = schemas, changes, stats
+        """The batch is published: what it took, and the changes of each head.
+
+        ``timed``: of those at once; ``each``: of the others at each time, empty where there are none.
+        """
+        self._schemas, self._timed, self._each, self.stats = schemas, timed, each, stats
         for schema in schemas.values():
             schema.hold(self)
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values, as long as this lives (:mod:`lftj.values.collector`)."""
-        each = [self._by_time] if isinstance(self._by_time, Mapping) else self._by_time
+        each: list[Mapping[str, Change | TimedChange]] = [self._timed, *self._each]
         columns = [
             (domain, change.columns[number])
             for changes in each
@@ -177,11 +120,9 @@ class Applied(Sequence[Changes]):
         return self._changes[place]
 
     def _change(self, name: str, place: int) -> Change | None:
-        changes = self._by_time
-        if isinstance(changes, Mapping):
-            own = changes.get(name)
-            return None if own is None else own.at(place)
-        return changes[place].get(name)
+        if name in self._timed:
+            return self._timed[name].at(place)
+        return self._each[place].get(name) if self._each else None
 
     def __repr__(self) -> str:
         return f"<applied: {len(self):,} transaction{'' if len(self) == 1 else 's'}>"
@@ -202,15 +143,19 @@ class BatchCommit(Commit):
         """Net what is staged against the state.  Raises DataError; nothing is staged by any head then."""
         self._begin(applied, state)
         self._applied = applied
-        self._timed: dict[str, TimedChange] = {}
-        self._each: list[dict[str, Change]] = []  # of each transaction, where they go one by one
+        self._timed: dict[str, TimedChange] = {}  # of base relations, then also of heads at once
+        self._each: list[dict[str, Change]] = []  # of each transaction, for the heads one by one
+        self._slow = Strata()
+        """The heads one by one."""
+        self._read: frozenset[str] = frozenset()
+        """What they read."""
         self._announcements: list[Announcement] | None = None
         self._reached: tuple[State, int] | None = None
-        """The state that the heads have kept, where that is not the published one, and its transaction."""
+        """The state that they have kept, where that is not the published one, and its transaction."""
         self._reaching: tuple[State, int] | None = None
-        """The same of a state that all heads have staged, and that some may have kept already."""
+        """The same of a state that all of them have staged, and that some may have kept already."""
         self._way_back = False
-        """Whether all heads have staged the way back from ``_reached``."""
+        """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
             change = rows.net(name, state.base_version(name))
             inserted = int(np.count_nonzero(change.signs > 0))
@@ -234,46 +179,53 @@ class BatchCommit(Commit):
         """
         changing = set(self._timed)
         for name, head in state.heads.items():
-            if head.reads.isdisjoint(changing):
-                continue
-            changing.add(name)
-            self.stats.rules[name] = RuleStats(head.strategy)
-            refusal = "it reads a function" if head.reads_as_functions & changing else head.timed_refusal
-            if refusal is not None:
-                self.stats.one_by_one[name] = refusal
-        if not self.stats.one_by_one:
-            try:
-                return self._at_once(state)
-            except (DataError, EvaluationError, OverBudget) as error:
-                for head in self.stepped:
-                    head.drop()
-                why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
-                self.stats.one_by_one = dict.fromkeys(self.stats.rules, why)
-        return self._one_by_one(state)
+            if not head.reads.isdisjoint(changing):
+                changing.add(name)
+                self.stats.rules[name] = RuleStats(head.strategy)
+        self.stats.one_by_one = one_by_one(self.stepped, changing)
+        batch = TimedRound(Round(state.versions, dict(state.versions), {}), len(self._applied))
+        for name, change in self._timed.items():
+            batch.enter(name, change)
+        try:
+            self._at_once(batch, state)
+        except (DataError, EvaluationError, OverBudget) as error:
+            for head in self.stepped:
+                head.drop()
+            why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
+            self.stats.one_by_one = dict.fromkeys(self.stats.rules, why)
+        versions = batch.total.new
+        if self.stats.one_by_one:
+            following = self._each_from(state)
+            versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
+        return State(versions, state.strata, state.budgets, self.mark)
 
-    def _at_once(self, state: State) -> State:
-        total = Round(state.versions, dict(state.versions), {})
-        batch = TimedRound(total, len(self._applied))
+    def _at_once(self, batch: TimedRound, state: State) -> None:
+        """Stage what heads at once will be, and note their changes."""
+        total = batch.total
         for name, change in self._timed.items():
             refuse_nan(name, state.versions[name].schema, Change(change.columns, change.signs), state.heads)
-            batch.enter(name, change)
         for head in self.stepped:
+            if head.name in self.stats.one_by_one:
+                continue
             figures = self.stats.rules[head.name]
             started = time.perf_counter()
             found = head.timed_step(batch, figures)
             figures.head_changes = len(found)
             if not head.reads.isdisjoint(total.changes):
                 columns, weights = head.step(total, figures)
-                net = found.net()
+                net = found.net
                 assert np.array_equal(net.weights, weights), "a batch is what it does in the end"
                 assert np.array_equal(net.columns, table_of(columns, len(weights)))
             if len(found):
                 batch.enter(head.name, found)
             figures.seconds = time.perf_counter() - started
         self._timed = batch.changes
-        return State(total.new, state.strata, state.budgets, self.mark)
 
-    def _one_by_one(self, state: State) -> State:
+    def _each_from(self, state: State) -> Versions:
+        """The versions after all transactions; the heads one by one have kept all, or all but the last."""
+        slow = self.stats.one_by_one
+        self._slow = state.strata.without([name for name in state.heads if name not in slow])
+        self._read = frozenset().union(*(head.reads for head in self._slow.heads.values()))
         at = state
         for place, number in enumerate(self._applied.transactions):
             stats = TransactionStats()
@@ -287,37 +239,41 @@ class BatchCommit(Commit):
             self._reaching = following, place
             self._settle_reached()
             at = following
-        return State(at.versions, at.strata, at.budgets, self.mark)
+        return at.versions
 
     def _step(self, state: State, place: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
-        """The state after one transaction, which all heads have staged, and its changes."""
+        """The state after one transaction, which the heads one by one have staged, and its changes."""
         round_ = Round(state.versions, dict(state.versions), {})
-        functions = state.strata.functions
+        functions = self._slow.functions
         for name, timed_change in self._timed.items():
+            if name not in self._read:
+                continue
             change = timed_change.at(place)
             if not len(change):
                 continue
-            refuse_nan(name, state.versions[name].schema, change, state.heads)
+            head = state.heads.get(name)
+            if head is None:
+                refuse_nan(name, state.versions[name].schema, change, state.heads)
             version = round_.enter(name, change)
-            if name in functions:
+            if name in functions and (head is None or not head.schema.functional):
                 refuse_relation_conflict(version, change.columns, change.weights)
-        for stratum in state.strata:
+        for stratum in self._slow:
             for name, change in stratum.step(round_, stats).items():
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
         return State(round_.new, state.strata, state.budgets), round_.changes
 
     def _settle_reached(self) -> None:
-        """Let heads keep what they have staged of one transaction; done again where it was left half way."""
+        """Let the heads one by one keep one transaction; done again where it was left half way."""
         if self._reaching is not None:
-            for head in self.stepped:
+            for head in self._slow.heads.values():
                 head.keep()
             self._reached, self._reaching = self._reaching, None
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, and subscribers hear of each transaction."""
         applied = self._applied
-        applied.take(self.stats, self._schemas, self._each or self._timed)
+        applied.take(self.stats, self._schemas, self._timed, self._each)
         for head in self.stepped:
             head.keep()
         if self._announcements is None:
@@ -348,14 +304,39 @@ class BatchCommit(Commit):
             round_ = Round(state.versions, dict(state.versions), {})
             for name, timed_change in self._timed.items():
                 back = _inverse(timed_change, timed_change.times <= last)
-                if len(back):
+                if name in self._read and len(back):
                     round_.enter(name, back)
-            for stratum in state.strata:
+            for stratum in self._slow:
                 stratum.step(round_, TransactionStats())
             self._way_back = True
-        for head in self.stepped:
+        for head in self._slow.heads.values():
             head.keep()
         self._reached, self._way_back = None, False
+
+
+def one_by_one(heads: Sequence[MaintainedHead], changing: Set[str]) -> dict[str, str]:
+    """Those of the heads that a batch can't work out at once, and why.
+
+    ``heads``: all that the batch is about, each after those that it reads; ``changing``: the relations, and
+    these heads.
+    """
+    found: dict[str, str] = {}
+    for head in heads:
+        why = "it reads a function" if head.reads_as_functions & changing else head.timed_refusal
+        if why is not None:
+            found[head.name] = why
+    n_known = 0
+    while n_known < len(found):
+        n_known = len(found)
+        slow = [head for head in heads if head.name in found]
+        for head in heads:
+            if head.name in found:
+                continue
+            if other := next((other for other in slow if other.name in head.reads), None):
+                found[head.name] = f"it reads {shown_name(other.name)!r}"
+            elif other := next((other for other in slow if head.shared & other.shared), None):
+                found[head.name] = f"it shares its assignments with {shown_name(other.name)!r}"
+    return found
 
 
 def _inverse(change: TimedChange, done: np.ndarray) -> Change:
@@ -363,5 +344,5 @@ def _inverse(change: TimedChange, done: np.ndarray) -> Change:
     if not done.any():
         return Change(change.columns[:, :0], change.signs[:0])
     part = TimedChange(np.ascontiguousarray(change.columns[:, done]), change.times[done], change.signs[done])
-    net = part.net()
+    net = part.net
     return Change(net.columns, -net.weights)

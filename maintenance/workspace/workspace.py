@@ -35,12 +35,13 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
 from maintenance.strategies.strategy import Advance
-from maintenance.workspace.batch import Applied, BatchCommit, read_batch
+from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
+from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction

@@ -215,6 +215,18 @@ def _weigh(search, bindings, weights, found, n_found, binding, out):
     return binding
 
 
+@part(_nrt=False)
+def _copy_listed(source, lists, first, rows, at, n):
+    """Write the first ``n`` items of some rows of ``source`` as rows[:, at : at + n].
+
+    source, rows: int64, 2d; lists: int64, which rows, from ``first`` on.
+    """
+    for row in range(rows.shape[0]):
+        listed = lists[first + row]
+        for place in range(n):
+            rows[row, at + place] = source[listed, place]
+
+
 @part
 def _count_tuples(search, lists, memories, found, out):
     """Multiply each weight by the tuples below the branches that are counted; False: int64 won't hold it.
@@ -225,8 +237,7 @@ def _count_tuples(search, lists, memories, found, out):
     for _ in range(search[S_N_COUNTED]):
         memory, levels = memories[lists[at]], lists[at + 1]
         path = np.empty((levels, len(out)), np.int64)
-        for level in range(levels):
-            path[level] = found[lists[at + 2 + level], : len(out)]
+        _copy_listed(found, lists, at + 2, path, 0, len(out))
         header = view(memory, X_HEADER)
         length = X_HEADER + header[X_LEVELS] * X_LEVEL_FIELDS + header[X_RUNS] * X_RUN_FIELDS
         if not multiply_weights(view(memory, length), path, out):
@@ -242,8 +253,10 @@ def _with_room(rows, weights, n_rows, n_more):
         return rows, weights
     room = max(2 * len(weights), n_rows + n_more)
     more_rows, more_weights = np.empty((rows.shape[0], room), np.int64), np.empty(room, np.int64)
-    more_rows[:, :n_rows] = rows[:, :n_rows]
-    more_weights[:n_rows] = weights[:n_rows]
+    for row in range(n_rows):
+        for column in range(rows.shape[0]):
+            more_rows[column, row] = rows[column, row]
+        more_weights[row] = weights[row]
     return more_rows, more_weights
 
 
@@ -264,8 +277,7 @@ def _search_all(searches, lists, memories, bindings, weights, buffer, budget, pr
         if search[S_PLAN] == 0:
             n = bindings.shape[1]
             rows, row_weights = _with_room(rows, row_weights, n_rows, n)
-            for column in range(lists[0]):
-                rows[column, n_rows : n_rows + n] = bindings[lists[search[S_PLACES] + column]]
+            _copy_listed(bindings, lists, search[S_PLACES], rows, n_rows, n)
             for row in range(n):
                 row_weights[n_rows + row] = search[S_SIGN] * weights[row]
             n_rows += n
@@ -304,8 +316,7 @@ def _search_all(searches, lists, memories, bindings, weights, buffer, budget, pr
             binding = _weigh(search, bindings, weights, found, n_found, binding, out)
             if not _count_tuples(search, lists, memories, found, out):
                 return rows[:, :0].copy(), row_weights[:0].copy(), STATUS_OVERFLOW
-            for column in range(lists[0]):
-                rows[column, n_rows : n_rows + n_found] = found[lists[search[S_PLACES] + column], :n_found]
+            _copy_listed(found, lists, search[S_PLACES], rows, n_rows, n_found)
             n_rows += n_found
             state[R_ROWS] = 0
         if status == STATUS_DONE or taken > budget:

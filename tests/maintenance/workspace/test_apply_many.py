@@ -170,6 +170,28 @@ def test_a_thousand_transactions_are_a_kernel_call_per_body() -> None:
     workspace.verify()
 
 
+def test_a_head_that_goes_one_by_one_leaves_the_others_at_once() -> None:
+    random = np.random.default_rng(3)
+    edges = random.permutation(np.unique(random.integers(0, 200, (4000, 2)), axis=0))
+    workspace = Workspace()
+    workspace.load("e", {"a": edges[1000:, 0], "b": edges[1000:, 1]})
+    workspace.load("f", [(1, 2)], ["a", "b"])
+    workspace.install(
+        f"tri(a, b, c) <- e(a, b), e(b, c), e(a, c). {COUNT} least[a] = min(b) <- f(a, b).", "delta"
+    )
+    one = np.ones(1000, np.int64)
+    e = {"a": edges[:1000, 0], "b": edges[:1000, 1], "weight": one, "txn": np.arange(1000)}
+    f = {"a": [1, 1], "b": [1, 0], "weight": [1, 1], "txn": [5, 7]}
+    with mock.patch.object(weighted, "_search_all", wraps=weighted._search_all) as searched:
+        applied = workspace.apply_many({"e": e, "f": f})
+    assert list(applied.stats.one_by_one) == ["least"]
+    assert searched.call_count == 2 + 2, "twice for tri, and for each transaction of f"
+    assert applied.stats["tri"].regions == 3000
+    found = [set(rows_of(applied[k]["least"])) for k in (5, 6, 7)]
+    assert found == [{(1, 2, -1), (1, 1, 1)}, set(), {(1, 1, -1), (1, 0, 1)}]
+    workspace.verify()
+
+
 COUNT = "n[a] = count() <- tri(a, _, _)."
 
 
@@ -187,6 +209,49 @@ def test_a_batch_whose_tuples_never_meet_goes_one_by_one() -> None:
     assert [changes["path"].num_rows for changes in applied] == [0, 0, 0]
     workspace.verify()
     workspace.check_invariants()
+
+
+MIXED = """
+tri(a, b, c) <- e(a, b), e(b, c), e(a, c).
+tris[a]      = count() <- tri(a, _, _).
+one(a, b)    <- e(a, b), !e(b, a).
+ones[]       = count() <- one(_, _).
+n[a]         = count() <- e(a, b), e(b, _).
+least[a]     = min(b) <- e(a, b).
+sum[a]       = sum(b) <- e(a, b).
+busy(a)      <- tris[a] = k, least[a] = b, k > b.
+far[a]       = max(c) <- tri(a, _, c), c > 2.
+"""
+MIXED_ONE_BY_ONE = {
+    "one": "a negated atom, or one without variables",
+    "ones": "it reads 'one'",
+    "least": "min, other than count and sums of whole numbers",
+    "sum": "it shares its assignments with 'least'",
+    "busy": "it reads a function",
+    "far": "max, other than count and sums of whole numbers",
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_only_heads_that_need_it_go_one_by_one(seed: int) -> None:
+    """Also what reads them, or shares assignments with them; changes are those of committing each."""
+    random = Random(seed)
+    single, many = Workspace(), Workspace()
+    for workspace in (single, many):
+        workspace.load("e", edges_of(Random(seed), 20, 6), ["a", "b"])
+        workspace.install(MIXED, "delta")
+    rows = [(*edge, random.choice((1, -1)), random.randrange(12)) for edge in edges_of(random, 40, 6)]
+    batch = {name: [row[place] for row in rows] for place, name in enumerate(("a", "b", "weight", "txn"))}
+    applied = many.apply_many({"e": batch})
+    assert applied.stats.one_by_one == MIXED_ONE_BY_ONE
+    for number, changes in zip(applied.transactions, applied, strict=True):
+        with single.transaction() as tx:
+            for a, b, weight, txn in rows:
+                if txn == number:
+                    tx.apply("e", {"a": [a], "b": [b], "weight": [weight]})
+        assert {n: rows_of(t) for n, t in changes.items()} == {n: rows_of(t) for n, t in tx.changes.items()}
+    many.verify()
+    many.check_invariants()
 
 
 def test_explanations_say_why_a_head_goes_one_by_one() -> None:

@@ -1,0 +1,83 @@
+"""Rows of a batch as they are handed over: which transactions there are, and what each does to a relation.
+
+Cost: one sort of the rows, and one look-up of each in its relation's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import ChangeError, TransactionError
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.domains import Domains
+from lftj.values.schema import Schema
+from maintenance.changes.changes import encode_timed_zset
+from maintenance.changes.timed_change import TimedChange, starts_of, timed
+
+
+@dataclass(frozen=True, eq=False)
+class StagedRows:
+    """Signed rows of one relation: int64 columns, the number of each row's transaction, and its weight."""
+
+    schema: Schema
+    columns: Sequence[np.ndarray]
+    times: np.ndarray
+    weights: np.ndarray
+
+    def net(self, name: str, version: RelationVersion) -> TimedChange:
+        """What the rows do to a version, time after time, as each transaction by itself would.
+
+        Raises TransactionError if the relation was loaded anew since they were read.
+        """
+        if version.schema is not self.schema:
+            raise TransactionError(
+                f"{name!r} was loaded anew while changes to it were read: apply them again"
+            )
+        rows, times, weights = timed(self.columns, self.times, self.weights)
+        if not len(weights):
+            return TimedChange(rows, times, weights)
+        starts = starts_of(rows)[:-1]
+        there = weights > 0
+        before = np.roll(there, 1)
+        before[starts] = version.weights(np.ascontiguousarray(rows[:, starts])) > 0
+        changes = there != before
+        signs = np.where(there, 1, -1)[changes]
+        return TimedChange(np.ascontiguousarray(rows[:, changes]), times[changes], signs)
+
+
+def read_batch(
+    changes: Mapping[str, Any], version_of: Callable[[str], RelationVersion], domains: Domains
+) -> tuple[list[Any], dict[str, StagedRows]]:
+    """The transactions of a batch in order, and the rows of each relation.
+
+    Raises ChangeError, and the errors of reading the sources.
+    """
+    read = {}
+    for name, source in changes.items():
+        schema = version_of(name).schema
+        read[name] = schema, *encode_timed_zset(name, schema, source, domains)
+    with_txn = [name for name, (*_, column) in read.items() if column is not None]
+    if with_txn and len(with_txn) < len(read):
+        without = next(name for name in read if name not in with_txn)
+        raise ChangeError(f"changes of {with_txn[0]!r} have transactions, and those of {without!r} have none")
+    columns = [column for *_, column in read.values() if column is not None]
+    if len({column.type for column in columns}) > 1:
+        shown = " and ".join(str(column.type) for column in columns)
+        raise ChangeError(f"the transactions of several relations are of one type; they are of {shown}")
+    if not columns:
+        values = pa.nulls(min(len(read), 1))
+    else:
+        values = pa.chunked_array([chunk for column in columns for chunk in column.chunks]).unique().sort()
+    staged = {}
+    for name, (schema, codes, weights, column) in read.items():
+        times = np.zeros(len(weights), np.int64)
+        if column is not None:
+            times = pc.index_in(column, value_set=values).to_numpy().astype(np.int64)
+        staged[name] = StagedRows(schema, codes, times, weights)
+    return values.to_pylist(), staged
