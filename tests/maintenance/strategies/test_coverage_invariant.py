@@ -284,7 +284,7 @@ def more_rows(state: Contents, following: Contents) -> bool:
 
 
 def below_one(names: Sequence[str], keys: list[int]) -> Workspace:
-    """Unary relations of the same keys, joined below a variable that they lack, or they would have no records."""
+    """Unary relations of the same keys, joined below a variable that they lack: so they have records."""
     workspace = Workspace(record_gap=0)
     workspace.load("one", [(1,)], columns=["y"])
     for name in names:
