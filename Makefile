@@ -3,6 +3,7 @@
 #   make demo    a cyclic join over a large graph, DuckDB beside it
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests
 #   make lint    ruff and mypy alone
+#   make kernels lint and types while the kernels are compiled, with bounds checks and without
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
 #   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
@@ -26,23 +27,27 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint style bench bench-report soak mutants docs clean
+.PHONY: demo test kernels lint style bench bench-report soak mutants docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
 
-# Kernels are compiled first, with bounds checks and without, so that no two workers compile the same.
+# Kernels are compiled first, so that no two workers compile the same.
 # The tests of kernels run as plain Python and with bounds checks, those of whole workspaces with bounds checks
 # alone; the last run is of all the others, over kernels as users have them.  (Examples are the same in every
 # run: once more without checks shows nothing.)
 # A worker that has nothing left to do takes tests from the other ones; where tests wait for processes that
 # they start, there is one worker more than processors.
-test: style
-	$(BIN)/mypy & types=$$!; NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & checked=$$!; \
-	  $(BIN)/lftj warm-up && wait $$types && wait $$checked
+test: kernels
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
 	$(PYTEST) -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
+
+# Compiling needs the package alone: the tools are installed, and at work, while it goes on.
+kernels: $(STAMPS)/package
+	@$(BIN)/lftj warm-up & plain=$$!; NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & checked=$$!; \
+	  { $(MAKE) --no-print-directory lint && wait $$plain && wait $$checked; } \
+	  || { kill $$plain $$checked 2>/dev/null; exit 1; }
 
 lint: style
 	$(BIN)/mypy
@@ -77,6 +82,11 @@ $(BIN)/python:
 	  || { echo "lftj needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV) \
 	  || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+
+$(STAMPS)/package: pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	$(PIP) install --no-compile --editable .
+	@touch $@
 
 $(STAMPS)/%: pyproject.toml | $(BIN)/python
 	@mkdir -p $(STAMPS)

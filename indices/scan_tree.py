@@ -165,9 +165,9 @@ class ScanTree:
         monoid counts.
 
         >>> from indices.monoid import MIN
-        >>> tree = ScanTree(MIN, dtype=np.float64)
-        >>> tree.insert(3, 0.5), tree.insert(3, 0.25), tree.query(3, 3)
-        (True, False, 0.5)
+        >>> tree = ScanTree(MIN)
+        >>> tree.insert(3, 5), tree.insert(3, 4), tree.query(3, 3)
+        (True, False, 5)
         """
         return bool(self.insert_many([key], None if value is None else [value])[0])
 

@@ -18,6 +18,7 @@ unless the environment has another ``LFTJ_DEBUG``.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -55,7 +56,7 @@ _PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 settings.register_profile(
     "default",
-    max_examples=12 if _INTERPRETED else 60,
+    max_examples=8 if _INTERPRETED else 60,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -120,18 +121,26 @@ def nothing_announced() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def warmed() -> Path | None:
-    """The folder of compiled kernels with everything in it: no process that a test starts has to compile."""
+def warmed(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The folder of compiled kernels with everything in it: no process that a test starts has to compile.
+
+    Where several processes share the tests, one of them fills it.
+    """
     if _INTERPRETED:
         return None
-    told = subprocess.run(
-        [sys.executable, "-c", "import lftj; print(lftj.warm_up())"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return Path(told.stdout.strip())
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with open(shared / "warmed", "a+", encoding="utf-8") as told:
+        fcntl.flock(told, fcntl.LOCK_EX)
+        told.seek(0)
+        folder = told.read()
+        if not folder:
+            code = "import lftj; print(lftj.warm_up(), end='')"
+            command = [sys.executable, "-c", code]
+            folder = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+            told.write(folder)
+    return Path(folder)
 
 
 @pytest.fixture(scope="session")

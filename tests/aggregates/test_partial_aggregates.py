@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from lftj.aggregates import number_columns
@@ -85,6 +85,7 @@ def sizes(buffer: int, window: int, words: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ALL)
+@settings(max_examples=settings.default.max_examples // 2 if settings.default else 30)
 @given(data=st.data())
 def test_differential_partials(name: str, data: st.DataObject) -> None:
     case = ALL[name]

@@ -33,7 +33,7 @@ needs_duckdb = pytest.mark.skipif(
 
 def _triangles_by_brute_force(source: np.ndarray, destination: np.ndarray) -> int:
     size = int(max(source.max(), destination.max())) + 1
-    adjacent = np.zeros((size, size), np.int64)
+    adjacent = np.zeros((size, size))  # floats, whose products are quick; small whole ones are exact
     adjacent[source, destination] = 1
     return int(((adjacent @ adjacent) * adjacent).sum())
 

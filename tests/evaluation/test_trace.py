@@ -312,6 +312,7 @@ def test_sought_keys_may_not_fit_the_columns_type() -> None:
 # -- limits and errors -------------------------------------------------------------
 
 
+@pytest.mark.compiled
 def test_the_limit_is_exact() -> None:
     db = database(n=[(k,) for k in range(5000)])
     rule = "h(x) <- n(x)."

@@ -146,6 +146,27 @@ FAULTS = (
         COVERAGE,
     ),
     Fault(
+        "a node in blocks does not open its negated atoms",
+        "lftj/search/regions/block.py",
+        "    open_negations(plan, state, indexes, row)\n",
+        "",
+        REGIONS,
+    ),
+    Fault(
+        "the leader of a block tries all keys below those of others",
+        "lftj/search/regions/block.py",
+        "start = gallop(keys, start + 1, end, key)",
+        "start = start + 1",
+        REGIONS,
+    ),
+    Fault(
+        "cover goes to the first participant that lacks a key, whose turn ever it is",
+        "lftj/search/regions/search.py",
+        "return np.int64(number + 1)",
+        "return np.int64(0)",
+        COVERAGE,
+    ),
+    Fault(
         "an exact record goes on when its iterator seeks the next key",
         "lftj/search/regions/cursor.py",
         "state[cursor + P_MOVED] = max(np.int64(1), position - before)",

@@ -115,6 +115,21 @@ def test_below_a_key_that_a_negated_atom_does_not_hold_it_holds_nothing(negated:
     assert rows_of(evaluate_whole(plan, indexes, False)[0]) == expected == sorted(rows["a"])
 
 
+def test_a_node_in_blocks_leads_its_shortest_range_on() -> None:
+    """Keys of it that are below all of another are passed over at once, not tried one by one."""
+    atoms = tuple(atom_of(name, 2, (0, 1), ("x", y), label=name) for name, y in (("a", "y"), ("b", "z")))
+    rows = {
+        "a": frozenset((x, 1) for x in (*range(200), 5000)),
+        "b": frozenset((x, 2) for x in range(1000, 5001)),
+    }
+    case = Case(JoinProblem(atoms), ("x", "y", "z"), (rows,))
+    plan, versions = compile_regions(case.problem, case.order, 0), first_versions(case)
+    indexes = [versions[use.relation].index_at(use.key) for use in plan.indexes]
+    found = evaluate_whole(plan, indexes, False)
+    assert rows_of(found[0]) == [(5000, 1, 2)]
+    assert found[2].seeks <= 8, found[2]
+
+
 @given(cases(), GAPS)
 def test_two_threads_give_the_same(case: Case, gap: int) -> None:
     plan, indexes, expected = compiled(case, gap)
@@ -210,6 +225,7 @@ def without(plan: RegionPlan, field: int, value: int) -> RegionPlan:
     memory = plan.memory.copy()
     first = int(memory[L.H_DEPTH_ROWS])
     memory[first + field : first + plan.depths * L.DEPTH_FIELDS : L.DEPTH_FIELDS] = value
+    memory.flags.writeable = plan.memory.flags.writeable  # else kernels are compiled for arrays of its kind
     return replace(plan, memory=memory)
 
 

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from unittest import mock
 
 import numba
@@ -258,6 +259,7 @@ def test_runs_stay_few_and_are_merged_into_the_base() -> None:
     assert rows_of(index.columns()) == rows + [(1000 + i, 1) for i in range(200)]
 
 
+@pytest.mark.compiled
 def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
     """A piece at a time, and complete before the runs are at the limit; the merge at once never comes."""
     index = IndexVersion(Trie.from_sorted(columns_of([(i // 8, i) for i in range(20_000)], 2)))
@@ -285,8 +287,11 @@ def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
     )
 
 
+LARGE = partial(pytest.param, marks=pytest.mark.compiled)
+
+
 @pytest.mark.parametrize(
-    ("n_rows", "awaited"), [(1_000, 2048), (40_000, 2500), (100_000, 4096), (200_000, 6250)]
+    ("n_rows", "awaited"), [(1_000, 2048), LARGE(40_000, 2500), LARGE(100_000, 4096), LARGE(200_000, 6250)]
 )
 def test_how_long_a_first_run_waits(n_rows: int, awaited: int) -> None:
     """A quarter of the limit; of a small base 4,096 tuples, or half of the limit."""

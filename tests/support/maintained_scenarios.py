@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from maintenance import Transaction, Workspace
-from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate
+from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate_each
 from support.strategies import Loaded, Scenario
 from support.transactions import Staged, Tuples, zset_table
 
@@ -19,7 +19,7 @@ def heads_of(scenario: Scenario) -> list[str]:
 def expected_heads(scenario: Scenario, relations: Tuples) -> Heads | None:
     """Every head by the reference; None where the program fails on these relations."""
     try:
-        return {name: evaluate(scenario.program, relations, name) for name in heads_of(scenario)}
+        return evaluate_each(scenario.program, relations, heads_of(scenario))
     except (FunctionalConflict, Overflow, DivisionByZero):
         return None
 

@@ -1,8 +1,9 @@
 """The brute-force reference: evaluates rule structures over Python sets of tuples.
 
 It imports nothing of the engine and shares no idea with it: positive atoms are
-nested loops over all tuples, in the order of writing; assignments, comparisons
-and negations are tested on complete bindings; disjunction is expanded.
+nested loops over the tuples that agree with what is bound, found by hashing, in the
+order of writing; assignments, comparisons and negations are tested on complete
+bindings; disjunction is expanded.
 
 What it computes (the rule language's semantics, in full)
 
@@ -168,14 +169,31 @@ def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
     return extended
 
 
-def nested_loops(atoms: list[Atom], relations: Relations, binding: Binding) -> Iterator[Binding]:
+class Candidates:
+    """The tuples that may fit an atom once variables are bound: those with equal values in their places."""
+
+    def __init__(self, atom: Atom, relations: Relations, bound: set[str]) -> None:
+        self.atom = atom
+        places = {n: term.name for n, term in enumerate(atom.terms) if isinstance(term, Variable)}
+        self.names = [name for name in places.values() if name in bound]
+        self.rows: dict[Row, list[Row]] = {}
+        for row in relations[atom.relation]:
+            key = tuple(row[place] for place, name in places.items() if name in bound)
+            self.rows.setdefault(key, []).append(row)
+
+    def matches(self, binding: Binding) -> Iterator[Binding]:
+        for row in self.rows.get(tuple(binding[name] for name in self.names), ()):
+            extended = match(self.atom, row, binding)
+            if extended is not None:
+                yield extended
+
+
+def nested_loops(atoms: list[Candidates], binding: Binding) -> Iterator[Binding]:
     if not atoms:
         yield binding
         return
-    for row in relations[atoms[0].relation]:
-        extended = match(atoms[0], row, binding)
-        if extended is not None:
-            yield from nested_loops(atoms[1:], relations, extended)
+    for extended in atoms[0].matches(binding):
+        yield from nested_loops(atoms[1:], extended)
 
 
 def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Comparison], Binding]:
@@ -208,11 +226,18 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
     negative = [c for c in conjunction if isinstance(c, Atom) and c.negated]
     comparisons = [c for c in conjunction if isinstance(c, Comparison)]
     solutions = []
-    for binding in nested_loops(positive, relations, {}):
+    bound: set[str] = set()
+    atoms = []
+    for atom in positive:
+        atoms.append(Candidates(atom, relations, bound))
+        bound |= set(variables_of(atom))
+    bound = bound_variables(conjunction)
+    refusing = [Candidates(atom, relations, bound) for atom in negative]
+    for binding in nested_loops(atoms, {}):
         tests, binding = assign(comparisons, binding)
         if not all(holds(t.operator, calculate(t.left, binding), calculate(t.right, binding)) for t in tests):
             continue
-        if any(match(n, row, binding) is not None for n in negative for row in relations[n.relation]):
+        if any(any(True for _ in atom.matches(binding)) for atom in refusing):
             continue
         solutions.append(binding)
     return solutions
@@ -326,6 +351,11 @@ def head_rows(head: Head, found: list[Binding]) -> set[Row]:
 
 def evaluate(program: Program, relations: Relations, wanted: str) -> set[Row]:
     """The tuples of relation ``wanted``; only the rules that it depends on are run."""
+    return evaluate_each(program, relations, [wanted])[wanted]
+
+
+def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> dict[str, set[Row]]:
+    """The tuples of several relations, each of which is derived once."""
     known: dict[str, set[Row]] = dict(relations)
     rules_of: dict[str, list[tuple[Rule, Head]]] = {}
     for rule in program:
@@ -346,5 +376,6 @@ def evaluate(program: Program, relations: Relations, wanted: str) -> set[Row]:
             check_functional(rows)
         known[name] = rows
 
-    derive(wanted, ())
-    return known[wanted]
+    for name in wanted:
+        derive(name, ())
+    return {name: known[name] for name in wanted}

@@ -221,6 +221,7 @@ VALUES = {
 }
 
 
+@pytest.mark.compiled
 @given(data=st.data())
 @settings(max_examples=40)
 def test_differential_workspace(data: st.DataObject) -> None:

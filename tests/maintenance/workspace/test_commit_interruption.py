@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -122,7 +122,8 @@ class Lines:
 
     def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
         self.at, self.nth, self.error = at, nth, error
-        self.counts: Counter[Line] = Counter()
+        self.counts: defaultdict[Line, int] = defaultdict(int)
+        self._followed: dict[int, tuple[CodeType, Any]] = {}  # by id: code objects are slow to compare
 
     def __enter__(self) -> Lines:
         self._before = sys.gettrace()
@@ -135,22 +136,28 @@ class Lines:
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         """A call is the line of its ``def``; only code with the wanted line is followed."""
         code = frame.f_code
-        if self.at is None:
-            wanted = code.co_filename.startswith(PACKAGES) and code not in CALLBACKS
-        else:
-            wanted = code.co_filename == self.at[0] and self.at[1] in lines_of(code)
-        return self._step(frame, event, argument) if wanted else None
+        if code.co_filename != self.at[0] if self.at else not code.co_filename.startswith(PACKAGES):
+            return None
+        if id(code) not in self._followed:
+            wanted = self.at[1] in lines_of(code) if self.at else code not in CALLBACKS
+            self._followed[id(code)] = code, self._step_of(code) if wanted else None
+        _, step = self._followed[id(code)]
+        return step and step(frame, event, argument)
 
-    def _step(self, frame: FrameType, event: str, argument: object) -> Any:
-        if event == "call" or (event == "line" and self._is_step(frame)):
-            line = frame.f_code.co_filename, frame.f_lineno
-            self.counts[line] += 1
-            if line == self.at and self.counts[line] == self.nth:
-                raise self.error(f"{line[0]}:{line[1]}, time {self.nth}")
-        return self._step
+    def _step_of(self, code: CodeType) -> Any:
+        """What traces one function: it runs at each of the lines."""
+        filename, offsets, counts, at = code.co_filename, starts(code), self.counts, self.at
 
-    def _is_step(self, frame: FrameType) -> bool:
-        return starts(frame.f_code).get(frame.f_lineno, frame.f_lasti) == frame.f_lasti
+        def step(frame: FrameType, event: str, argument: object) -> Any:
+            number, offset = frame.f_lineno, frame.f_lasti
+            if event == "call" or (event == "line" and offsets.get(number, offset) == offset):
+                line = filename, number
+                counts[line] += 1
+                if line == at and counts[line] == self.nth:
+                    raise self.error(f"{filename}:{number}, time {self.nth}")
+            return step
+
+        return step
 
 
 class Scene:
