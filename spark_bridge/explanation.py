@@ -2,13 +2,14 @@
 
     tri(a, b, c), 8 partitions, one shuffle
       tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).
-        8 cells: a in 2 parts, b in 2 parts, c in 2 parts
+        8 cells, planned once: a in 2 parts, b in 2 parts, c in 2 parts
           edge(a, b)  200,000 rows, 2 copies
           edge(b, c)  200,000 rows, 2 copies
           edge(a, c)  200,000 rows, 2 copies
           sent: 1,200,000 rows, 150,000 to a cell (estimated)
 
-Rows are estimated from the sample that the join itself would take (:mod:`spark_bridge.placing.key_sample`).
+Each worker process plans the cells of a grid once, by the first that it gets.  Rows are estimated from the
+sample that the join itself would take (:mod:`spark_bridge.placing.key_sample`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _grid(plan: HeadPlan, grid: Grid, grids: HeadGrids) -> list[str]:
     heavy = grids.heavy[grid.rule]
     kinds = [f"{axis} heavy ({_number(len(heavy[axis]), 'value')})" for axis in grid.heavy]
     kinds += [f"{axis} not heavy" for axis in grid.light]
-    lines = [f"    {_number(grid.n_cells, 'cell')}: {cuts}{'; ' if kinds else ''}{', '.join(kinds)}"]
+    cells = _number(grid.n_cells, "cell") + (", planned once" if grid.n_cells > 1 else "")
+    lines = [f"    {cells}: {cuts}{'; ' if kinds else ''}{', '.join(kinds)}"]
     placements = plan.rules[grid.rule].placements(grid.marks)
     width = max((len(one.label) for one in placements), default=0)
     expected = dict(grid.expected)

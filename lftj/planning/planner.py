@@ -25,7 +25,8 @@ orders).
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
 ``EXACT_UP_TO``; beyond that the same search keeps only the ``BEAM`` cheapest
 sets of each size.  A pilot takes about ``PILOT_SHARE`` of the operations that
-the query is estimated at.
+the query is estimated at.  Where many data sets are alike, it is all done for
+one of them (:mod:`lftj.planning.kept_orders`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from dataclasses import dataclass
 
 from lftj.errors import OrderError
 from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
+from lftj.planning.kept_orders import answered, is_kept, shape_of, sizes_of
 from lftj.planning.pilot import pilot
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
@@ -89,6 +91,24 @@ def choose_order(
     much in the pilot.
     Raises OrderError when ``pinned_order`` does not fit.
     """
+
+    def choose() -> OrderChoice:
+        return _chosen(problem, catalog, pinned_order, known, head_first, switch)
+
+    if pinned_order is not None or not is_kept():
+        return choose()
+    question = "order", shape_of(problem), sizes_of(problem, catalog), head_first, switch
+    return answered(question, choose)
+
+
+def _chosen(
+    problem: JoinProblem,
+    catalog: Catalog,
+    pinned_order: Sequence[str] | None,
+    known: Iterable[str],
+    head_first: bool,
+    switch: float,
+) -> OrderChoice:
     model = CostModel(problem, catalog)
     if pinned_order is not None:
         order = complete_order(problem, catalog, pinned_order, known)

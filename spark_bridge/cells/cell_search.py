@@ -5,7 +5,7 @@ several rules, leaves as packets again, by the hash of its keys, for
 :mod:`spark_bridge.cells.combining`; any other leaves as rows, in batches of bounded size.
 
 Cost: a cell's input is in memory while it is evaluated, the rows that come out are not; and the
-dictionaries of the grids that a task has come upon.  A grid is planned once.
+dictionaries of the grids that a task has come upon.  Each process plans a grid once (:func:`orders_of`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lftj.database.database import Database
 from lftj.evaluation.evaluation import BodyRun, Evaluation, Settings
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Program
+from lftj.planning.kept_orders import KeptOrders, each_keeping
 from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
@@ -59,7 +60,8 @@ class CellSearch:
         databases: Databases = {}
         for cell in cell_inputs(batches):
             database, program = self._loaded(cell, databases)
-            for batch in database.stream(program, batch_rows=BATCH_ROWS):
+            found = database.stream(program, batch_rows=BATCH_ROWS)
+            for batch in each_keeping(self._orders(cell), iter(found)):
                 if batch.num_rows:
                     yield batch
 
@@ -68,7 +70,8 @@ class CellSearch:
         writer = PacketWriter()
         databases: Databases = {}
         for cell in cell_inputs(batches):
-            for read, columns, table in self._contributions(cell, databases):
+            given = self._contributions(cell, databases)
+            for read, columns, table in each_keeping(self._orders(cell), given):
                 for part, rows in split(table, key_parts(table, columns, self._partitions)):
                     writer.add(part, 0, COMBINED, read, packed(rows))
                 yield from writer.full()
@@ -100,6 +103,9 @@ class CellSearch:
                 partial.add(by_name, columns[-1])
         for number, partial in enumerate(partials):
             yield contribution(cell.address.rule, number), plan.gathered_by(rule), partial.finish()
+
+    def _orders(self, cell: CellInput) -> KeptOrders:
+        return orders_of(self._text, self._head, cell.address.rule, cell.address.marks)
 
     def _loaded(self, cell: CellInput, databases: Databases) -> tuple[Database, Program]:
         """A cell's relations in the database of its grid, and what to evaluate there."""
@@ -139,6 +145,12 @@ def placements(rule: HeadRule, address: CellAddress) -> tuple[Placement, ...]:
 def program_of(text: ProgramText, head: int, rule: int, marks: tuple[tuple[str, str], ...]) -> Program:
     """What a cell evaluates; one object for all cells of a grid."""
     return text.plans()[head].rules[rule].program(dict(marks))
+
+
+@functools.lru_cache(maxsize=256)
+def orders_of(text: ProgramText, head: int, rule: int, marks: tuple[tuple[str, str], ...]) -> KeptOrders:
+    """The key orders of all cells of a grid that this process evaluates, whatever task they come with."""
+    return KeptOrders()
 
 
 def contribution(rule: int, number: int) -> str:

@@ -1,7 +1,8 @@
 """The cells of one Spark partition, each a workspace that follows its inputs.
 
 A cell's relations are its placements, and its rule is kept by the default strategy: what a
-cell searches and records is about what was sent there and nothing else.
+cell searches and records is about what was sent there and nothing else; only the key orders are chosen
+for all cells of a grid at once (:mod:`lftj.planning.kept_orders`).
 
 Invariant: what all steps gave adds up to what the cells have: tuples of a set head, and
 for aggregates the assignments by group keys and arguments.
@@ -16,9 +17,10 @@ import pyarrow.compute as pc
 
 from lftj.aggregates.whole import argument_names
 from lftj.language.syntax import Aggregate
+from lftj.planning.kept_orders import keeping
 from lftj.storage.relation import Relation
 from maintenance.workspace.workspace import Workspace
-from spark_bridge.cells.cell_search import contribution, in_types
+from spark_bridge.cells.cell_search import contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.packets import CellAddress, CellInput
@@ -51,7 +53,8 @@ class SearchEngine:
             if cell is None:
                 cell = _Cell(self._text, self._head, self._schemas, cell_input.address)
                 self._cells[cell_input.address.number] = cell
-            found += cell.step(cell_input)
+            with keeping(orders_of(self._text, self._head, cell.address.rule, cell.address.marks)):
+                found += cell.step(cell_input)
             self.taken += cell.taken
         return found
 

@@ -1,4 +1,8 @@
-"""DataFrames over the files of a state: read by workers, when an action runs."""
+"""DataFrames over the files of a state: read by workers, when an action runs.
+
+Changes of a few bytes, which those of most batches are, the driver reads itself and at once: a file is read
+sooner than Spark starts a task with Python in it.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +21,31 @@ from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 from spark_bridge.state.manifest import PartitionState
 from spark_bridge.state.store import StateStore
 
+READ_HERE = 1 << 20
+"""Bytes of changes, of all files together, up to which the driver reads them."""
+
+FILES_HERE = 16
+"""So many files, too: it reads one after another, and of object stores each takes a while."""
+
 _BATCH_ROWS = 1 << 16
 
 
 def changes_frame(
     session: SparkSession, store: StateStore, schema: pa.Schema, files: Sequence[str]
 ) -> DataFrame:
-    """The rows of files of changes, of all together."""
+    """The rows of files of changes, of all together.  Raises StateError if one that is read here is gone."""
+
+    def table(name: str) -> pa.Table:
+        return store.read_table(name).rename_columns(schema.names).cast(schema)
 
     def read(batches: Batches) -> Batches:
         for batch in batches:
             for name in batch.column(0).to_pylist():
-                table = store.read_table(name).rename_columns(schema.names).cast(schema)
-                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+                yield from table(name).to_batches(max_chunksize=_BATCH_ROWS)
 
+    if len(files) <= FILES_HERE and store.nbytes(files) <= READ_HERE:
+        whole = pa.concat_tables([schema.empty_table(), *map(table, files)])
+        return session.createDataFrame(whole, spark_schema(schema))
     return _mapped(session, files, read, schema)
 
 
@@ -57,7 +72,7 @@ def _mapped(
     function: TaskFunction,
     schema: pa.Schema,
 ) -> DataFrame:
-    frame = session.createDataFrame([(item,) for item in items], "item string")
+    frame = session.createDataFrame(pa.table({"item": pa.array(items, pa.string())}))
     return frame.mapInArrow(in_worker(function), spark_schema(schema))
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from urllib.parse import quote
 from uuid import uuid4
@@ -111,6 +111,15 @@ class StatePath:
         system, place = self._at(name)
         with self.reading(name):
             return system.get_file_info(place).type == fs.FileType.File
+
+    def nbytes(self, names: Sequence[str]) -> int:
+        """The bytes of files together; of one that is not there none."""
+        if not names:
+            return 0
+        places = [self._at(name) for name in names]
+        with self.reading(names[0]):
+            found = places[0][0].get_file_info([place for _, place in places])
+        return sum(info.size or 0 for info in found)
 
     def name_at_last(self, temporary: str, name: str) -> bool:
         """Give a complete file its name; False if that is taken."""

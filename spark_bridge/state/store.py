@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from typing import NamedTuple
 from uuid import uuid4
@@ -220,6 +220,10 @@ class StateStore:
         """A file's table.  Where it is local its columns are mapped, and read as they are touched."""
         with self._path.reading(name), self._path.input(self._data_name(name)) as stream:
             return ipc.open_file(stream).read_all()
+
+    def nbytes(self, names: Iterable[str]) -> int:
+        """The bytes of data files together; of one that is gone none."""
+        return self._path.nbytes([self._data_name(name) for name in names])
 
     def open_output(self, name: str) -> pa.NativeFile:
         """A binary stream; the file is complete when it is closed.  Writing to it raises OSError.

@@ -29,9 +29,8 @@ from pyspark.sql import DataFrame, SparkSession
 import lftj
 from lftj import errors
 from lftj.storage.relation import Relation
-from spark_bridge import MaintainedJoin, join
+from spark_bridge import MaintainedJoin, join, maintained_join
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.maintained_join import KEPT_BATCHES
 from spark_bridge.state.store import StateStore
 from support.strategies import any_row
 from support.transactions import after
@@ -308,13 +307,15 @@ def test_two_on_one_state_know_of_each_other(spark: SparkSession, tmp_path: Path
         followed.check(one)
 
 
-def test_old_versions_go(spark: SparkSession, tmp_path: Path) -> None:
-    """Files are no more than those of twenty versions; readers of recent versions aren't disturbed."""
+def test_old_versions_go(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are no more than those of twice as many as are kept; readers of recent ones aren't disturbed."""
+    kept = 4
+    monkeypatch.setattr(maintained_join, "KEPT_BATCHES", kept)
     options = {"shares": ONE_CELL, "partitions": 1}
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
     counts, versions = [], {}
     tables = {}
-    for number in range(30):
+    for number in range(3 * kept):
         tables[number] = (followed.joined.table(), rows_of(followed.expected()))
         followed.joined.apply(followed.changes({"e": [((100, number), 1)]}), batch_id=number)
         followed.relations["e"].add((100, number))
@@ -322,17 +323,17 @@ def test_old_versions_go(spark: SparkSession, tmp_path: Path) -> None:
         counts.append(len(files))
         versions[number] = sum(name.startswith("manifest-") for name in files)
     followed.check()
-    assert max(versions.values()) <= 2 * KEPT_BATCHES
+    assert max(versions.values()) <= 2 * kept
     # A batch is three files at most, its manifest included; a snapshot that was made anew four more.
-    assert max(counts) <= 3 * 3 * KEPT_BATCHES + 8
-    for number in (21, 25, 29):
+    assert max(counts) <= 3 * 3 * kept + 8
+    for number in range(2 * kept + 1, 3 * kept):
         frame, rows = tables[number]
         assert sorted(rows_of(frame.toArrow())) == sorted(rows)
-    for number, expected in ((0, []), (19, []), (20, [(100, 20, 1)]), (29, [(100, 29, 1)])):
-        assert (
-            rows_of(followed.joined.apply(followed.changes({"e": []}), batch_id=number).toArrow()) == expected
-        )
-    assert followed.joined.version == 31
+    for number in (0, 2 * kept - 1, 2 * kept, 3 * kept - 1):
+        expected = [(100, number, 1)] if number >= 2 * kept else []
+        again = followed.joined.apply(followed.changes({"e": []}), batch_id=number)
+        assert rows_of(again.toArrow()) == expected
+    assert followed.joined.version == 3 * kept + 1
 
 
 def test_tables_and_changes_are_lazy_and_stay(spark: SparkSession, tmp_path: Path) -> None:

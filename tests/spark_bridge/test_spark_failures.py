@@ -2,8 +2,9 @@
 
 The application of ``failing_application.py`` is started again and again on one state, each time to be killed
 with SIGKILL at the next of the fault points; it gives all batches anew each time.  Most of its drivers are at
-one Java; the last of those killed, which has to go on from what they left, and the one that is killed amid a
-stream, whose queries have to end with it, are whole applications.
+one Java, and are forked from a process that has loaded their modules.  Those that have to go on from what
+killed ones left have workers of their own, which know of nothing; the one that is killed amid a stream,
+whose queries have to end with it, is a whole application.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -34,8 +37,10 @@ import lftj
 from spark_bridge.state.fault_points import MARKER, POINTS, VARIABLE
 from support.failing_application import (
     MASTER,
+    OWN_WORKERS,
     RULE,
     Edge,
+    Run,
     batches,
     change_table,
     edge_table,
@@ -50,7 +55,7 @@ SECONDS = 1800
 """For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
 
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
-MANY, SOME = 14, 6
+MANY, SOME = 12, 6
 """Batches: such that old versions are cleaned up, and such that there are some after a failure."""
 
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]
@@ -58,38 +63,77 @@ IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))
 Rows = set[tuple[int, ...]]
 
 
+class Ended(NamedTuple):
+    """How a driver ended: its exit code, or the signal below zero, and the last that it said."""
+
+    code: int
+    said: str
+
+
+def environment() -> dict[str, str]:
+    """For drivers: without the variables of the session that another test may have made here."""
+    return {name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")}
+
+
+class Drivers:
+    """Runs one driver after another at one Java, by the application's ``fork``.
+
+    No other test is at that Java: callbacks of a stream go to the last driver.
+    """
+
+    def __init__(self, gateway: JavaGateway) -> None:
+        its = gateway.gateway_parameters
+        there = {"PYSPARK_GATEWAY_PORT": str(its.port), "PYSPARK_GATEWAY_SECRET": its.auth_token}
+        pipe = subprocess.PIPE
+        command = [sys.executable, str(SCRIPT), "fork"]
+        self._process = subprocess.Popen(
+            command, env=environment() | there, stdin=pipe, stdout=pipe, text=True, cwd=TESTS
+        )
+
+    def run(
+        self,
+        mode: str,
+        folder: Path,
+        n_batches: int,
+        fault: str = "",
+        once: Path | None = None,
+        own_workers: bool = False,
+    ) -> Ended:
+        """Run a driver, to be killed at a fault point; a worker only once if there is a marker file."""
+        told = {VARIABLE: fault} if fault else {}
+        told |= {MARKER: str(once)} if once else {}
+        told |= {OWN_WORKERS: str(folder)} if own_workers else {}
+        said = folder / "said"
+        run = Run([mode, str(folder), str(n_batches)], told, str(said))
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(run), file=self._process.stdin, flush=True)
+        ended, _, _ = select.select([self._process.stdout], [], [], SECONDS)
+        assert ended, f"it hangs: {said.read_text()[-3000:]}"
+        return Ended(int(self._process.stdout.readline()), said.read_text()[-3000:])
+
+    def close(self) -> None:
+        self._process.communicate(timeout=SECONDS)  # its input ends
+
+
 @pytest.fixture(scope="module")
-def java() -> Iterator[JavaGateway]:
-    """For one driver after another.  No other test is at it: callbacks of a stream go to the last driver."""
+def drivers() -> Iterator[Drivers]:
     set_environment()
     conf = SparkConf(loadDefaults=False).setAll([*SETTINGS.items()])
     gateway = launch_gateway(conf.setMaster(MASTER).setAppName("failing application"))
-    yield gateway
+    drivers = Drivers(gateway)
+    yield drivers
+    drivers.close()
     gateway.shutdown()
     gateway.proc.stdin.close()  # it ends with that
     gateway.proc.wait(SECONDS)
 
 
-def run(
-    mode: str,
-    folder: Path,
-    n_batches: int,
-    fault: str = "",
-    once: Path | None = None,
-    at: JavaGateway | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Run the application, to be killed at a fault point; a worker only once if there is a marker file.
-
-    ``at``: the gateway of the Java that it uses, instead of its own.
-    """
-    own = {name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")}
-    own |= {VARIABLE: fault} if fault else {}
-    own |= {MARKER: str(once)} if once else {}
-    if at is not None:
-        its = at.gateway_parameters
-        own |= {"PYSPARK_GATEWAY_PORT": str(its.port), "PYSPARK_GATEWAY_SECRET": its.auth_token}
+def run_whole(mode: str, folder: Path, n_batches: int, fault: str) -> Ended:
+    """Run the application with a Java of its own, to be killed at a fault point."""
     command = [sys.executable, str(SCRIPT), mode, str(folder), str(n_batches)]
-    return subprocess.run(command, env=own, capture_output=True, text=True, timeout=SECONDS, cwd=TESTS)
+    own = environment() | {VARIABLE: fault}
+    done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=SECONDS, cwd=TESTS)
+    return Ended(done.returncode, done.stderr[-3000:])
 
 
 def head_of(edges: set[Edge]) -> Rows:
@@ -134,59 +178,59 @@ def version(folder: Path) -> int:
 
 
 def test_an_application_killed_at_every_point_applies_each_batch_once(
-    tmp_path: Path, java: JavaGateway
+    tmp_path: Path, drivers: Drivers
 ) -> None:
     """Also before there is a first version, and while old versions are cleaned up."""
-    killed_first = run("apply", tmp_path, MANY, "commit: before the manifest is written", at=java)
-    assert (killed_first.returncode, version(tmp_path)) == (-signal.SIGKILL, 0)
+    killed_first = drivers.run("apply", tmp_path, MANY, "commit: before the manifest is written")
+    assert (killed_first.code, version(tmp_path)) == (-signal.SIGKILL, 0)
     for point in IN_BATCHES:
         was = version(tmp_path)
         # The state is made at first, which passes the points of a commit too.
         fault = f"{point}:2" if was == 0 and point.startswith("commit") else point
-        done = run("apply", tmp_path, MANY, fault, at=java)
-        assert done.returncode == -signal.SIGKILL, (point, done.stderr[-3000:])
+        done = drivers.run("apply", tmp_path, MANY, fault)
+        assert done.code == -signal.SIGKILL, (point, done.said)
         committed = {"commit: manifest moved", "batch: committed, not cleaned"}
         assert version(tmp_path) == max(was, 1) + (point in committed), point
-    done = run("apply", tmp_path, MANY, "clean: manifests deleted, data not", at=java)
-    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
-    done = run("apply", tmp_path, MANY)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = drivers.run("apply", tmp_path, MANY, "clean: manifests deleted, data not")
+    assert done.code == -signal.SIGKILL, done.said
+    done = drivers.run("apply", tmp_path, MANY, own_workers=True)
+    assert done.code == 0, done.said
     check(tmp_path, MANY)
 
 
-def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, java: JavaGateway) -> None:
+def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, drivers: Drivers) -> None:
     """A task is tried four times."""
-    done = run("apply", tmp_path, SOME, "worker: written, not reported", at=java)
-    assert (done.returncode, version(tmp_path)) == (1, 0), done.stderr[-3000:]
+    done = drivers.run("apply", tmp_path, SOME, "worker: written, not reported")
+    assert (done.code, version(tmp_path)) == (1, 0), done.said
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
 
 
-def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path, java: JavaGateway) -> None:
+def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path, drivers: Drivers) -> None:
     """By Ctrl-C, and of one of a stream that is stopped."""
-    done = run("interrupted", tmp_path, SOME, at=java)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = drivers.run("interrupted", tmp_path, SOME)
+    assert done.code == 0, done.said
     check(tmp_path, SOME)
 
 
 @pytest.mark.parametrize("point", AT_WORKERS)
-def test_workers_that_are_killed_are_replaced(tmp_path: Path, java: JavaGateway, point: str) -> None:
+def test_workers_that_are_killed_are_replaced(tmp_path: Path, drivers: Drivers, point: str) -> None:
     """Spark tries a task again."""
     marker = tmp_path / "killed"
-    done = run("apply", tmp_path, SOME, f"{point}:2", marker, at=java)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = drivers.run("apply", tmp_path, SOME, f"{point}:2", marker)
+    assert done.code == 0, done.said
     assert marker.exists(), "a worker was killed"
     check(tmp_path, SOME)
 
 
-def test_a_stream_goes_on_from_its_checkpoint(tmp_path: Path, java: JavaGateway) -> None:
+def test_a_stream_goes_on_from_its_checkpoint(tmp_path: Path, drivers: Drivers) -> None:
     """Spark does not know yet of the batch that was committed, and gives it again."""
     (tmp_path / "incoming").mkdir()
     for number, changes in enumerate(batches(SOME)):
         file = tmp_path / "incoming" / f"{number:02}.parquet"
         pq.write_table(change_table(changes), file)
         os.utime(file, (1_000_000 + number, 1_000_000 + number))  # files are taken by their age
-    done = run("stream", tmp_path, SOME, "commit: manifest moved:4")
-    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
-    done = run("stream", tmp_path, SOME, at=java)
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = run_whole("stream", tmp_path, SOME, "commit: manifest moved:4")
+    assert done.code == -signal.SIGKILL, done.said
+    done = drivers.run("stream", tmp_path, SOME)
+    assert done.code == 0, done.said
     check(tmp_path, SOME)

@@ -1,16 +1,21 @@
 """An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
 
     python failing_application.py apply|interrupted|stream FOLDER BATCHES
+    python failing_application.py fork
 
 ``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
 after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
 Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 
-Java of its own takes most of the time of an application.  Where the environment names the gateway of
+Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon, so that
+both ways to start them are tested.  Where the environment names the gateway of
 one that runs (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead, which the first
-driver there makes; what is killed and started anew is the driver, and workers of its own if the fault is
-in a worker.
+driver there makes; what is killed and started anew is the driver, and workers of its own if it is to have
+some, or if the fault is in a worker.
+
+``fork`` loads Python's modules once for many such drivers: of each line of its input, the ``Run`` of one, it
+makes a process by fork, and says in a line how that ended.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import feather
@@ -45,7 +51,18 @@ MASTER = "local[2,4]"
 
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
 
+OWN_WORKERS = "LFTJ_OWN_WORKERS"
+"""In the environment: a driver at a Java that runs has workers that no other one with another value has."""
+
 Edge = tuple[int, int]
+
+
+class Run(NamedTuple):
+    """A driver that is to be forked.  ``said``: the file for what it writes to its standard streams."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    said: str
 
 
 def first_edges() -> set[Edge]:
@@ -74,11 +91,10 @@ def change_table(changes: list[tuple[Edge, int]]) -> pa.Table:
     return pa.table([pa.array(column, pa.int64()) for column in columns], ["src", "dst", "weight"])
 
 
-def faults_of_workers() -> dict[str, str]:
+def told_to_workers() -> dict[str, str]:
     """What workers at a Java that runs already have to be told; others run in this process's environment."""
-    if not os.environ.get(VARIABLE, "").startswith("worker"):
-        return {}
-    return {name: os.environ[name] for name in (VARIABLE, MARKER) if name in os.environ}
+    faults = (VARIABLE, MARKER) if os.environ.get(VARIABLE, "").startswith("worker") else ()
+    return {name: os.environ[name] for name in (OWN_WORKERS, *faults) if name in os.environ}
 
 
 def session() -> SparkSession:
@@ -88,7 +104,9 @@ def session() -> SparkSession:
         running = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
         context = gateway.jvm.JavaSparkContext.fromSparkContext(running)
         conf = SparkConf(_jconf=context.getConf())
-        SparkContext(gateway=gateway, jsc=context, conf=conf, environment=faults_of_workers())
+        SparkContext(gateway=gateway, jsc=context, conf=conf, environment=told_to_workers())
+    else:
+        making = making.config("spark.python.daemon.module", "pyspark.daemon")
     spark = making.master(MASTER).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -191,5 +209,29 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
         spark.stop()
 
 
+def fork() -> None:
+    """Each process has its own standard streams from its beginning, and no thread runs when it is made."""
+    for line in sys.stdin:
+        run = Run(*json.loads(line))
+        child = os.fork()
+        if child == 0:
+            said = os.open(run.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(said, 1)
+            os.dup2(said, 2)
+            os.environ.update(run.environment)
+            start(run.arguments)
+            return
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def start(arguments: list[str]) -> None:
+    main(arguments[0], Path(arguments[1]), int(arguments[2]))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    if sys.argv[1:] == ["fork"]:
+        fork()
+    else:
+        start(sys.argv[1:])

@@ -15,7 +15,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.daemon.module": "spark_bridge.worker_daemon",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
@@ -26,8 +27,9 @@ SETTINGS = {
 """The time zone is none that values are in: results must not depend on it.
 
 A session of a test lives for a minute: what Java's second compiler and its parallel collector would take is
-half of the processor time of the whole.  Simplified tracebacks are asked for through the environment of
-workers, by some plans and not by others, and each environment has workers of its own.
+half of the processor time of the whole, and to verify Spark's own classes takes a tenth of its start.
+Simplified tracebacks are asked for through the environment of workers, by some plans and not by others, and
+each environment has workers of its own.
 """
 
 
@@ -41,12 +43,8 @@ def spark_session() -> SparkSession:
 
 @cache
 def connect_session() -> SparkSession:
-    """A session of Spark Connect, with a server of its own; in a process without a classic session.
-
-    Its workers are those of Spark's own daemon, so that both ways to start them are tested.
-    """
-    building = builder().config("spark.python.daemon.module", "pyspark.daemon")
-    return building.remote("local[2]").getOrCreate()
+    """A session of Spark Connect, with a server of its own; in a process without a classic session."""
+    return builder().remote("local[2]").getOrCreate()
 
 
 def set_environment() -> None:

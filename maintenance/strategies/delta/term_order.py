@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lftj.planning.cost_model import CostModel
+from lftj.planning.kept_orders import answered, is_kept, shape_of, sizes_of
 from lftj.planning.planner import candidates
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog, IndexKey
@@ -78,6 +79,15 @@ def choose_term_orders(
         for name in {atom.relation for atom in (*problem.atoms, *problem.negations)}
         for key in catalog[name].index_keys
     )
+    if not is_kept():
+        return _chosen(terms, catalog, there)
+    question = "terms", shape_of(problem), sizes_of(problem, catalog), there
+    return answered(question, lambda: _chosen(terms, catalog, there))
+
+
+def _chosen(
+    terms: Sequence[tuple[JoinAtom, JoinProblem]], catalog: Catalog, there: frozenset[Index]
+) -> list[TermChoice]:
     possible = [_candidates(atom, rest, catalog) for atom, rest in terms]
     taken = _cover(possible, there)
     chosen = [
