@@ -2,7 +2,7 @@
 
 A plan is apart from data, so it holds for every version of the relations and every value of the
 parameters.  Its key order was chosen for the sizes that the relations had then: when one of them
-is ``MOVED`` times as large or as small, the order is chosen anew.
+is no longer alike (``ALIKE`` times as large or as small), the order is chosen anew.
 
 Invariants
 
@@ -23,18 +23,13 @@ from dataclasses import dataclass, field, replace
 from lftj.evaluation.products import product_warning
 from lftj.language.body import Body, CheckedRule
 from lftj.language.parameters import with_values
+from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order
 from lftj.process.interrupts import deaf
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value
-
-MOVED = 4
-"""A relation that has become so many times as large or as small has moved far."""
-
-FEW_ROWS = 1 << 10
-"""Sizes below this one are alike."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,7 @@ class Plans:
             warning = product_warning(rule, body, wanted.variables, wanted.counted)
             kept = _Kept(body, names, rows, choice, plan, warning, lowered)
         elif note:
-            note += f"; a relation {MOVED} times as large or as small has it chosen anew"
+            note += f"; a relation {ALIKE} times as large or as small has it chosen anew"
         planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), kept.warning, note)
         with self._lock:
             if lowered.constants is not None:
@@ -183,7 +178,7 @@ def _sizes(rows: dict[str, int]) -> str:
 def _moved(before: dict[str, int], now: dict[str, int]) -> bool:
     """Whether a relation is so much larger or smaller that another order may be better."""
     return any(
-        max(FEW_ROWS, rows) > MOVED * max(FEW_ROWS, before[name])
-        or max(FEW_ROWS, before[name]) > MOVED * max(FEW_ROWS, rows)
+        max(FEW_ROWS, rows) > ALIKE * max(FEW_ROWS, before[name])
+        or max(FEW_ROWS, before[name]) > ALIKE * max(FEW_ROWS, rows)
         for name, rows in now.items()
     )
