@@ -94,7 +94,7 @@ class StratificationError(RuleError):
 
 
 class RecursionNotSupportedError(RuleError):
-    """A relation depends on itself."""
+    """A relation depends on itself, where that can't be evaluated: in Spark."""
 
 
 class TypeClashError(RuleError):
@@ -111,6 +111,10 @@ class OrderError(RuleError):
 
 class EvaluationError(LftjError):
     """A rule failed on a row: division by zero, for example.  Names the rule and the row."""
+
+
+class RoundLimitError(EvaluationError):
+    """A recursion goes on beyond ``max_rounds``.  Names the rule and the last new tuple."""
 
 
 class AggregateError(EvaluationError):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from lftj.database.prepared import PreparedProgram, PreparedPrograms, PreparedRule, parsed
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.files.csv_options import CsvOptions
-from lftj.language.body import CheckedProgram
+from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.enough_memory import enough_memory
@@ -168,18 +168,20 @@ class Database:
         threads: int | None = None,
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
+        max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> pa.Table:
         """The rows of a head, in no particular order, each once.
 
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
-        ``params``: values of the rule's parameters, ``$name``, by name.
+        ``params``: values of the rule's parameters, ``$name``, by name.  ``max_rounds``: a recursion that
+        still gives new tuples after so many rounds raises RoundLimitError.
 
         Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
         :meth:`count` may still do.
         """
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params)
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
         with _progress(evaluation.settings, progress, "joining") as settings:
             evaluation.settings = settings
             evaluation.derive_for(name)
@@ -200,6 +202,7 @@ class Database:
         threads: int | None = 1,
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
+        max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
@@ -210,7 +213,7 @@ class Database:
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
-        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows, params)
+        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows, params, max_rounds)
         schema = evaluation.program.derived[name]
 
         def run() -> Generator[pa.RecordBatch, None, None]:
@@ -236,10 +239,11 @@ class Database:
         threads: int | None = None,
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
+        max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> int:
         """Number of rows that :meth:`query` would give; rows are not built where the search can count."""
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params)
+        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
         with _progress(evaluation.settings, progress, "counting") as settings:
             evaluation.settings = settings
             evaluation.derive_for(name)
@@ -255,6 +259,7 @@ class Database:
         threads: int | None = 1,
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
+        max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> Explanation:
         """How :meth:`query` would evaluate a rule: key order and why, index per atom, estimates per depth.
@@ -263,7 +268,7 @@ class Database:
         """
         from lftj.evaluation.explain import explain
 
-        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS, params)
+        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS, params, max_rounds)
         with _progress(evaluation.settings, progress, "joining") as settings:
             evaluation.settings = settings
             return explain(evaluation, name, analyze)
@@ -302,6 +307,8 @@ class Database:
         evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS, None)
         if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
             raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
+        if evaluation.program.component_of(name):
+            raise RuleError(f"{name} depends on itself; a trace is of one evaluation of one body")
         evaluation.derive_for(name)
         return trace(evaluation, name, limit)
 
@@ -312,6 +319,7 @@ class Database:
         head: str | None = None,
         threads: int | None = 1,
         order: Sequence[str] | None = None,
+        max_rounds: int = MAX_ROUNDS,
     ) -> PreparedRule:
         """A program to be run many times, with other parameters and over data that change meanwhile.
 
@@ -321,7 +329,8 @@ class Database:
         program = PreparedProgram(parsed(rule))
         if not program.parameters:
             self._check(program.tree, self._now()[1])
-        return PreparedRule(self, program, {"head": head, "threads": threads, "order": order})
+        options = {"head": head, "threads": threads, "order": order, "max_rounds": max_rounds}
+        return PreparedRule(self, program, options)
 
     def check(self, rule: str | Program) -> CheckedProgram:
         """Check a program, a text or its syntax tree, against the loaded relations.  Raises RuleError."""
@@ -349,6 +358,7 @@ class Database:
         order: Sequence[str] | None,
         batch_rows: int,
         params: Mapping[str, Any] | None,
+        max_rounds: int = MAX_ROUNDS,
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation.evaluation import Evaluation, Settings
 
@@ -362,7 +372,10 @@ class Database:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if order is not None and isinstance(order, str):
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
-        settings = Settings(threads, batch_rows, tuple(order) if order is not None else None)
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds must be at least 1, not {max_rounds}")
+        pinned = tuple(order) if order is not None else None
+        settings = Settings(threads, batch_rows, pinned, max_rounds=max_rounds)
         evaluation = Evaluation(
             ready.program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
         )

@@ -12,7 +12,8 @@ How a head's rows are made distinct, cheapest way that holds:
 
 An aggregate's input is a Z-set of assignments projected to group keys and
 arguments; the search itself counts the assignments behind each row.  Heads of one
-rule share it (:mod:`lftj.evaluation.sharing`).
+rule share it (:mod:`lftj.evaluation.sharing`).  Heads that depend on themselves are
+evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates.shared_rows import SharedRows
-from lftj.errors import CartesianProductWarning, EvaluationError, RangeError
+from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import finish
+from lftj.evaluation.fixpoint import Fixpoint
 from lftj.evaluation.plans import Plans, Wanted, lowered_body
 from lftj.evaluation.sharing import searches
-from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate, Variable
@@ -51,12 +53,13 @@ Columns = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run: threads of the search, rows of a batch, a pinned key order, progress."""
+    """How to run: threads of the search, rows of a batch, a pinned key order, progress, rounds at most."""
 
     threads: int = 1
     batch_rows: int = 1 << 16
     order: tuple[str, ...] | None = None
     advance: Advance | None = None
+    max_rounds: int = MAX_ROUNDS
 
 
 @dataclass
@@ -90,6 +93,7 @@ class Evaluation:
     needed: set[str] = field(default_factory=set)  # the heads that are going to be asked for
     searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
     aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
+    fixpoints: list[Fixpoint] = field(default_factory=list)  # of the recursive heads that were evaluated
     lease: Lease | None = None  # for codes of values that it computes
 
     # -- heads ------------------------------------------------------------------
@@ -106,7 +110,10 @@ class Evaluation:
         last = {h.relation: number for number, stratum in numbered for rule in stratum for h in rule.heads}
         for name in sorted(last, key=last.__getitem__):
             if name in needed and name != head and name not in self.relations:
-                self.relations[name] = self.relation(name)
+                if component := self.program.component_of(name):
+                    self.relations.update(self.recursive(component))
+                else:
+                    self.relations[name] = self.relation(name)
 
     def _read_by(self, head: str) -> set[str]:
         """Derived relations that ``head`` depends on, directly or not."""
@@ -123,6 +130,8 @@ class Evaluation:
 
     def relation(self, name: str) -> Relation:
         """The whole head as a relation of its own."""
+        if component := self.program.component_of(name):
+            return self.recursive(component)[name]
         schema = self.program.derived[name]
         collected = Distinct(len(schema.columns))
         for columns in self.head_batches(name):
@@ -130,11 +139,34 @@ class Evaluation:
         columns, _ = collected.finish()
         return Relation.from_codes(name, schema, columns)
 
+    def recursive(self, component: Sequence[str]) -> dict[str, Relation]:
+        """All relations that are evaluated together because they depend on each other.
+
+        Raises OrderError where the target is one of them and a key order is given, and RoundLimitError.
+        """
+        if self.settings.order is not None and self.target in component:
+            raise OrderError(f"order= is for one search: {self.target} depends on itself, and has many")
+        known = next((one for one in self.fixpoints if one.component == tuple(component)), None)
+        if known is None:
+            known = Fixpoint(self.program, component, self.relations, self.values, self.settings.max_rounds)
+            self.fixpoints.append(known)
+        return known.relations(self._recursion_begins)
+
+    def _recursion_begins(self, rule: CheckedRule, head: CheckedHead, body: Body) -> Iterator[Columns]:
+        """What a body that reads nothing of its head's component gives the head."""
+        names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
+        run = self.plan_body(rule, head, body, wanted_variables(head), counted=False)
+        for rows, _ in self._rows(run):
+            yield [rows[name] for name in names]
+
     def head_batches(self, name: str) -> Generator[Columns, None, None]:
         """The head's rows as code columns, each row once, in batches of any size.
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
+        if self.program.component_of(name):
+            yield list(self.relation(name).codes)
+            return
         schema = self.program.derived[name]
         rules = self.program.rules_of(name)
         aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
@@ -316,7 +348,15 @@ class Evaluation:
                 yield rows, weights
 
     def plan_head(self, name: str) -> None:
-        """Plan every body of a head without running it; ``runs`` then holds the plans."""
+        """Plan every body of a head without running it; ``runs`` then holds the plans.
+
+        Of a recursive head those that begin: the others are planned over what the rounds before gave.
+        """
+        if component := self.program.component_of(name):
+            self.fixpoints.append(Fixpoint(self.program, component, self.relations, self.values))
+            for rule, head, body in self.fixpoints[-1].first:
+                self.plan_body(rule, head, body, wanted_variables(head), counted=False)
+            return
         for rule, head in self.program.rules_of(name):
             aggregated = isinstance(head.value, Aggregate)
             self._plan_bodies(rule, self._fed_together(rule, head) if aggregated else [head])
@@ -325,6 +365,8 @@ class Evaluation:
 
     def count(self, name: str) -> int:
         """Number of rows of a head, without building it where the search can count."""
+        if self.program.component_of(name):
+            return self.relation(name).n_rows
         rules = self.program.rules_of(name)
         if len(rules) == 1:
             rule, head = rules[0]

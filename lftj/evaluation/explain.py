@@ -18,6 +18,7 @@ from lftj.evaluation.evaluation import BodyRun, Evaluation, wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.several_aggregates import joins_auxiliary
+from lftj.language.strata import components
 from lftj.language.syntax import Aggregate
 from lftj.search import layout as L
 from lftj.search.problem import JoinAtom, connected
@@ -70,10 +71,12 @@ class Explanation:
     analyzed: bool
     seconds: float | None
     strata: str = ""  # drawn, where a head reads another one
+    recursion: tuple[str, ...] = ()  # of each recursive component its rules' terms, and the rounds
 
     def __str__(self) -> str:
         parts = [self.strata] if self.strata else []
         parts += [_text(body, self.analyzed) for body in self.bodies]
+        parts += self.recursion
         if self.seconds is not None:
             parts.append(f"evaluated in {self.seconds:.3f} s")
         return "\n\n".join(parts)
@@ -96,13 +99,14 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
     seconds = time.perf_counter() - started if analyze else None
     reports = tuple(report for run in evaluation.runs for report in _reports(evaluation, run, analyze))
     drawn = ""
-    if len(evaluation.program.strata) > 1:
+    if len(evaluation.program.strata) > 1 or evaluation.fixpoints:
         drawn = strata_text([rule for stratum in evaluation.program.strata for rule in stratum])
-    return Explanation(reports, analyze, seconds, drawn)
+    recursion = tuple("\n".join(fixpoint.describe()) for fixpoint in evaluation.fixpoints)
+    return Explanation(reports, analyze, seconds, drawn, recursion)
 
 
 def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lambda name: "") -> str:
-    """Relations by stratum, one per line, each head with what its rules read.
+    """Relations by stratum, one per line, each head with what its rules read; a recursive one behind ``<-*``.
 
     ``about``: what else to say of a relation.  Rules stand in evaluation order.
     """
@@ -113,18 +117,19 @@ def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lamb
             for body in rule.bodies:
                 found.update((atom.relation, None) for atom in body.atoms)
                 found.update((f"!{atom.relation}", None) for atom in body.negations)
+    atoms = {name: [read.lstrip("!") for read in found] for name, found in reads.items()}
+    every = dict.fromkeys([*atoms, *(read for found in atoms.values() for read in found)])
     level: dict[str, int] = {}
-
-    def place(name: str) -> int:
-        if name not in level:
-            level[name] = 1 + max((place(read.lstrip("!")) for read in reads.get(name, ())), default=-1)
-        return level[name]
-
-    for name in reads:
-        place(name)
+    recursive: set[str] = set()
+    for component in components({name: atoms.get(name, []) for name in every}):
+        below = [read for name in component for read in atoms.get(name, ()) if read not in component]
+        level.update(dict.fromkeys(component, 1 + max((level[read] for read in below), default=-1)))
+        if any(read in component for name in component for read in atoms.get(name, ())):
+            recursive.update(component)
     rows = []
     for name, stratum in sorted(level.items(), key=lambda item: item[1]):
-        source = f"<- {', '.join(reads[name])}" if name in reads else ""
+        arrow = "<-*" if name in recursive else "<-"
+        source = f"{arrow} {', '.join(reads[name])}" if name in reads else ""
         rows.append((str(stratum), name, source, about(name)))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = ["strata"]

@@ -8,7 +8,8 @@ Invariants
    source or head is bound by a positive atom or by an earlier assignment.
 3. All positions at which a variable stands have the same domain object.
 4. Strata are in evaluation order: a relation's rules stand in a stratum after
-   those of every relation that they read.
+   those of every relation that they read, but for relations of the same recursive
+   component (:mod:`lftj.language.strata`), whose rules all stand in one stratum.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from functools import cached_property
 
 from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Span
 from lftj.values.schema import ColumnType, Schema
+
+MAX_ROUNDS = 1_000_000
+"""Rounds of a recursion that give new tuples, unless the caller says how many."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,8 @@ class CheckedRule:
 class CheckedProgram:
     """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
 
-    Among both are auxiliary heads (:mod:`lftj.language.several_aggregates`).
+    ``components``: relations that depend on each other and themselves, in evaluation order.
+    Among the first two are auxiliary heads (:mod:`lftj.language.several_aggregates`).
     """
 
     strata: tuple[tuple[CheckedRule, ...], ...]
@@ -87,6 +92,11 @@ class CheckedProgram:
         return self.last_heads
 
     last_heads: tuple[str, ...] = ()
+    components: tuple[tuple[str, ...], ...] = ()
+
+    def component_of(self, name: str) -> tuple[str, ...]:
+        """The relations that are evaluated together with a recursive one; none for any other."""
+        return next((component for component in self.components if name in component), ())
 
     def rules_of(self, name: str) -> list[tuple[CheckedRule, CheckedHead]]:
         """The rules of a head, in evaluation order, each with that head of it."""

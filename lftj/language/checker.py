@@ -1,7 +1,7 @@
 """`check`: a syntax tree against the data's schemas, to rules in normal form.
 
 Order of the checks, so that the first message is the one to act on: names and
-arities of the whole program, recursion, then rule by rule in evaluation order
+arities of the whole program, strata, then rule by rule in evaluation order
 bindings, types and heads.  The result keeps the invariants of :mod:`lftj.language.body`;
 heads with aggregates among their terms are taken apart at the end, when nothing is
 left to complain about (:mod:`lftj.language.several_aggregates`).
@@ -30,8 +30,9 @@ from lftj.language.body_checker import BodyChecker
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.normal_form import conjunctions, name_wildcards
 from lftj.language.parameters import constants_of
+from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
-from lftj.language.strata import atoms_of, stratify
+from lftj.language.strata import Stratification, atoms_of, stratify
 from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind, plain_type
@@ -76,6 +77,7 @@ class _Checker:
         # Types of a derived relation's columns, by rule and head as written.
         self._types: dict[str, dict[tuple[int, int], list[ColumnType]]] = {}
         self._derived: dict[str, Schema] = {}
+        self._recursive: dict[str, Schema] = {}  # of the components whose rules are being checked
         self._separation = Separation(catalog)
 
     def run(self) -> CheckedProgram:
@@ -96,30 +98,76 @@ class _Checker:
         for rule in rules:
             for atom in atoms_of(rule.body):
                 self._check_atom_shape(atom)
-        strata = stratify(self._program)
-        bodies = {number: self._check_rule(number) for stratum in strata for number in stratum}
-        checked_strata = [rules for stratum in strata for rules in self._checked(stratum, bodies)]
+        stratification = stratify(self._program)
+        bodies = self._check_rules(stratification)
+        checked_strata = [
+            rules
+            for place in range(len(stratification.strata))
+            for rules in self._checked(stratification, place, bodies)
+        ]
         return CheckedProgram(
             strata=tuple(checked_strata),
             derived={name: self._schema_of(name) for name in self._first_heads} | self._separation.derived,
             text=self._text,
             last_heads=tuple(dict.fromkeys(head.relation for head in rules[-1].heads)),
+            components=stratification.components,
         )
 
+    def _check_rules(self, stratification: Stratification) -> dict[int, tuple[Body, ...]]:
+        """The bodies of every rule, by number; types of recursive relations are found before their rules."""
+        bodies: dict[int, tuple[Body, ...]] = {}
+        for place, stratum in enumerate(stratification.strata):
+            for component in stratification.components:
+                if stratification.complete[component[0]] == place:
+                    self._recursive = self._typed(component)
+            for number in stratum:
+                if number not in bodies:
+                    bodies[number] = self._check_rule(number)
+            self._recursive = {}
+        return bodies
+
+    def _typed(self, component: tuple[str, ...]) -> dict[str, Schema]:
+        """The schemas of relations that depend on each other; where they can't be had, what is wrong."""
+        typing = RecursiveTypes(self._program, self._domains, component, self._schema_of, self._term_type)
+        found = typing.found()
+        columns = {
+            name: tuple(map(Column, _column_names(self._first_heads[name]), found[name])) for name in found
+        }
+        schemas = {
+            name: Schema(own, functional=self._first_heads[name].value is not None)
+            for name, own in columns.items()
+        }
+        missing = [name for name in component if name not in schemas]
+        if missing:
+            self._recursive = {**self._recursive, **schemas}
+            for number in typing.numbers:
+                if typing.is_typed(number):
+                    self._check_rule(number)  # a rule that would begin may be wrong: that comes first
+            raise error_at(
+                RuleError,
+                self._text,
+                self._first_heads[missing[0]].name_span,
+                f"'{missing[0]}' can't begin: each of its rules reads a relation that needs"
+                f" tuples of {' or '.join(map(repr, component))} first",
+            )
+        return {**self._recursive, **schemas}
+
     def _checked(
-        self, stratum: list[int], bodies: Mapping[int, tuple[Body, ...]]
+        self, stratification: Stratification, place: int, bodies: Mapping[int, tuple[Body, ...]]
     ) -> list[tuple[CheckedRule, ...]]:
         """The rules of a stratum, and behind them, if there are any, those that join auxiliary heads."""
         rules: list[CheckedRule] = []
         joining: list[CheckedRule] = []
-        for number in stratum:
+        for number in stratification.strata[place]:
             rule = self._program.rules[number]
             text = self._text[slice(*rule.span)]
             heads: list[CheckedHead] = []
-            for place, head in enumerate(rule.heads):
+            for head_place, head in enumerate(rule.heads):
+                if stratification.stratum_of(rule, head.relation) != place:
+                    continue
                 schema = self._schema_of(head.relation)
                 if head.value is None and head.aggregates:
-                    types = self._types[head.relation][number, place]
+                    types = self._types[head.relation][number, head_place]
                     auxiliary, join = self._separation.take_apart(head, types, schema, text, rule.span)
                     heads += auxiliary
                     joining.append(join)
@@ -276,9 +324,11 @@ class _Checker:
     # -- schemas --------------------------------------------------------------
 
     def _schema_of(self, name: str) -> Schema:
-        """Schema of a relation; of a derived one only after all its rules were checked."""
+        """Schema of a relation; of a derived one after its rules were checked, or its types found."""
         if name in self._catalog:
             return self._catalog[name]
+        if name in self._recursive:
+            return self._recursive[name]
         if name not in self._derived:
             first = self._first_heads[name]
             by_head = sorted(self._types[name].items())

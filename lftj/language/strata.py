@@ -1,19 +1,28 @@
-"""Strata: in which order the rules of a program are evaluated.
+"""Strata: in which order the rules of a program are evaluated, and which of them go round.
 
-A relation *reads* those in the bodies of its rules.  A rule's stratum is one
-more than the highest stratum of the rules behind any relation that it reads, so
-every relation is complete before it is read.  Recursion has no such order: a
-cycle is refused, with its relations in the message.
+A relation *reads* those in the bodies of its rules.  Relations that read each other, directly or not, are
+a *component*: a strongly connected one of "reads".  A relation of a component with a cycle is *recursive*,
+and so is the component: its rules are evaluated together, to the least fixpoint.
+
+Invariants
+
+1. A rule's stratum is one more than the highest stratum of the rules behind any relation that it reads, those
+   of its head's own component aside; all rules of a recursive component stand in one stratum.  So every
+   relation is complete before one of another component reads it.
+2. No cycle goes through a negation or an aggregate: it would have no least fixpoint.  It is refused, with its
+   relations in the message.
+3. The heads of one rule may stand in several strata: one is recursive, and another only reads that one.
 
 Cost: linear in the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from lftj.errors import RecursionNotSupportedError, RuleError, StratificationError
+from lftj.errors import RuleError, StratificationError
 from lftj.language.diagnostics import error_at
 from lftj.language.syntax import Atom, Disjunction, Literal, Program, Rule
 
@@ -41,15 +50,37 @@ def atoms_of(body: Iterable[Literal]) -> Iterator[Atom]:
                 yield from atoms_of(alternative)
 
 
-def stratify(program: Program) -> list[list[int]]:
-    """Numbers of the program's rules, stratum by stratum, in the order of writing within each.
+@dataclass(frozen=True)
+class Stratification:
+    """``strata``: numbers of the program's rules, stratum by stratum, in the order of writing within each.
 
-    Raises :class:`~lftj.errors.StratificationError` for a cycle through a negation or an aggregate,
-    :class:`~lftj.errors.RecursionNotSupportedError` for any other.
+    ``components``: the recursive ones, those that are read before those that read them; the relations of each
+    in the order of writing.  ``complete``: the last stratum of each derived relation's rules.
+    """
+
+    strata: list[list[int]]
+    components: tuple[tuple[str, ...], ...]
+    complete: Mapping[str, int]
+
+    def stratum_of(self, rule: Rule, head: str) -> int:
+        """Where a rule stands for one of its heads."""
+        return self.complete[head] if head in self._recursive else _level(rule, self.complete)
+
+    @cached_property
+    def _recursive(self) -> frozenset[str]:
+        return frozenset(name for component in self.components for name in component)
+
+
+def stratify(program: Program) -> Stratification:
+    """The strata of a program and its recursive components.
+
+    Raises :class:`~lftj.errors.StratificationError` for a cycle through a negation or an aggregate.
 
     >>> from lftj.language.parser import parse
-    >>> stratify(parse("far(a) <- two(a, b). two(a, c) <- edge(a, b), edge(b, c)."))
+    >>> stratify(parse("far(a) <- two(a, b). two(a, c) <- edge(a, b), edge(b, c).")).strata
     [[1], [0]]
+    >>> stratify(parse("path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c).")).components
+    (('path',),)
     """
     rules_of: dict[str, list[Rule]] = {}
     readings: dict[str, list[_Reading]] = {}
@@ -62,34 +93,43 @@ def stratify(program: Program) -> list[list[int]]:
             aggregated = bool(head.aggregates)
             read = [atom for atom in atoms_of(rule.body) if atom.relation in rules_of]
             readings[head.relation] += [_Reading(head.relation, atom, aggregated) for atom in read]
-    components = _components(readings)
-    _refuse_cycles(program, readings, components)
-    complete: dict[str, int] = {}  # relation -> the last stratum of its rules
-    for (name,) in components:
-        complete[name] = max(_level(rule, complete) for rule in rules_of[name])
+    found = components({name: [reading.atom.relation for reading in read] for name, read in readings.items()})
+    _refuse_cycles(program, readings, found)
+    written = {name: place for place, name in enumerate(rules_of)}
+    recursive: list[tuple[str, ...]] = []
+    complete: dict[str, int] = {}
+    for component in found:
+        inside = frozenset(component)
+        levels = [_level(rule, complete, inside) for name in component for rule in rules_of[name]]
+        complete.update(dict.fromkeys(component, max(levels)))
+        if any(reading.atom.relation in inside for name in component for reading in readings[name]):
+            recursive.append(tuple(sorted(component, key=written.__getitem__)))
     strata: list[list[int]] = [[] for _ in range(max(complete.values(), default=-1) + 1)]
+    stratification = Stratification(strata, tuple(recursive), complete)
     for number, rule in enumerate(program.rules):
-        strata[_level(rule, complete)].append(number)
-    return strata
+        for stratum in {stratification.stratum_of(rule, head.relation) for head in rule.heads}:
+            strata[stratum].append(number)
+    return stratification
 
 
-def _level(rule: Rule, complete: dict[str, int]) -> int:
-    return 1 + max((complete.get(atom.relation, -1) for atom in atoms_of(rule.body)), default=-1)
+def _level(rule: Rule, complete: Mapping[str, int], component: Collection[str] = ()) -> int:
+    """One more than the highest stratum that a rule reads, a component aside."""
+    read = (atom.relation for atom in atoms_of(rule.body) if atom.relation not in component)
+    return 1 + max((complete.get(name, -1) for name in read), default=-1)
 
 
 def _refuse_cycles(
-    program: Program, readings: dict[str, list[_Reading]], components: list[tuple[str, ...]]
+    program: Program, readings: dict[str, list[_Reading]], found: list[tuple[str, ...]]
 ) -> None:
-    component_of = {name: component for component in components for name in component}
+    component_of = {name: component for component in found for name in component}
     inside = [
         reading
         for reader in readings
         for reading in readings[reader]
         if reading.atom.relation in component_of[reader]
     ]
-    if inside:
-        # A cycle through a negation or an aggregate has no meaning at all: name it first.
-        first = next((reading for reading in inside if reading.strict), inside[0])
+    first = next((reading for reading in inside if reading.strict), None)
+    if first is not None:
         raise _cycle_error(program, readings, component_of[first.reader], first)
 
 
@@ -110,38 +150,37 @@ def _cycle_error(
         way.append(came_from[way[-1]])
     cycle = " -> ".join([goal, *reversed(way)])
     span = first.atom.name_span
-    if first.strict:
-        reason = "negation" if first.atom.negated else "aggregate"
-        message = f"'{goal}' depends on its own {reason}: {cycle}"
-        return error_at(StratificationError, program.text, span, message)
-    message = f"'{goal}' depends on itself, and recursion is not supported: {cycle}"
-    return error_at(RecursionNotSupportedError, program.text, span, message)
+    reason = "negation" if first.atom.negated else "aggregate"
+    message = f"'{goal}' depends on its own {reason}: {cycle}"
+    return error_at(StratificationError, program.text, span, message)
 
 
-def _components(readings: dict[str, list[_Reading]]) -> list[tuple[str, ...]]:
+def components(reads: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
     """Strongly connected components of "reads", those that are read before those that read them.
 
     Tarjan's algorithm, without recursion.
+
+    >>> components({"a": ["b"], "b": ["a", "c"], "c": []})
+    [('c',), ('b', 'a')]
     """
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     done: set[str] = set()
     stack: list[str] = []
-    components: list[tuple[str, ...]] = []
-    for root in readings:
+    found: list[tuple[str, ...]] = []
+    for root in reads:
         if root in index:
             continue
         index[root] = low[root] = len(index)
         stack.append(root)
-        path = [(root, iter(readings[root]))]
+        path = [(root, iter(reads[root]))]
         while path:
             name, rest = path[-1]
-            for reading in rest:
-                read = reading.atom.relation
+            for read in rest:
                 if read not in index:
                     index[read] = low[read] = len(index)
                     stack.append(read)
-                    path.append((read, iter(readings[read])))
+                    path.append((read, iter(reads[read])))
                     break
                 if read not in done:
                     low[name] = min(low[name], index[read])
@@ -153,6 +192,6 @@ def _components(readings: dict[str, list[_Reading]]) -> list[tuple[str, ...]]:
                     component = [stack.pop()]
                     while component[-1] != name:
                         component.append(stack.pop())
-                    components.append(tuple(component))
+                    found.append(tuple(component))
                     done.update(component)
-    return components
+    return found

@@ -28,6 +28,7 @@ from maintenance.changes.timed_change import TimedChange, running, starts_of, ti
 from maintenance.heads.functional_check import refuse_head_conflict
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
+from maintenance.heads.recursive_source import KeptComponents, component_reads
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
@@ -54,6 +55,7 @@ class MaintainedHead(Staged):
         keeping: Keeping,
         versions: Versions,
         intermediates: Intermediates,
+        components: KeptComponents,
     ) -> None:
         """Plan the rules of ``name`` over the versions as they are; nothing is evaluated yet."""
         self.name = name
@@ -62,10 +64,12 @@ class MaintainedHead(Staged):
         self.rules = program.rules_of(name)
         self.text = " ".join(rule.text for rule, _ in self.rules)
         atoms = [a for rule, _ in self.rules for b in rule.bodies for a in (*b.atoms, *b.negations)]
-        self.reads = frozenset(atom.relation for atom in atoms)
+        self.component = program.component_of(name)
+        """The heads that it is stepped with; none, unless it depends on itself."""
+        self.reads = component_reads(program, self.component or (name,))
         self.reads_as_functions = frozenset(atom.relation for atom in atoms if atom.functional)
         self.keeping = keeping
-        self.sources = self._planned(versions, intermediates)
+        self.sources = self._planned(versions, intermediates, components)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
         self._support = StagedValue(SupportVersion(len(self.schema.columns)))
         self._parts = (*self.sources, self._support)
@@ -73,7 +77,11 @@ class MaintainedHead(Staged):
         self._checks_values = self.schema.functional and not only_function
         """Whether two values of one key are possible."""
 
-    def _planned(self, versions: Versions, intermediates: Intermediates) -> list[HeadSource]:
+    def _planned(
+        self, versions: Versions, intermediates: Intermediates, components: KeptComponents
+    ) -> list[HeadSource]:
+        if self.component:
+            return [components.source_of(self.name)]
         strategy = self.keeping.made()
         if isinstance(strategy, HeadStrategy):
             return [strategy.plan(HeadRequest(self.name, self.program, self.reads))]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintenance.heads.strategies import DEFAULT, STRATEGIES
+from lftj.language.body import MAX_ROUNDS
+from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES
+from maintenance.strategies.component import ComponentStrategy
 from maintenance.strategies.strategy import Strategy
 
 RECORD_GAP = 9
@@ -14,12 +16,20 @@ RECORD_GAP = 9
 
 @dataclass(frozen=True)
 class Keeping:
-    """``strategy``: its name.  ``gap``: see RECORD_GAP.  ``order``: the caller's key order of its rules."""
+    """``strategy``: its name.  ``gap``: see RECORD_GAP.  ``order``: the caller's key order of its rules.
+
+    ``max_rounds``: of a recursion.
+    """
 
     strategy: str = DEFAULT
     gap: int = RECORD_GAP
     order: tuple[str, ...] | None = None
+    max_rounds: int = MAX_ROUNDS
 
     def made(self) -> Strategy:
         """The strategy itself."""
         return STRATEGIES[self.strategy]()
+
+    def made_for_component(self) -> ComponentStrategy:
+        """The strategy of heads that depend on themselves."""
+        return COMPONENT_STRATEGIES[self.strategy]()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from maintenance.strategies.component import ComponentStrategy
     from maintenance.strategies.strategy import Strategy
 
 
@@ -36,6 +37,12 @@ def _recompute() -> Strategy:
     return Recompute()
 
 
+def _recompute_component() -> ComponentStrategy:
+    from maintenance.strategies.recompute import RecomputeComponent
+
+    return RecomputeComponent()
+
+
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
     "auto": _auto,
     "trace": _trace,
@@ -45,3 +52,9 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
 """What makes a strategy, by its name; the first is the default."""
 
 DEFAULT = next(iter(STRATEGIES))
+
+COMPONENT_STRATEGIES: Mapping[str, Callable[[], ComponentStrategy]] = {
+    "auto": _recompute_component,
+    "recompute": _recompute_component,
+}
+"""The same for heads that depend on themselves, by components."""

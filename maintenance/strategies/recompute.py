@@ -1,11 +1,13 @@
-"""`recompute`: a head is evaluated again, whole, and what it was is subtracted.
+"""`recompute`: a head is evaluated again, whole, and what it was is subtracted; so is a recursive component.
 
-Nothing is kept beside the head itself.
+Nothing is kept beside the heads themselves.
 
-Cost: of a step, that of evaluating the head's rules over the new versions, and a merge of both heads.
+Cost: of a step, that of evaluating the rules over the new versions, and a merge of both states of each head.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import difference
 from maintenance.stats import RuleStats
+from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
 from maintenance.strategies.strategy import (
     Advance,
     HeadRequest,
@@ -43,10 +46,7 @@ class RecomputedHead(HeadSource):
         return codes, np.ones(len(codes[0]), dtype=np.int64)
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        new = self._evaluated(change.new, Settings()).codes
-        old = change.old[self._name].columns()
-        ones = np.ones(max(len(new[0]), len(old[0])), dtype=np.int64)
-        return difference(new, ones[: len(new[0])], old, ones[: len(old[0])])
+        return _changed(self._evaluated(change.new, Settings()).codes, change.old[self._name].columns())
 
     def _evaluated(self, versions: Versions, settings: Settings) -> Relation:
         relations: dict[str, Table] = {name: versions[name] for name in self._reads}
@@ -58,3 +58,40 @@ class Recompute(HeadStrategy):
 
     def plan(self, request: HeadRequest) -> HeadSource:
         return RecomputedHead(request)
+
+
+class RecomputedComponent(KeptComponent):
+    """All tuples of heads that depend on each other."""
+
+    def __init__(self, request: ComponentRequest) -> None:
+        self._request = request
+
+    def build(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Tuples]:
+        found = self._evaluated(versions, threads, advance)
+        return {name: (one.codes, np.ones(one.n_rows, np.int64)) for name, one in found.items()}
+
+    def step(self, change: Round, stats: RuleStats) -> dict[str, Tuples]:
+        found = self._evaluated(change.new, 1, None)
+        return {name: _changed(found[name].codes, change.old[name].columns()) for name in self._request.names}
+
+    def _evaluated(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Relation]:
+        request = self._request
+        relations: dict[str, Table] = {name: versions[name] for name in request.reads}
+        settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
+        return Evaluation(request.program, relations, settings).recursive(request.names)
+
+    def describe(self) -> list[str]:
+        return [f"recursion of {', '.join(self._request.names)}: evaluated again by each commit"]
+
+
+class RecomputeComponent(ComponentStrategy):
+    """The yardstick for recursion."""
+
+    def plan(self, request: ComponentRequest) -> KeptComponent:
+        return RecomputedComponent(request)
+
+
+def _changed(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> Tuples:
+    """What came and went, of sorted distinct tuples."""
+    ones = np.ones(max(len(new[0]), len(old[0])), dtype=np.int64)
+    return difference(new, ones[: len(new[0])], old, ones[: len(old[0])])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lftj.errors import VerificationError
-from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.evaluation import Evaluation, Settings
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 
@@ -17,13 +17,20 @@ if TYPE_CHECKING:
 
 
 def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:
-    """Compute every head, each of which stands behind those that it reads, from the base relations alone.
+    """Compute every head, each behind those that it reads, or with them, from the base relations alone.
 
     Compares it with what is kept.  Raises VerificationError at the first difference, naming head and tuple.
     """
     relations = {name: version.relation() for name, version in versions.items() if name not in heads}
     for name, head in heads.items():
-        relations[name] = Evaluation(head.program, dict(relations)).relation(name)
+        if name not in relations:
+            evaluation = Evaluation(
+                head.program, dict(relations), Settings(max_rounds=head.keeping.max_rounds)
+            )
+            if head.component:
+                relations |= evaluation.recursive(head.component)
+            else:
+                relations[name] = evaluation.relation(name)
         _compare(name, versions[name], relations[name])
 
 

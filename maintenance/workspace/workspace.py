@@ -17,6 +17,7 @@ from typing import Any, Literal
 from lftj.database.database import Database
 from lftj.errors import ChangeError
 from lftj.files.csv_options import CsvOptions
+from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
@@ -151,6 +152,7 @@ class Workspace(Database):
         sensitivity_bytes: Mapping[str, int] | None = None,
         order: Mapping[str, Sequence[str]] | None = None,
         threads: int = 1,
+        max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
@@ -160,6 +162,8 @@ class Workspace(Database):
         by the first two, whichever costs less, and again where both would cost more.
         ``sensitivity_bytes``: memory for records, by head.  ``order``: the key order of a head's rules, by
         head; existential variables behind all others are then kept by witnesses, else by support counts.
+        Heads that depend on themselves are kept by ``"auto"`` or ``"recompute"``; ``max_rounds``: where one
+        still gets new tuples after so many rounds, now or in a transaction, RoundLimitError is raised.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done.
@@ -168,7 +172,8 @@ class Workspace(Database):
         programs read a head that would be replaced; then everything is as it was before.
         """
         tree = parse(program) if isinstance(program, str) else program
-        wishes = Wishes(strategy, dict(sensitivity_bytes or {}), dict(order or {}), self._record_gap)
+        limits, orders = dict(sensitivity_bytes or {}), dict(order or {})
+        wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds)
         with self._published.lock:
             state = self._published.settled()
             written = {head.relation for rule in tree.rules for head in rule.heads}

@@ -28,9 +28,11 @@ import pyarrow as pa
 
 from lftj.aggregates.whole import argument_names
 from lftj.database.database import Database, chosen_head
+from lftj.errors import RecursionNotSupportedError
 from lftj.evaluation.evaluation import wanted_variables
 from lftj.evaluation.products import product_warning
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.diagnostics import error_at
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.strata import atoms_of
@@ -245,7 +247,12 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 
     def visit(name: str) -> None:
         for rule in tree.rules:
-            if any(head.relation == name for head in rule.heads):
+            heads = [head for head in rule.heads if head.relation == name]
+            if heads:
+                if checked.component_of(name):
+                    raise error_at(
+                        RecursionNotSupportedError, tree.text, heads[0].name_span, _recursive(name)
+                    )
                 for atom in atoms_of(rule.body):
                     if atom.relation in checked.derived and atom.relation not in needed:
                         visit(atom.relation)
@@ -254,6 +261,14 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 
     visit(target)
     return tuple(_plan(name, tree, checked) for name in needed)
+
+
+def _recursive(name: str) -> str:
+    return (
+        f"'{name}' depends on itself: its tuples can't be found cell by cell."
+        " Evaluate it in one process, by lftj.Database, or keep it there, by maintenance.Workspace,"
+        " and give Spark the result as a relation"
+    )
 
 
 def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:

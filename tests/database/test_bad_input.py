@@ -105,7 +105,7 @@ RULES: list[tuple[str, type[errors.RuleError], str]] = [
     ("h(a) <- edge(a, _), item(a, _).", errors.TypeClashError, "can't be joined"),
     ('h(a) <- edge(a, "x").', errors.TypeClashError, "edge"),
     ("h(a) <- edge(a, _), !h(a).", errors.StratificationError, "h"),
-    ("h(a, b) <- edge(a, b). h(a, c) <- h(a, b), edge(b, c).", errors.RecursionNotSupportedError, "h"),
+    ("h(a, b) <- h(b, a). h(a, c) <- h(a, b), edge(b, c).", errors.RuleError, "'h' can't begin"),
     ("edge(a) <- item(a, _).", errors.RuleError, "'edge' is loaded data"),
 ]
 

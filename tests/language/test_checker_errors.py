@@ -187,14 +187,14 @@ STRATIFICATION = r"""
                     ^
 """
 
-RECURSIONNOTSUPPORTED = r"""
-'p' depends on itself, and recursion is not supported: p -> p
+RECURSION = r"""
+'p' can't begin: each of its rules reads a relation that needs tuples of 'p' first
   p(a) <- p(a).
-          ^
+  ^
 
-'p' depends on itself, and recursion is not supported: p -> q -> p
-  p(a) <- node(a). p(a) <- q(a). q(a) <- (p(a) ; node(a)).
-                           ^
+'p' can't begin: each of its rules reads a relation that needs tuples of 'p' or 'q' first
+  p(a) <- node(a), q(a). q(a) <- p(a).
+  ^
 """
 
 TYPECLASH = r"""
@@ -307,7 +307,7 @@ CASES = [
         (errors.UnboundVariableError, UNBOUNDVARIABLE),
         (errors.UnsafeNegationError, UNSAFENEGATION),
         (errors.StratificationError, STRATIFICATION),
-        (errors.RecursionNotSupportedError, RECURSIONNOTSUPPORTED),
+        (errors.RuleError, RECURSION),
         (errors.TypeClashError, TYPECLASH),
         (errors.RuleError, RULE),
     )

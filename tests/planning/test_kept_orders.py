@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import lftj
-from lftj.planning import kept_orders, planner
+from lftj.planning import kept_orders, planner, term_order
 from lftj.planning.kept_orders import FEW_ROWS, KeptOrders, answered, each_keeping, is_kept, keeping
 from maintenance import Workspace
-from maintenance.strategies.delta import term_order
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 

@@ -161,6 +161,24 @@ AGAINST_SQL: dict[str, tuple[Program, str]] = {
         ),
         "select e.x, string_agg(t, '-' order by e.y, t) from e, s where e.y = s.x group by e.x",
     ),
+    "closure": (
+        (
+            Rule((head("h", "a", "b"),), (atom("e", "a", "b"),)),
+            Rule((head("h", "a", "c"),), (atom("h", "a", "b"), atom("h", "b", "c"))),
+        ),
+        "with recursive h(a, c) as"
+        " (select x, y from e union select h.a, e.y from h, e where h.c = e.x) select * from h",
+    ),
+    "same generation, mutual": (
+        (
+            Rule((head("h", "a", "b"),), (atom("e", "p", "a"), atom("e", "p", "b"))),
+            Rule((head("g", "q", "a"),), (atom("e", "p", "a"), atom("h", "p", "q"))),
+            Rule((head("h", "a", "b"),), (atom("g", "q", "a"), atom("e", "q", "b"), no("f", "a", "b"))),
+        ),
+        "with recursive h(a, b) as (select p.y, q.y from e p, e q where p.x = q.x union"
+        " select p.y, q.y from e p, h, e q where p.x = h.a and h.b = q.x"
+        " and not exists (select 1 from f where f.x = p.y and f.y = q.y)) select * from h",
+    ),
     "strings": (
         (
             Rule(

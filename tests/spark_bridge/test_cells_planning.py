@@ -12,8 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import lftj
-from lftj.planning import planner
-from maintenance.strategies.delta import term_order
+from lftj.planning import planner, term_order
 from spark_bridge.cells.cell_search import orders_of
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import ProgramText

@@ -18,6 +18,8 @@ What it computes (the rule language's semantics, in full)
    one without assignments has no tuple, the global group included.
 4. Several rules with one head are their union; a functional relation with two
    values for one key is a ``FunctionalConflict``.
+5. Heads that depend on themselves are the least fixpoint: all their rules are
+   evaluated over what they gave the last time, at first nothing, until nothing changes.
 
 Cost: the product of the relations' sizes in the worst case.
 """
@@ -362,20 +364,47 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
         for head in rule.heads:
             rules_of.setdefault(head.relation, []).append((rule, head))
 
-    def derive(name: str, open_names: tuple[str, ...]) -> None:
-        assert name not in open_names, "the reference does not evaluate recursion"
+    reads = {
+        name: {
+            literal.relation
+            for rule, _ in rules
+            for literal in literals(rule.body)
+            if isinstance(literal, Atom)
+        }
+        for name, rules in rules_of.items()
+    }
+
+    def reached(name: str) -> set[str]:
+        found: set[str] = set()
+        todo = [name]
+        while todo:
+            for read in reads.get(todo.pop(), set()) - found:
+                found.add(read)
+                todo.append(read)
+        return found
+
+    def rows_of(name: str, state: Relations) -> set[Row]:
+        found = [head_rows(head, assignments(rule.body, state)) for rule, head in rules_of[name]]
+        return set().union(*found)
+
+    def derive(name: str) -> None:
         if name in known:
             return
-        rows: set[Row] = set()
-        for rule, head in rules_of[name]:
-            for literal in literals(rule.body):
-                if isinstance(literal, Atom):
-                    derive(literal.relation, (*open_names, name))
-            rows |= head_rows(head, assignments(rule.body, known))
-        if any(head.value is not None for _, head in rules_of[name]):
-            check_functional(rows)
-        known[name] = rows
+        together = {other for other in reached(name) if name in reached(other)}
+        for read in sorted(set().union(*(reads[other] for other in together or {name})) - together):
+            derive(read)
+        found: dict[str, set[Row]] = {other: set() for other in together or {name}}
+        while True:
+            following = {other: rows_of(other, {**known, **found}) for other in found}
+            done = not together or following == found
+            found = following
+            if done:
+                break
+        for other, rows in found.items():
+            if any(head.value is not None for _, head in rules_of[other]):
+                check_functional(rows)
+        known.update(found)
 
     for name in wanted:
-        derive(name, ())
+        derive(name)
     return {name: known[name] for name in wanted}

@@ -21,7 +21,7 @@ in turn, so memory beside it is that of the rows, up to twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +146,28 @@ class WeightedSearches:
     ) -> tuple[np.ndarray, np.ndarray, Operations]:
         """All rows, int64 (columns, n), which may repeat; their weights; and what the searches took.
 
+        Arguments, and what is raised, as of :meth:`pieces`.
+        """
+        parts = list(self.pieces(indexes, bindings, weights, budget))
+        if len(parts) == 1:
+            return *parts[0], self.operations
+        every_row, every_weight = zip(*parts, strict=True)
+        return np.concatenate(every_row, axis=1), np.concatenate(every_weight), self.operations
+
+    @property
+    def operations(self) -> Operations:
+        """What the last call took so far."""
+        return Operations(*self._progress.tolist()[P_COUNTERS:])
+
+    def pieces(
+        self,
+        indexes: Sequence[IndexVersion],
+        bindings: np.ndarray,
+        weights: np.ndarray,
+        budget: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """:meth:`run`, one slice of the work after the other, at least one.
+
         ``indexes``: of ``uses``.  ``bindings``: int64 (variables, n), sorted and distinct, n > 0, the values
         of each search's first depths; ``weights``: int64 (n,).
         Raises OverBudget soon after more than ``budget`` operations, and RangeError for a weight that is
@@ -156,7 +178,6 @@ class WeightedSearches:
             memories[number] = index.address
         progress.fill(0)
         limit = NO_BUDGET if budget is None else budget
-        parts = []
         status = STATUS_PAUSED
         while status == STATUS_PAUSED:
             rows, row_weights, status = _search_all(
@@ -164,14 +185,9 @@ class WeightedSearches:
             )
             if status == STATUS_OVERFLOW:
                 raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
-            operations = Operations(*progress.tolist()[P_COUNTERS:])
-            if status == STATUS_PAUSED and operations.total > limit:
-                raise OverBudget(operations)
-            parts.append((rows, row_weights))
-        if len(parts) > 1:
-            every_row, every_weight = zip(*parts, strict=True)
-            rows, row_weights = np.concatenate(every_row, axis=1), np.concatenate(every_weight)
-        return rows, row_weights, operations
+            if status == STATUS_PAUSED and self.operations.total > limit:
+                raise OverBudget(self.operations)
+            yield rows, row_weights
 
 
 @part

@@ -19,78 +19,20 @@ Cost: O(changed branches * path tests + operations below them); nothing is kept 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.planning.term import TermPlan, left_over, plan_term
+from lftj.planning.term_order import choose_term_orders
+from lftj.search.problem import JoinProblem
 from lftj.search.regions.evaluation import OverBudget
-from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.search.regions.weighted import WeightedSearch, WeightedSearches
 from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion
-from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns, gathered, net_rows
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.term_order import TermChoice, choose_term_orders
 from maintenance.strategies.strategy import Assignments, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
-
-
-@dataclass(frozen=True, eq=False)
-class TermPlan:
-    """How a term is searched.
-
-    ``atom``: the one that changed; ``sign``: -1 where it is negated.  ``change``, ``level``: an index and its
-    level whose branches are the change.  ``search``: that of the other atoms, None where there is nothing
-    to join or test.
-    """
-
-    atom: JoinAtom
-    sign: int
-    choice: TermChoice
-    change: IndexUse
-    level: int
-    search: RegionPlan | None
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Those of the rows, in key order: all that are not only counted."""
-        return self.choice.order[: self.search.listed if self.search else None]
-
-    @property
-    def uses(self) -> tuple[IndexUse, ...]:
-        """The indices of the others."""
-        return self.search.indexes if self.search else ()
-
-
-def left_over(problem: JoinProblem) -> list[tuple[JoinAtom, JoinProblem]]:
-    """For each term of a problem the atom that changed, and what is left: earlier atoms are new, later old.
-
-    The atoms stand in the problem's order, the negated ones last.
-    """
-    every = (*problem.atoms, *problem.negations)
-    terms = []
-    for place, atom in enumerate(every):
-        sided = [
-            replace(other, side=Side.NEW if at < place else Side.OLD)
-            for at, other in enumerate(every)
-            if at != place
-        ]
-        cut = len(problem.atoms) - (place < len(problem.atoms))
-        rest = replace(problem, atoms=tuple(sided[:cut]), negations=tuple(sided[cut:]))
-        terms.append((atom, rest))
-    return terms
-
-
-def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoice) -> TermPlan:
-    """A term in the key order that was chosen for it."""
-    columns, _ = atom.levels(choice.order)
-    levels = (*columns, *atom.counted)
-    use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.arity), atom.equal), Side.CHANGE)
-    joins = bool(rest.atoms or rest.negations or rest.conditions)
-    search = compile_regions(rest, choice.order, gap=0, listed=choice.listed(rest)) if joins else None
-    return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
 
 
 def plan_terms(problem: JoinProblem, catalog: Catalog, variables: Sequence[str]) -> Terms:

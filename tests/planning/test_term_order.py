@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.storage.relation_version import RelationVersion
-from lftj.values.schema import Column, Schema
-from maintenance.strategies.delta.term import left_over
-from maintenance.strategies.delta.term_order import (
+from lftj.planning.term import left_over
+from lftj.planning.term_order import (
     NEAR,
     Index,
     TermChoice,
@@ -22,6 +19,9 @@ from maintenance.strategies.delta.term_order import (
     choose_term_orders,
     read_key,
 )
+from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.schema import Column, Schema
 from support.bodies import INTEGER, Case, Contents, cases, first_versions
 
 Terms = list[tuple[JoinAtom, JoinProblem]]

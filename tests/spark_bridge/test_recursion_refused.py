@@ -1,0 +1,35 @@
+"""Recursive heads are refused before anything is sent to Spark, with what to do instead."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lftj.errors import RecursionNotSupportedError
+from spark_bridge.placing.head_plan import ProgramText
+
+EDGE = (("edge", pa.schema([("a", pa.int64()), ("b", pa.int64())])),)
+CLOSURE = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c)."
+
+
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        (CLOSURE, None),
+        (f"{CLOSURE} far(a) <- path(a, _), !edge(a, _).", "far"),
+        (
+            "odd(a, b) <- edge(a, b). even(a, c) <- odd(a, b), edge(b, c). odd(a, c) <- even(c, a).",
+            "odd",
+        ),
+    ],
+)
+def test_what_depends_on_a_recursive_head_is_refused(text: str, head: str | None) -> None:
+    with pytest.raises(RecursionNotSupportedError) as caught:
+        ProgramText(text, head, EDGE).plans()
+    assert "depends on itself: its tuples can't be found cell by cell" in str(caught.value)
+    assert "by lftj.Database" in str(caught.value) and "maintenance.Workspace" in str(caught.value)
+
+
+def test_what_does_not_need_it_is_not() -> None:
+    (plan,) = ProgramText(f"{CLOSURE} two(a, c) <- edge(a, b), edge(b, c).", "two", EDGE).plans()
+    assert plan.name == "two"

@@ -1,0 +1,217 @@
+"""Recursive programs: the textbook's, as texts with what they read, and random ones.
+
+The random ones are the suite's random bodies (:mod:`support.strategies`) with one or two relations that
+depend on themselves or on each other, and rules above them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from support.kinds import INTEGER, KINDS, Kind
+from support.reference import Row
+from support.rules import (
+    Arithmetic,
+    Atom,
+    Constant,
+    Head,
+    Literal,
+    Program,
+    Rule,
+    Variable,
+    atom,
+    compare,
+    head,
+    no,
+)
+from support.strategies import (
+    NAMES,
+    Loaded,
+    Scenario,
+    Scope,
+    Signature,
+    draw_atom,
+    draw_binder,
+    draw_body,
+    draw_comparison,
+    draw_heads,
+    draw_plain_head,
+    loaded_relations,
+    of_kind,
+)
+
+
+def rule(left: Head, *body: Literal) -> Rule:
+    return Rule((left,), body)
+
+
+def plus(variable: str, number: int) -> Arithmetic:
+    return Arithmetic("+", Variable(variable), Constant(number))
+
+
+TEXTBOOK: dict[str, Program] = {
+    "closure, right": (
+        rule(head("t", "x", "y"), atom("e", "x", "y")),
+        rule(head("t", "x", "z"), atom("e", "x", "y"), atom("t", "y", "z")),
+    ),
+    "closure, left": (
+        rule(head("t", "x", "y"), atom("e", "x", "y")),
+        rule(head("t", "x", "z"), atom("t", "x", "y"), atom("e", "y", "z")),
+    ),
+    "closure, not linear": (
+        rule(head("t", "x", "y"), atom("e", "x", "y")),
+        rule(head("t", "x", "z"), atom("t", "x", "y"), atom("t", "y", "z")),
+    ),
+    "reach": (
+        rule(head("r", "x"), atom("s", "x")),
+        rule(head("r", "y"), atom("r", "x"), atom("e", "x", "y")),
+    ),
+    "same generation": (
+        rule(head("g", "x", "y"), atom("e", "p", "x"), atom("e", "p", "y"), compare("x", "!=", "y")),
+        rule(head("g", "x", "y"), atom("e", "p", "x"), atom("g", "p", "q"), atom("e", "q", "y")),
+    ),
+    "mutual": (
+        rule(head("a", "x", "y"), atom("e", "x", "y")),
+        rule(head("b", "x", "z"), atom("a", "x", "y"), atom("e", "y", "z")),
+        rule(head("a", "x", "z"), atom("b", "x", "y"), atom("e", "y", "z")),
+    ),
+    "CSPA": (
+        rule(head("vf", "y", "x"), atom("as", "y", "x")),
+        rule(head("vf", "x", "y"), atom("as", "x", "z"), atom("ma", "z", "y")),
+        rule(head("vf", "x", "y"), atom("vf", "x", "z"), atom("vf", "z", "y")),
+        rule(head("ma", "x", "w"), atom("de", "y", "x"), atom("va", "y", "z"), atom("de", "z", "w")),
+        rule(head("va", "x", "y"), atom("vf", "z", "x"), atom("vf", "z", "y")),
+        rule(head("va", "x", "y"), atom("vf", "z", "x"), atom("ma", "z", "w"), atom("vf", "w", "y")),
+        rule(head("vf", "x", "x"), atom("as", "x", "_")),
+        rule(head("vf", "x", "x"), atom("as", "_", "x")),
+        rule(head("ma", "x", "x"), atom("as", "_", "x")),
+        rule(head("ma", "x", "x"), atom("as", "x", "_")),
+    ),
+    "GALEN": (
+        rule(head("p", "x", "z"), atom("p0", "x", "z")),
+        rule(head("q", "x", "r", "z"), atom("q0", "x", "r", "z")),
+        rule(head("p", "x", "z"), atom("p", "x", "y"), atom("p", "y", "z")),
+        rule(head("q", "x", "r", "z"), atom("p", "x", "y"), atom("q", "y", "r", "z")),
+        rule(head("p", "x", "z"), atom("p", "y", "w"), atom("u", "w", "r", "z"), atom("q", "x", "r", "y")),
+        rule(head("p", "x", "z"), atom("c", "y", "w", "z"), atom("p", "x", "w"), atom("p", "x", "y")),
+        rule(head("q", "x", "k", "z"), atom("q", "x", "r", "z"), atom("s2", "r", "k")),
+        rule(
+            head("q", "x", "e", "o"),
+            atom("q", "x", "y", "z"),
+            atom("r3", "y", "v", "e"),
+            atom("q", "z", "v", "o"),
+        ),
+    ),
+    "a negation inside": (
+        rule(head("t", "x", "y"), atom("e", "x", "y"), no("s", "x")),
+        rule(head("t", "x", "z"), atom("t", "x", "y"), atom("e", "y", "z"), no("s", "y")),
+    ),
+    "constants and comparisons": (
+        rule(head("t", "x", "y"), atom("e", "x", "y"), compare("x", "<", "y")),
+        rule(
+            head("t", "x", "z"),
+            atom("t", "x", "y"),
+            atom("e", "y", "z"),
+            atom("t", 1, "z"),
+            compare("x", "!=", "z"),
+        ),
+        rule(head("t", "z", "z"), atom("t", "_", "z"), atom("t", "_", "_"), atom("s", "z")),
+    ),
+    "computed": (
+        rule(head("d", "x", "n"), atom("s", "x"), compare("n", "=", 0)),
+        rule(
+            head("d", "y", "m"),
+            atom("d", "x", "n"),
+            atom("e", "x", "y"),
+            compare("m", "=", plus("n", 1)),
+            compare("m", "<", 5),
+        ),
+    ),
+    "a computed negation": (
+        rule(head("d", "x"), atom("s", "x")),
+        rule(
+            head("d", "m"),
+            atom("d", "n"),
+            compare("m", "=", plus("n", 1)),
+            no("s", "m"),
+            compare("m", "<", 9),
+        ),
+    ),
+    "strata above and below": (
+        rule(head("b", "x"), atom("e", "x", "_"), no("s", "x")),
+        rule(head("t", "x", "y"), atom("e", "x", "y"), atom("b", "x")),
+        rule(head("t", "x", "z"), atom("t", "x", "y"), atom("t", "y", "z")),
+        rule(head("u", "x"), atom("b", "x"), no("t", "x", "x")),
+        rule(head("w", "x"), atom("u", "x")),
+        rule(head("w", "y"), atom("w", "x"), atom("e", "x", "y")),
+    ),
+    "two heads": (
+        rule(head("t", "x", "y"), atom("e", "x", "y")),
+        Rule((head("t", "x", "z"), head("end", "z")), (atom("t", "x", "y"), atom("e", "y", "z"))),
+    ),
+}
+"""Programs by name."""
+
+ARITIES = {"e": 2, "s": 1, "as": 2, "de": 2, "p0": 2, "q0": 3, "u": 3, "c": 3, "r3": 3, "s2": 2}
+"""Of what they read."""
+
+
+def inputs_of(program: Program) -> list[str]:
+    """The relations that a textbook program reads and does not derive."""
+    derived = {one.relation for rule in program for one in rule.heads}
+    read = [literal.relation for rule in program for literal in rule.body if isinstance(literal, Atom)]
+    return [name for name in dict.fromkeys(read) if name not in derived]
+
+
+def random_row(random: Random, relation: str, values: int) -> Row:
+    return tuple(random.randrange(values) for _ in range(ARITIES[relation]))
+
+
+def recursive_rule(
+    draw: DrawFn, target: Signature, recursive: list[Signature], catalog: list[Signature]
+) -> Rule | None:
+    """A rule that reads at least one of some recursive relations; None where it binds too little."""
+    fresh = list(NAMES)
+    scope: Scope = {}
+    first = draw(st.sampled_from(recursive))
+    body: list[Literal] = [draw_binder(draw, [first], first.kinds[0], fresh.pop(0), scope, fresh)]
+    every = [*catalog, *recursive]
+    body += [draw_atom(draw, every, scope, fresh) for _ in range(draw(st.sampled_from((1, 2, 0))))]
+    body += [draw_atom(draw, catalog, scope, None) for _ in range(draw(st.sampled_from((0, 0, 1))))]
+    body += [draw_comparison(draw, scope) for _ in range(draw(st.sampled_from((0, 0, 1))))]
+    names = []
+    for kind in target.kinds:
+        if not of_kind(scope, kind):
+            return None
+        names.append(draw(st.sampled_from(of_kind(scope, kind))))
+    return Rule((Head(target.name, tuple(map(Variable, names))),), tuple(draw(st.permutations(body))))
+
+
+@st.composite
+def recursive_scenarios(draw: DrawFn) -> Scenario:
+    """One or two recursive relations over up to three loaded ones, and perhaps a rule above them."""
+    palette: list[Kind] = draw(st.lists(st.sampled_from((INTEGER, INTEGER, *KINDS)), min_size=1, max_size=2))
+    loaded: list[Loaded] = []
+    for number in range(draw(st.integers(1, 3))):
+        kinds = tuple(draw(st.sampled_from(palette)) for _ in range(draw(st.sampled_from((2, 2, 1, 3)))))
+        loaded.append(draw(loaded_relations(f"r{number}", kinds, 10)))
+    catalog = [Signature(one.name, one.kinds, one.functional) for one in loaded]
+    program: list[Rule] = []
+    recursive: list[Signature] = []
+    for number in range(draw(st.sampled_from((1, 2)))):
+        body, scope = draw_body(draw, catalog, 2, plain=True)
+        made, signature = draw_plain_head(draw, f"t{number}", scope)
+        made = Head(made.relation, made.terms[:3])
+        recursive.append(Signature(signature.name, signature.kinds[:3], False))
+        program.append(Rule((made,), body))
+    for target in recursive:
+        for _ in range(draw(st.sampled_from((1, 2)))):
+            found = recursive_rule(draw, target, recursive, catalog)
+            program += [found] if found else []
+    if draw(st.booleans()):
+        body, scope = draw_body(draw, [*catalog, *recursive], 2, plain=False)
+        program.append(Rule(tuple(one for one, _ in draw_heads(draw, "h", scope, plain=False)), body))
+    return Scenario(tuple(loaded), tuple(program))
