@@ -28,7 +28,7 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  trace_distance  live_queries  maintenance_report
+        ablation  record_gaps  trace_distance  live_queries  maintenance_report
         grid
         datasets
         maintenance
