@@ -18,7 +18,8 @@ class RuleStats:
     for a witness says that nothing changes there, ``empty_regions`` those that led nowhere (garbage, a coarse
     record, or a branch that another atom lacks): the sharper the oracle, the fewer.  ``dropped_records``: of
     the records that were matched, those that are needed no more; each is dropped once.  ``opens``, ``nexts``
-    and ``seeks`` are the operations of evaluation.
+    and ``seeks`` are the operations of evaluation.  ``instances``: of a recursion, assignments of its rules
+    that came or went, counted by the first head of those that depend on each other.
     """
 
     strategy: str = "auto"
@@ -31,6 +32,7 @@ class RuleStats:
     opens: int = 0
     nexts: int = 0
     seeks: int = 0
+    instances: int = 0
     shadow_operations: int = 0  # of sampling what another strategy would take
     recomputed: int = 0  # bodies that were evaluated again, for their budget was spent
     chosen: tuple[str, ...] = ()  # of strategy "auto": what each body was kept by

@@ -167,6 +167,8 @@ class MaintainedHead(Staged):
     @property
     def timed_refusal(self) -> str | None:
         """Why :meth:`timed_step` can't be had, if so."""
+        if self.component:
+            return "it depends on itself"
         if self._checks_values:
             return "two values of one key are possible"
         for source in self.sources:
@@ -222,6 +224,11 @@ class MaintainedHead(Staged):
         if self.timed_refusal is not None:
             lines.append(f"batches     one transaction after the other: {self.timed_refusal}")
         return lines
+
+    def check_counters(self, versions: Versions) -> None:
+        """Raise AssertionError where what it counts is not what the versions that are published give."""
+        for source in self.sources:
+            source.check_counters(versions)
 
     def _check_own(self) -> None:
         assert self._support.staged is None

@@ -77,5 +77,8 @@ class RecursiveSource(HeadSource):
         found: Mapping[str, Tuples] = change.found[self._component]  # type: ignore[assignment]
         return found[self._name]
 
+    def check_counters(self, versions: Versions) -> None:
+        self._component.check_counters(versions)
+
     def describe(self) -> list[str]:
         return self._component.describe()

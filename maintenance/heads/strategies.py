@@ -37,6 +37,18 @@ def _recompute() -> Strategy:
     return Recompute()
 
 
+def _stages() -> ComponentStrategy:
+    from maintenance.strategies.stages.stages import StageStrategy
+
+    return StageStrategy()
+
+
+def _stages_within_budget() -> ComponentStrategy:
+    from maintenance.strategies.stages.stages import StageStrategy
+
+    return StageStrategy(budgeted=True)
+
+
 def _recompute_component() -> ComponentStrategy:
     from maintenance.strategies.recompute import RecomputeComponent
 
@@ -54,7 +66,8 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
 DEFAULT = next(iter(STRATEGIES))
 
 COMPONENT_STRATEGIES: Mapping[str, Callable[[], ComponentStrategy]] = {
-    "auto": _recompute_component,
+    "auto": _stages_within_budget,
+    "stages": _stages,
     "recompute": _recompute_component,
 }
 """The same for heads that depend on themselves, by components."""

@@ -65,6 +65,9 @@ class KeptComponent(Staged, ABC):
     def step(self, change: Round, stats: RuleStats) -> Mapping[str, Tuples]:
         """The tuples of each head that came and went, sorted, each once; ``stats`` gets what it took."""
 
+    def check_counters(self, versions: Versions) -> None:
+        """Raise AssertionError where what it counts is not what the versions that are published give."""
+
     @abstractmethod
     def describe(self) -> list[str]:
         """For ``explain``: how the component is kept."""

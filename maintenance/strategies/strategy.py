@@ -249,6 +249,9 @@ class HeadSource(Staged, ABC):
         """Give back what is no more needed, over versions that are published; how many searches it built."""
         return 0
 
+    def check_counters(self, versions: Versions) -> None:
+        """Raise AssertionError where what it counts is not what the versions that are published give."""
+
     def hand_over(self) -> None:
         """Let others pay for what is shared with them."""
 

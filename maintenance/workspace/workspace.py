@@ -162,8 +162,9 @@ class Workspace(Database):
         by the first two, whichever costs less, and again where both would cost more.
         ``sensitivity_bytes``: memory for records, by head.  ``order``: the key order of a head's rules, by
         head; existential variables behind all others are then kept by witnesses, else by support counts.
-        Heads that depend on themselves are kept by ``"auto"`` or ``"recompute"``; ``max_rounds``: where one
-        still gets new tuples after so many rounds, now or in a transaction, RoundLimitError is raised.
+        Heads that depend on themselves are kept by ``"stages"``: ranks and counters of their tuples, by
+        ``"recompute"``, or by ``"auto"``: the first, and again where that would cost more.  ``max_rounds``:
+        where one still gets new tuples after so many rounds, now or in a transaction, raises RoundLimitError.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done.
@@ -331,6 +332,7 @@ class Workspace(Database):
                 version.check_invariants()
             for head in state.heads.values():
                 head.check_invariants()
+                head.check_counters(state.versions)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ HOUSE = {
         workspace
         explanation
         heads
-        strategies.auto
+        strategies.auto  strategies.stages
         strategies.trace  strategies.delta
         groups  strategies
         changes  stats  staged_support

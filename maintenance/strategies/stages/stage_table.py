@@ -1,0 +1,343 @@
+"""`StageTable`: of every fact of a recursive head its rank and two counters (STRATEGIES.md 2.3).
+
+    total(f)   the instances of all rules with head f whose body facts are present
+    rank(f)    of a present fact at least 1, else 0
+    solid(f)   the instances whose recursive body facts all have a rank below rank(f)
+
+An *instance* is an assignment of all variables of a body.  Its *high* is the largest rank of its recursive
+body facts, 0 without any; it is solid for its head where that is below the head's rank.
+
+A hash table with linear probing, whose slots are numbered as their facts first came.  It is changed in place:
+a *journal* has what a slot held before a step first changed it, which says what the step did, and lets it be
+undone.
+
+Invariants
+
+1. ``places`` holds slot + 1 at the first free place from the fact's hash on, and is at least twice as long as
+   there is room for slots.
+2. A slot whose fact is not there has rank and solid 0; its total is 0 between two steps.
+3. The journal has every slot that the step changed, once, with what was there before it: a slot's
+   ``step`` is the number of the step that wrote it down.  So dropping a step may be done again.
+4. Between two steps a present fact has ``1 <= solid <= total``: it has a proof from facts of lower ranks.
+
+Cost: O(1) per instance; 8 bytes per column, 32 for the counters and 16 to 32 for the places, per slot.  Slots
+of facts that went are given back when they are more than half.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.storage.signed_rows import Columns, row_order, table_of
+from lftj.storage.tuple_set import hash_of
+
+LEAST_ROOM = 1 << 8
+
+# -- fields of a slot
+RANK, SOLID, TOTAL, STEP = 0, 1, 2, 3
+SLOT_FIELDS = 4
+
+# -- fields of a line of the journal: the slot, and what it held
+J_SLOT, J_RANK, J_SOLID, J_TOTAL = 0, 1, 2, 3
+JOURNAL_FIELDS = 4
+
+# -- registers
+SLOTS = 0  # how many there are
+KEPT_SLOTS = 1  # and were when the step began
+JOURNALED = 2  # lines of the journal
+STEPS = 3  # the number of the step that is going on
+GONE = 4  # slots whose fact is not there, as of when the step began
+REGISTERS = 5
+
+
+_wrapping = np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
+
+
+class StageTable:
+    """One head's.
+
+    >>> table = StageTable(1)
+    >>> new = table.gain([np.array([7, 7, 5])], np.array([0, 0, 4]))
+    >>> table.settle(new)
+    >>> table.rows_of(new).tolist(), table.ranks([np.array([5, 6, 7])]).tolist()
+    ([[7, 5]], [5, 0, 1])
+    >>> table.keep()
+    >>> table.lose([np.array([7, 7])], np.array([0, 0])).tolist()
+    [0]
+    """
+
+    def __init__(self, arity: int) -> None:
+        self._arity = arity
+        self._registers = np.zeros(REGISTERS, np.int64)
+        self._registers[STEPS] = 1
+        self._rows = np.empty((LEAST_ROOM, arity), np.int64)
+        self._slots = np.zeros((LEAST_ROOM, SLOT_FIELDS), np.int64)
+        self._journal = np.empty((LEAST_ROOM, JOURNAL_FIELDS), np.int64)
+        self._places = np.zeros(2 * LEAST_ROOM, np.int64)
+
+    @property
+    def n_slots(self) -> int:
+        return int(self._registers[SLOTS])
+
+    @property
+    def n_journaled(self) -> int:
+        """How many slots the step has changed."""
+        return int(self._registers[JOURNALED])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (self._rows, self._slots, self._journal, self._places))
+
+    # -- a step ---------------------------------------------------------------------
+
+    @_wrapping
+    def gain(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
+        """Count instances that came, with these heads and highs; returns the slots of heads that are new.
+
+        A new fact's rank is one more than the largest high of its instances; it grows with more of them until
+        the fact is settled (:meth:`settle`).
+        """
+        table = table_of(columns, len(highs))
+        new = np.empty(table.shape[1], np.int64)
+        done = n_new = 0
+        while True:
+            done, n_new = _gain(
+                table, highs, done, self._rows, self._slots, self._places, self._journal, self._registers,
+                new, n_new,
+            )  # fmt: skip
+            if done == table.shape[1]:
+                return new[:n_new].copy()
+            self._make_room(2 * self.n_slots)
+
+    @_wrapping
+    def lose(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
+        """Count instances that went; returns the slots of facts whose solid support is gone by that."""
+        table = table_of(columns, len(highs))
+        fallen = np.empty(table.shape[1], np.int64)
+        n_fallen = _lose(
+            table, highs, self._rows, self._slots, self._places, self._journal, self._registers, fallen
+        )
+        assert n_fallen >= 0, "an instance went that had not been there"
+        return fallen[:n_fallen].copy()
+
+    def settle(self, slots: np.ndarray) -> None:
+        """Facts that :meth:`gain` found new have the ranks that they have."""
+        self._slots[slots, RANK] = np.abs(self._slots[slots, RANK])
+
+    def take_out(self, slots: np.ndarray) -> None:
+        """Facts without solid support leave; the step has changed them already."""
+        self._slots[slots, RANK] = 0
+        self._slots[slots, SOLID] = 0
+
+    def put_back(self, slots: np.ndarray, rank: int) -> None:
+        """Facts that left, and have instances, come back at a rank above all others: these are all solid."""
+        self._slots[slots, RANK] = rank
+        self._slots[slots, SOLID] = self._slots[slots, TOTAL]
+
+    def change(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """What the step did so far: sorted facts, 1 where one came and -1 where one went."""
+        journal = self._journal[: self.n_journaled]
+        before, after = journal[:, J_RANK] != 0, self._slots[journal[:, J_SLOT], RANK] != 0
+        changed = before != after
+        columns, came = self._rows[journal[changed, J_SLOT]].T, after[changed]
+        order = row_order(list(columns)) if len(came) else np.empty(0, np.int64)
+        return [column[order] for column in columns], np.where(came[order], 1, -1)
+
+    def keep(self) -> None:
+        """The step stands.  May be done again."""
+        journal = self._journal[: self.n_journaled]
+        if len(journal):
+            went = np.count_nonzero(self._slots[journal[:, J_SLOT], RANK] == 0)
+            was_gone = np.count_nonzero(journal[:, J_RANK] == 0)
+            came = int(self._registers[SLOTS] - self._registers[KEPT_SLOTS])
+            self._next_step(int(self._registers[GONE]) + int(went) - int(was_gone) + came)
+
+    def drop(self) -> None:
+        """The step is undone.  May be done again."""
+        journal = self._journal[: self.n_journaled]
+        if len(journal):
+            self._slots[journal[:, J_SLOT], :STEP] = journal[:, J_RANK:]
+            came = int(self._registers[SLOTS] - self._registers[KEPT_SLOTS])
+            self._next_step(int(self._registers[GONE]) + came)
+
+    def _next_step(self, gone: int) -> None:
+        slots, steps = self.n_slots, int(self._registers[STEPS]) + 1
+        self._registers[:] = np.array([slots, slots, 0, steps, gone])
+
+    def tidy(self) -> None:
+        """Give back the slots of facts that are gone, where they are more than half.  Nothing is staged."""
+        if 2 * int(self._registers[GONE]) <= max(LEAST_ROOM, self.n_slots):
+            return
+        there = np.flatnonzero(self._slots[: self.n_slots, RANK])
+        rows, slots = self._rows[there], self._slots[there]
+        fresh = StageTable(self._arity)
+        fresh._registers[[SLOTS, KEPT_SLOTS, STEPS]] = len(there), len(there), self._registers[STEPS]
+        fresh._rows, fresh._slots = rows, slots
+        fresh._make_room(max(LEAST_ROOM, 2 * len(there)))
+        self.__dict__.update(fresh.__dict__)
+
+    # -- what there is ----------------------------------------------------------------
+
+    @_wrapping
+    def ranks(self, columns: Columns) -> np.ndarray:
+        """The rank of each of these facts, 0 where it is not there."""
+        table = table_of(columns, len(columns[0]))
+        found = np.empty(table.shape[1], np.int64)
+        _ranks(table, self._rows, self._slots, self._places, found)
+        return found
+
+    def ranks_of(self, slots: np.ndarray) -> np.ndarray:
+        return self._slots[slots, RANK]
+
+    def totals_of(self, slots: np.ndarray) -> np.ndarray:
+        return self._slots[slots, TOTAL]
+
+    def rows_of(self, slots: np.ndarray) -> np.ndarray:
+        """The facts of some slots, int64 (columns, n)."""
+        return np.ascontiguousarray(self._rows[slots].T)
+
+    def facts(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """All facts that are there, sorted, and for each rank, solid and total; int64 (n, 3)."""
+        there = np.flatnonzero(self._slots[: self.n_slots, RANK])
+        columns = list(np.ascontiguousarray(self._rows[there].T))
+        order = row_order(columns) if len(there) else there
+        return [column[order] for column in columns], self._slots[there[order], :STEP]
+
+    @_wrapping
+    def _make_room(self, room: int) -> None:
+        """Room for so many slots; done whole or not at all."""
+        n = self.n_slots
+        rows = np.empty((room, self._arity), np.int64)
+        slots = np.zeros((room, SLOT_FIELDS), np.int64)
+        journal = np.empty((room, JOURNAL_FIELDS), np.int64)
+        places = np.zeros(1 << (2 * room - 1).bit_length(), np.int64)
+        rows[:n], slots[:n] = self._rows[:n], self._slots[:n]
+        journal[: self.n_journaled] = self._journal[: self.n_journaled]
+        _place(rows, n, places)
+        self.__dict__.update(_rows=rows, _slots=slots, _journal=journal, _places=places)
+
+    @_wrapping
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header; between two steps."""
+        n = self.n_slots
+        assert n <= len(self._rows) == len(self._slots) == len(self._journal)
+        assert 2 * len(self._rows) <= len(self._places) and self.n_journaled == 0
+        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        rank, solid, total = self._slots[:n, :STEP].T
+        there = rank != 0
+        assert (rank >= 0).all() and (solid[~there] == 0).all() and (total[~there] == 0).all()
+        assert (solid[there] >= 1).all() and (solid <= total).all()
+        assert int(self._registers[GONE]) == np.count_nonzero(~there)
+        numbers = np.empty(n, np.int64)
+        _find(np.ascontiguousarray(self._rows[:n].T), self._rows, self._places, numbers)
+        assert (numbers == np.arange(n)).all()
+
+
+@part
+def _place_of(table, row, rows, places):
+    """Where a fact, int64 (columns, n) at ``row``, has its slot in ``places``, or would have: 0 is there."""
+    length = len(places)
+    place = hash_of(table, row, length)
+    while places[place] != 0:
+        slot = places[place] - 1
+        same = True
+        for column in range(table.shape[0]):
+            same = same and rows[slot, column] == table[column, row]
+        if same:
+            break
+        place = (place + 1) & (length - 1)
+    return place
+
+
+@part
+def _write_down(slot, slots, journal, registers):
+    """Enter a slot into the journal, unless this step did already."""
+    if slots[slot, STEP] != registers[STEPS]:
+        slots[slot, STEP] = registers[STEPS]
+        line = registers[JOURNALED]
+        journal[line, J_SLOT] = slot
+        for field in range(STEP):
+            journal[line, J_RANK + field] = slots[slot, field]
+        registers[JOURNALED] = line + 1
+
+
+@kernel
+def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_new):
+    """See :meth:`StageTable.gain`, from instance ``first`` on; ends early where there is no room for a slot.
+
+    table: int64 (columns, n), heads; highs: int64 (n,).  rows: int64 (room, columns); slots: int64
+    (room, SLOT_FIELDS); places: int64 (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers:
+    int64 (REGISTERS,), all written; new: int64 (n,), the slots of new facts, written from ``n_new`` on.
+    Returns how many instances are done, and how many new facts there are.
+    """
+    for instance in range(first, table.shape[1]):
+        place = _place_of(table, instance, rows, places)
+        if places[place] == 0:
+            if registers[SLOTS] == len(rows):
+                return instance, n_new
+            slot = registers[SLOTS]
+            for column in range(table.shape[0]):
+                rows[slot, column] = table[column, instance]
+            registers[SLOTS] = slot + 1
+            places[place] = slot + 1
+        slot = places[place] - 1
+        _write_down(slot, slots, journal, registers)
+        if slots[slot, RANK] == 0:
+            new[n_new] = slot
+            n_new += 1
+        slots[slot, TOTAL] += 1
+        if slots[slot, RANK] <= 0:  # new: what its rank will be, negative until it is settled
+            slots[slot, RANK] = min(slots[slot, RANK], -highs[instance] - 1)
+            slots[slot, SOLID] += 1
+        elif highs[instance] < slots[slot, RANK]:
+            slots[slot, SOLID] += 1
+    return table.shape[1], n_new
+
+
+@kernel
+def _lose(table, highs, rows, slots, places, journal, registers, fallen):
+    """See :meth:`StageTable.lose`; arguments as of _gain; fallen: int64 (n,), written.
+
+    Returns how many facts have fallen, -1 where a head has no such instance.
+    """
+    n_fallen = 0
+    for instance in range(table.shape[1]):
+        slot = places[_place_of(table, instance, rows, places)] - 1
+        if slot < 0 or slots[slot, TOTAL] == 0:
+            return -1
+        _write_down(slot, slots, journal, registers)
+        slots[slot, TOTAL] -= 1
+        if highs[instance] < slots[slot, RANK]:
+            slots[slot, SOLID] -= 1
+            if slots[slot, SOLID] == 0:
+                fallen[n_fallen] = slot
+                n_fallen += 1
+    return n_fallen
+
+
+@kernel
+def _ranks(table, rows, slots, places, found):
+    """The rank of each fact of int64 (columns, n); found: int64 (n,), written; the others as of _gain."""
+    for fact in range(table.shape[1]):
+        slot = places[_place_of(table, fact, rows, places)] - 1
+        found[fact] = slots[slot, RANK] if slot >= 0 else 0
+
+
+@kernel
+def _find(table, rows, places, found):
+    """The slot of each fact, -1 where it has none; arguments as of _ranks."""
+    for fact in range(table.shape[1]):
+        found[fact] = places[_place_of(table, fact, rows, places)] - 1
+
+
+@kernel
+def _place(rows, n, places):
+    """Enter the first ``n`` slots into empty places; rows: int64 (room, columns); places: int64, written."""
+    table = np.empty((rows.shape[1], 1), np.int64)
+    for slot in range(n):
+        for column in range(rows.shape[1]):
+            table[column, 0] = rows[slot, column]
+        places[_place_of(table, 0, rows, places)] = slot + 1

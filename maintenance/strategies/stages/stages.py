@@ -1,0 +1,216 @@
+"""`stages`: a recursive component, kept by forward delta rules over ranked facts (STRATEGIES.md 2.3 and 2.4).
+
+Of every fact is known its rank, how many instances derive it, and how many of these are *solid*: of facts of
+lower ranks (:mod:`maintenance.strategies.stages.stage_table`).  A step first takes away, then gives:
+
+    lose    erasures of what positive atoms read, insertions of what negated ones read: their instances are
+            counted out.  A fact without solid support leaves, the least rank first, and so do its instances.
+    return  what left and still has instances, which are of facts that stayed, comes back above all ranks.
+    gain    the instances of all other changes, and of what came back or is new, are counted in, round by
+            round.  A new fact's rank is one more than the largest of those it first came from.
+
+Invariants
+
+1. I1 counters are exact; I2 every fact that is there has solid support; I3 no fact that is not there has an
+   instance.  So the facts are the least fixpoint: by I2 each has a proof, by induction on ranks; by I3 they
+   are closed under the rules.
+2. Each instance is found once as it comes, and once as it goes: one change at a time goes first in the delta
+   rules, the atoms before it read what is after the change, those behind it what was before.
+3. Where no erasure came yet, there are no tables: what is inserted is only followed.  The first step that has
+   something to lose counts all instances once.
+4. A step changes the tables in place, and their journals undo it.
+
+Cost: O(1) kernel calls per change of a relation, rank that loses facts, and round; operations below the
+changes; a table's look-up per instance and recursive atom.  Of a budgeted component at most so many instances
+are counted as evaluating anew took the last time: beyond that it is evaluated anew, and its tables go.
+
+It departs from STRATEGIES.md where facts change piece by piece within a wave or round: any order is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.evaluation.evaluation import Evaluation, Settings
+from lftj.storage.catalog import Table
+from lftj.storage.relation import Relation
+from lftj.storage.relation_version import RelationVersion
+from lftj.storage.signed_rows import difference
+from maintenance.stats import RuleStats
+from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
+from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal, with_negated
+from maintenance.strategies.stages.stage_table import StageTable
+from maintenance.strategies.stages.step import OverInstances, Step
+from maintenance.strategies.strategy import Advance, Round, Tuples, Versions
+
+LEAST_BUDGET = 20_000
+"""So many instances a step of a budgeted component may always count."""
+
+
+@dataclass(frozen=True)
+class _State:
+    """What is kept between steps.
+
+    ``tables``: none before anything was lost.  ``top``: the largest rank ever given.  ``instances``: what
+    evaluating anew found the last time.
+    """
+
+    tables: Mapping[str, StageTable]
+    top: int
+    instances: int
+
+
+class StagedComponent(KeptComponent):
+    """One component."""
+
+    def __init__(self, request: ComponentRequest, budgeted: bool) -> None:
+        self._request = request
+        self._budgeted = budgeted
+        rules = [
+            (rule, head, body)
+            for name in request.names
+            for rule, head in request.program.rules_of(name)
+            for body in rule.bodies
+        ]
+        self._rules = rules
+        self._refusal = next(filter(None, (refusal(*rule, request.names) for rule in rules)), None)
+        self._bodies: list[StageBody] = []
+        self._kept = _State({}, 0, 0)
+        self._staged: _State | None = None
+
+    # -- building -------------------------------------------------------------------
+
+    def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
+        found, instances = self._evaluated(versions, threads, advance)
+        self._staged = _State({}, 0, instances)
+        if self._refusal is None and not self._bodies:
+            catalog: dict[str, Table] = {**{name: versions[name] for name in self._request.reads}, **found}
+            self._bodies = [StageBody(*rule, self._request.names, catalog) for rule in self._rules]
+            self._prepare(versions)
+        return {name: (one.codes, np.ones(one.n_rows, np.int64)) for name, one in found.items()}
+
+    def _evaluated(
+        self, versions: Versions, threads: int = 1, advance: Advance | None = None
+    ) -> tuple[dict[str, Relation], int]:
+        """The component evaluated anew, and how many rows its rounds found."""
+        request = self._request
+        relations: dict[str, Table] = {name: versions[name] for name in request.reads}
+        settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
+        evaluation = Evaluation(request.program, relations, settings)
+        found = evaluation.recursive(request.names)
+        return found, sum(one.found for one in evaluation.fixpoints[0].rounds)
+
+    def _prepare(self, versions: Versions) -> None:
+        """Build the indices of relations outside that the terms read, so that commits step them."""
+        for body in self._bodies:
+            for plan in body.plans:
+                for use in plan.uses:
+                    name = use.relation.removeprefix(NEGATED)
+                    if name in self._request.reads:
+                        versions[name].index_at(use.key)
+
+    # -- steps ----------------------------------------------------------------------
+
+    def step(self, change: Round, stats: RuleStats) -> Mapping[str, Tuples]:
+        kept = self._kept
+        if self._refusal is None:
+            budget = max(LEAST_BUDGET, kept.instances) if self._budgeted else None
+            step = Step(self._request, self._bodies, change, stats, budget)
+            try:
+                tables, top, found = step.run(kept.tables, kept.top)
+            except OverInstances:
+                self._undo()
+                stats.recomputed += 1
+            else:
+                self._staged = _State(tables, top, kept.instances)
+                return found
+        relations, instances = self._evaluated(change.new)
+        self._staged = _State({}, 0, instances)
+        return {name: _difference(relations[name], change.old[name]) for name in self._request.names}
+
+    def _undo(self) -> None:
+        for table in self._kept.tables.values():
+            table.drop()
+
+    def _keep_own(self) -> None:
+        if self._staged is not None:
+            for table in self._staged.tables.values():
+                table.keep()
+                table.tidy()
+            self._kept, self._staged = self._staged, None
+        super()._keep_own()
+
+    def _drop_own(self) -> None:
+        self._undo()
+        self._staged = None
+        super()._drop_own()
+
+    @property
+    def nan_free(self) -> frozenset[tuple[str, int]]:
+        every = {place for body in self._bodies for place in body.lowered.nan_free}
+        return frozenset(place for place in every if place[0] in self._request.reads)
+
+    def _check_own(self) -> None:
+        assert self._staged is None
+        for table in self._kept.tables.values():
+            table.check_invariants()
+
+    def check_counters(self, versions: Versions) -> None:
+        """Raise AssertionError where a counter is not what counting all instances over the versions gives."""
+        tables = self._kept.tables
+        if not tables:
+            return
+        fresh = {name: StageTable(len(table.facts()[0])) for name, table in tables.items()}
+        solid: dict[str, StageTable] = {
+            name: StageTable(len(table.facts()[0])) for name, table in tables.items()
+        }
+        sides = with_negated(versions)
+        for body in self._bodies:
+            for found in body.every(sides, tables):
+                fresh[found.head].settle(fresh[found.head].gain(found.columns, np.zeros_like(found.highs)))
+                ranks = tables[found.head].ranks(found.columns)
+                assert (ranks > 0).all(), "a fact that has an instance is there"
+                kept = found.highs < ranks
+                solid[found.head].settle(
+                    solid[found.head].gain(found.columns[:, kept], np.zeros_like(found.highs[kept]))
+                )
+        for name, table in tables.items():
+            facts, counters = table.facts()
+            for counted, field in ((fresh, 2), (solid, 1)):
+                others, other_counters = counted[name].facts()
+                assert all(np.array_equal(a, b) for a, b in zip(facts, others, strict=True))
+                assert np.array_equal(counters[:, field], other_counters[:, 2])
+            held = versions[name].relation().codes
+            assert all(np.array_equal(a, b) for a, b in zip(facts, held, strict=True))
+
+    def describe(self) -> list[str]:
+        names = ", ".join(self._request.names)
+        if self._refusal is not None:
+            return [f"recursion of {names}: evaluated again by each commit: {self._refusal}"]
+        how = "a rank and two counters per tuple" if self._kept.tables else "insertions are followed"
+        lines = [f"recursion of {names}: stages, {how}"]
+        if not self._kept.tables:
+            lines.append("  the first erasure counts all assignments once")
+        if self._budgeted:
+            budget = max(LEAST_BUDGET, self._kept.instances)
+            lines.append(f"  evaluated again where a commit would count more than {budget:,} assignments")
+        return lines
+
+
+class StageStrategy(ComponentStrategy):
+    """``stages``; ``budgeted``: where it would cost more than evaluating anew, that is done."""
+
+    def __init__(self, budgeted: bool = False) -> None:
+        self._budgeted = budgeted
+
+    def plan(self, request: ComponentRequest) -> KeptComponent:
+        return StagedComponent(request, self._budgeted)
+
+
+def _difference(new: Relation, old: RelationVersion) -> Tuples:
+    """What came and went."""
+    columns = old.columns()
+    return difference(new.codes, np.ones(new.n_rows, np.int64), columns, np.ones(len(columns[0]), np.int64))

@@ -1,0 +1,120 @@
+"""stateful: a table of ranks and counters against dictionaries, kept and dropped at will."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maintenance.strategies.stages.stage_table import StageTable
+
+Fact = tuple[int, int]
+Facts = dict[Fact, tuple[int, int, int]]
+"""Rank, solid and total by fact."""
+
+
+def columns_of(facts: Sequence[Fact]) -> list[np.ndarray]:
+    return list(np.array(facts, np.int64).reshape(-1, 2).T.copy())
+
+
+def facts_of(table: StageTable) -> Facts:
+    columns, counters = table.facts()
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return dict(zip(rows, map(tuple, counters.tolist()), strict=True))
+
+
+INSTANCES = st.lists(
+    st.tuples(st.tuples(st.integers(0, 3), st.sampled_from((0, 1, 8, 10**15, -5))), st.integers(0, 4)),
+    max_size=12,
+)
+
+
+@given(st.lists(st.tuples(INSTANCES, st.booleans(), st.booleans()), max_size=8), st.data())
+def test_ranks_and_counters(
+    steps: list[tuple[list[tuple[Fact, int]], bool, bool]], data: st.DataObject
+) -> None:
+    """Each step gains some instances or loses some of those that are there; then it is kept or dropped."""
+    table, known, instances = StageTable(2), {}, []
+    for came, loses, keeps in steps:
+        model: Facts = dict(known)
+        if loses and instances:
+            went = data.draw(st.lists(st.sampled_from(range(len(instances))), unique=True, max_size=6))
+            gone = [instances[number] for number in went]
+            left = [one for number, one in enumerate(instances) if number not in went]
+            fallen = table.lose(
+                columns_of([fact for fact, _ in gone]), np.array([h for _, h in gone], np.int64)
+            )
+            expected = set()
+            for fact, high in gone:
+                rank, solid, total = model[fact]
+                solid -= high < rank
+                model[fact] = rank, solid, total - 1
+                if solid == 0 and high < rank:
+                    expected.add(fact)
+            assert set(zip(*table.rows_of(fallen).tolist(), strict=True)) == expected
+            assert len(fallen) == len(expected)
+            table.take_out(fallen)
+            slots = fallen[table.totals_of(fallen) > 0]
+            table.put_back(slots, 50)
+            back = set(zip(*table.rows_of(slots).tolist(), strict=True))
+            for fact in expected:
+                total = model[fact][2]
+                assert (total > 0) == (fact in back)
+                model[fact] = (50, total, total)
+                if not total:
+                    del model[fact]
+        else:
+            left = instances + came
+            new = table.gain(columns_of([fact for fact, _ in came]), np.array([h for _, h in came], np.int64))
+            table.settle(new)
+            fresh = {fact for fact, _ in came} - set(model)
+            assert set(zip(*table.rows_of(new).tolist(), strict=True)) == fresh
+            for fact in fresh:
+                highs = [high for other, high in came if other == fact]
+                model[fact] = 1 + max(highs), len(highs), len(highs)
+            for fact, high in came:
+                if fact not in fresh:
+                    rank, solid, total = model[fact]
+                    model[fact] = rank, solid + (high < rank), total + 1
+        columns, signs = table.change()
+        changed = dict(
+            zip(zip(*(column.tolist() for column in columns), strict=True), signs.tolist(), strict=True)
+        )
+        assert changed == {
+            **dict.fromkeys(model.keys() - known, 1),
+            **dict.fromkeys(known.keys() - model, -1),
+        }
+        assert list(changed) == sorted(changed)
+        assert facts_of(table) == model
+        for _ in range(2):  # what is done twice is as if it were done once
+            table.keep() if keeps else table.drop()
+        if keeps:
+            known, instances = model, left
+        assert facts_of(table) == known
+        table.check_invariants()
+        table.tidy()
+        table.check_invariants()
+        probe = columns_of(list(known) or [(77, 77)])
+        assert table.ranks(probe).tolist() == [rank for rank, _, _ in known.values()] or not known
+
+
+def test_slots_of_facts_that_went_are_given_back() -> None:
+    table = StageTable(1)
+    for start in range(0, 40_000, 1_000):
+        facts = [np.arange(start, start + 1_000)]
+        table.settle(table.gain(facts, np.zeros(1_000, np.int64)))
+        table.keep()
+        table.take_out(table.lose(facts, np.zeros(1_000, np.int64)))
+        table.keep()
+        table.tidy()
+        table.check_invariants()
+    assert table.n_slots < 3_000
+
+
+def test_an_instance_that_was_not_there_can_not_go() -> None:
+    table = StageTable(1)
+    with pytest.raises(AssertionError, match="had not been there"):
+        table.lose([np.array([1])], np.array([0]))
