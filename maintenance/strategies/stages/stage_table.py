@@ -17,7 +17,7 @@ Invariants
    there is room for slots.
 2. A slot whose fact is not there has rank and solid 0; its total is 0 between two steps.
 3. The journal has every slot that the step changed, once, with what was there before it: a slot's
-   ``step`` is the number of the step that wrote it down.  So dropping a step may be done again.
+   ``STEP`` is the number of the step that wrote it down, 0 at first.  So dropping a step may be done again.
 4. Between two steps a present fact has ``1 <= solid <= total``: it has a proof from facts of lower ranks.
 
 Cost: O(1) per instance; 8 bytes per column, 32 for the counters and 16 to 32 for the places, per slot.  Slots
@@ -69,10 +69,11 @@ class StageTable:
     [0]
     """
 
-    def __init__(self, arity: int) -> None:
+    def __init__(self, arity: int, journaled: bool = True) -> None:
+        """``journaled``: else nothing is written down before :meth:`begin`."""
         self._arity = arity
         self._registers = np.zeros(REGISTERS, np.int64)
-        self._registers[STEPS] = 1
+        self._registers[STEPS] = int(journaled)
         self._rows = np.empty((LEAST_ROOM, arity), np.int64)
         self._slots = np.zeros((LEAST_ROOM, SLOT_FIELDS), np.int64)
         self._journal = np.empty((LEAST_ROOM, JOURNAL_FIELDS), np.int64)
@@ -110,18 +111,23 @@ class StageTable:
             )  # fmt: skip
             if done == table.shape[1]:
                 return new[:n_new].copy()
-            self._make_room(2 * self.n_slots)
+            self._make_room()
 
     @_wrapping
     def lose(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
         """Count instances that went; returns the slots of facts whose solid support is gone by that."""
         table = table_of(columns, len(highs))
         fallen = np.empty(table.shape[1], np.int64)
-        n_fallen = _lose(
-            table, highs, self._rows, self._slots, self._places, self._journal, self._registers, fallen
-        )
-        assert n_fallen >= 0, "an instance went that had not been there"
-        return fallen[:n_fallen].copy()
+        done = n_fallen = 0
+        while True:
+            done, n_fallen = _lose(
+                table, highs, done, self._rows, self._slots, self._places, self._journal, self._registers,
+                fallen, n_fallen,
+            )  # fmt: skip
+            assert done >= 0, "an instance went that had not been there"
+            if done == table.shape[1]:
+                return fallen[:n_fallen].copy()
+            self._make_room()
 
     def settle(self, slots: np.ndarray) -> None:
         """Facts that :meth:`gain` found new have the ranks that they have."""
@@ -163,10 +169,15 @@ class StageTable:
             came = int(self._registers[SLOTS] - self._registers[KEPT_SLOTS])
             self._next_step(int(self._registers[GONE]) + came)
 
+    def begin(self) -> None:
+        """From now on what is changed is written down; all facts so far are there."""
+        self._next_step(0)
+
     def _next_step(self, gone: int) -> None:
         slots, steps = self.n_slots, int(self._registers[STEPS]) + 1
         self._registers[:] = np.array([slots, slots, 0, steps, gone])
 
+    @_wrapping
     def tidy(self) -> None:
         """Give back the slots of facts that are gone, where they are more than half.  Nothing is staged."""
         if 2 * int(self._registers[GONE]) <= max(LEAST_ROOM, self.n_slots):
@@ -176,7 +187,7 @@ class StageTable:
         fresh = StageTable(self._arity)
         fresh._registers[[SLOTS, KEPT_SLOTS, STEPS]] = len(there), len(there), self._registers[STEPS]
         fresh._rows, fresh._slots = rows, slots
-        fresh._make_room(max(LEAST_ROOM, 2 * len(there)))
+        fresh._room_for(max(LEAST_ROOM, 2 * len(there)))
         self.__dict__.update(fresh.__dict__)
 
     # -- what there is ----------------------------------------------------------------
@@ -207,23 +218,31 @@ class StageTable:
         return [column[order] for column in columns], self._slots[there[order], :STEP]
 
     @_wrapping
-    def _make_room(self, room: int) -> None:
-        """Room for so many slots; done whole or not at all."""
+    def _make_room(self) -> None:
+        """Room for twice as many slots, and lines of the journal, of that which is full."""
+        n = self.n_slots
+        if self.n_journaled == len(self._journal):
+            journal = np.empty((2 * len(self._journal), JOURNAL_FIELDS), np.int64)
+            journal[: self.n_journaled] = self._journal
+            self._journal = journal
+        if n == len(self._rows):
+            self._room_for(2 * n)
+
+    def _room_for(self, room: int) -> None:
+        """Room for so many slots; made whole or not at all."""
         n = self.n_slots
         rows = np.empty((room, self._arity), np.int64)
         slots = np.zeros((room, SLOT_FIELDS), np.int64)
-        journal = np.empty((room, JOURNAL_FIELDS), np.int64)
         places = np.zeros(1 << (2 * room - 1).bit_length(), np.int64)
         rows[:n], slots[:n] = self._rows[:n], self._slots[:n]
-        journal[: self.n_journaled] = self._journal[: self.n_journaled]
         _place(rows, n, places)
-        self.__dict__.update(_rows=rows, _slots=slots, _journal=journal, _places=places)
+        self.__dict__.update(_rows=rows, _slots=slots, _places=places)
 
     @_wrapping
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header; between two steps."""
         n = self.n_slots
-        assert n <= len(self._rows) == len(self._slots) == len(self._journal)
+        assert n <= len(self._rows) == len(self._slots)
         assert 2 * len(self._rows) <= len(self._places) and self.n_journaled == 0
         assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
         rank, solid, total = self._slots[:n, :STEP].T
@@ -254,7 +273,7 @@ def _place_of(table, row, rows, places):
 
 @part
 def _write_down(slot, slots, journal, registers):
-    """Enter a slot into the journal, unless this step did already."""
+    """Enter a slot into the journal, which has room, unless this step did already."""
     if slots[slot, STEP] != registers[STEPS]:
         slots[slot, STEP] = registers[STEPS]
         line = registers[JOURNALED]
@@ -266,7 +285,7 @@ def _write_down(slot, slots, journal, registers):
 
 @kernel
 def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_new):
-    """See :meth:`StageTable.gain`, from instance ``first`` on; ends early where there is no room for a slot.
+    """See :meth:`StageTable.gain`, from instance ``first`` on; ends early where there is no room.
 
     table: int64 (columns, n), heads; highs: int64 (n,).  rows: int64 (room, columns); slots: int64
     (room, SLOT_FIELDS); places: int64 (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers:
@@ -274,6 +293,8 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
     Returns how many instances are done, and how many new facts there are.
     """
     for instance in range(first, table.shape[1]):
+        if registers[JOURNALED] == len(journal):
+            return instance, n_new
         place = _place_of(table, instance, rows, places)
         if places[place] == 0:
             if registers[SLOTS] == len(rows):
@@ -298,16 +319,17 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
 
 
 @kernel
-def _lose(table, highs, rows, slots, places, journal, registers, fallen):
-    """See :meth:`StageTable.lose`; arguments as of _gain; fallen: int64 (n,), written.
+def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, n_fallen):
+    """See :meth:`StageTable.lose`; arguments as of _gain; fallen: int64 (n,), written from ``n_fallen`` on.
 
-    Returns how many facts have fallen, -1 where a head has no such instance.
+    Returns how many instances are done, -1 where a head has no such instance, and how many facts have fallen.
     """
-    n_fallen = 0
-    for instance in range(table.shape[1]):
+    for instance in range(first, table.shape[1]):
+        if registers[JOURNALED] == len(journal):
+            return instance, n_fallen
         slot = places[_place_of(table, instance, rows, places)] - 1
         if slot < 0 or slots[slot, TOTAL] == 0:
-            return -1
+            return -1, n_fallen
         _write_down(slot, slots, journal, registers)
         slots[slot, TOTAL] -= 1
         if highs[instance] < slots[slot, RANK]:
@@ -315,7 +337,7 @@ def _lose(table, highs, rows, slots, places, journal, registers, fallen):
             if slots[slot, SOLID] == 0:
                 fallen[n_fallen] = slot
                 n_fallen += 1
-    return n_fallen
+    return table.shape[1], n_fallen
 
 
 @kernel

@@ -326,7 +326,7 @@ class Step:
         """Tables of all facts as they were before the step."""
         request, facts, budget = self._request, self._facts, self._budget
         schemas = {name: self._change.old[name].schema for name in request.names}
-        tables = {name: StageTable(len(schema.columns)) for name, schema in schemas.items()}
+        tables = {name: StageTable(len(schema.columns), journaled=False) for name, schema in schemas.items()}
         nothing = {
             name: Relation.from_codes(name, schema, [np.empty(0, np.int64) for _ in schema.columns])
             for name, schema in schemas.items()
@@ -344,7 +344,7 @@ class Step:
             self._facts, self._budget = facts, budget
         self._stats.instances = 0
         for table in tables.values():
-            table.keep()
+            table.begin()
         return tables, top
 
 
