@@ -46,6 +46,11 @@ def _undirected(name: str) -> pa.Table:
     return _edges(graphs.oriented(read["src"].to_numpy(), read["dst"].to_numpy()))
 
 
+def _directed(name: str) -> pa.Table:
+    """The edges of a published graph as they are given."""
+    return _read(f"graphs/{name}").select([0, 1]).rename_columns(["src", "dst"])
+
+
 def _orders_at_scale(orders: int) -> dict[str, pa.Table]:
     """Keys of customer, orders and lineitem in TPC-H's proportions: 1 to 10 to 40, 1 to 7 items an order."""
     generator = np.random.default_rng(1)
@@ -83,6 +88,9 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"pairs-(\d+)-(\d+)bit": lambda rows, bits: _edges(graphs.pairs(int(rows), bits=int(bits))),
     r"orders-(\d+)/(\w+)": lambda orders, table: _orders_at_scale(int(orders))[table],
     r"(email-enron)": _undirected,
+    r"directed/([\w-]+)": _directed,
+    r"upward-(\d+)-(\d+)": lambda nodes, edges: _edges(graphs.upward(int(nodes), int(edges))),
+    r"tree-(\d+)": lambda nodes: _edges(graphs.tree(int(nodes))),
     r"order-book": lambda: _read("dbtoaster-finance/orderbook-changes"),
     r"order-book-(\d+)": lambda changes: order_book.random_changes(int(changes)),
     r"summands-(\d+)": lambda rows: signed_sums.random_summands(int(rows)),

@@ -117,6 +117,26 @@ def star(spokes: int) -> Edges:
     return distinct(np.concatenate([hub, ends]), np.concatenate([ends, hub]))
 
 
+def upward(nodes: int, edges: int, seed: int = 1) -> Edges:
+    """A random graph without cycles: edges lead to larger numbers, by at most a fifteenth of the nodes."""
+    generator = np.random.default_rng(seed)
+    source = generator.integers(0, nodes, 2 * edges)
+    destination = source + generator.integers(1, nodes // 15 + 1, 2 * edges)
+    source, destination = distinct(*(column[destination < nodes] for column in (source, destination)))
+    kept = np.sort(generator.permutation(len(source))[:edges])
+    return source[kept], destination[kept]
+
+
+def tree(nodes: int) -> Edges:
+    """Parent and child of each node but the root of a tree that is filled level by level, three below each.
+
+    >>> tree(6)
+    (array([0, 0, 0, 1, 1]), array([1, 2, 3, 4, 5]))
+    """
+    child = np.arange(1, nodes)
+    return (child - 1) // 3, child
+
+
 def pairs(rows: int, seed: int = 1, bits: int = 32) -> Edges:
     """``rows`` pairs in random order, both columns uniform below ``2**bits``; not made distinct.
 

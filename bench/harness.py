@@ -83,6 +83,7 @@ def measure(
         "count",
         "list",
         "commit",
+        "put back",
         "batch",
         "install",
         "window",

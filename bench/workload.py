@@ -15,6 +15,7 @@ Task = Literal[
     "inside",
     "compile",
     "commit",
+    "put back",
     "batch",
     "install",
     "bulk load",
@@ -41,6 +42,7 @@ leaves the count in ``answer`` and may leave seconds in ``seconds``:
 The others keep rules' heads up to date (:mod:`bench.maintenance.maintained`):
 
 ``commit``: one transaction that changes one tuple, from its beginning to its end.
+``put back``: the same, where each edge that is erased is inserted again by the next transaction.
 ``batch``: many such transactions in one call.
 ``install``: a rule is installed over relations that are loaded and indexed.
 ``bulk load``: a new workspace, loading from Arrow tables in memory, and the rule's head.
@@ -55,7 +57,9 @@ In a Spark session on one machine, from Parquet files; "lftj" is ``spark_bridge`
 ``spark stream``: one batch of a stream that maintains a join, with all that Spark does around it.
 """
 
-MAINTENANCE: frozenset[Task] = frozenset({"commit", "batch", "install", "bulk load", "window", "sums"})
+MAINTENANCE: frozenset[Task] = frozenset(
+    {"commit", "put back", "batch", "install", "bulk load", "window", "sums"}
+)
 """Tasks of rules that are kept up to date."""
 
 IN_SPARK: frozenset[Task] = frozenset({"spark count", "spark list", "spark batches", "spark stream"})

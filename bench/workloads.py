@@ -13,12 +13,20 @@ from __future__ import annotations
 
 from bench.joins.lsqb import lsqb
 from bench.joins.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
+from bench.joins.recursion import closure, same_generation
 from bench.joins.star_joins import star_joins
 from bench.joins.startup import starting
 from bench.joins.throughput import listing, loading, product
 from bench.maintenance.existence import existence
 from bench.maintenance.signed_sums import signed_sums
-from bench.maintenance.workloads import BULK_TARGETS, batches, bulk_loads, commits, view_building
+from bench.maintenance.workloads import (
+    BULK_TARGETS,
+    batches,
+    bulk_loads,
+    closure_churn,
+    commits,
+    view_building,
+)
 from bench.spark import workloads as spark_workloads
 from bench.workload import Target, Workload
 
@@ -47,12 +55,22 @@ def full() -> list[Workload]:
         adversarial(500_000, targets=(Target("seconds", 2, 1),), limit=60),
         paths("email-enron", 187_059_171, "email-enron", (Target("ratio", 1 / 1.5, 1, "duckdb"),)),
         *star_joins(),
+        closure(
+            "upward-3000-4436", 896_071, "3,000 nodes, 4,436 edges upward", (Target("seconds", 0.4, 0.1),)
+        ),
+        closure("directed/ego-facebook", 2_508_102, "ego-facebook, directed"),
+        closure(
+            "directed/wiki-vote", 11_947_132, "wiki-vote, directed", (Target("seconds", 25, 8),), peer=False
+        ),
+        same_generation(2_999, 4_230_706, (Target("seconds", 1, 0.3),)),
         loading(10_000_000, 28, 10_000_000, (Target("seconds", 4, None),)),
         loading(10_000_000, 62, 10_000_000, (Target("seconds", 4, None),)),
         listing("rmat-17", RMAT_COUNTS[17], "RMAT 17/8", (Target("rows/s", 20e6, None),)),
         product(4_000),
         *starting(),
         commits(17),
+        closure_churn("upward-3000-4436", 896_071, "3,000 nodes", (Target("seconds", 1 / 124, 1 / 620),)),
+        closure_churn("directed/wiki-vote", 11_947_132, "wiki-vote", (Target("seconds", 0.003, 0.0006),)),
         batches(14),
         view_building(17),
         bulk_loads("bulk-load-pathway", 14, BULK_TARGETS),
@@ -69,10 +87,13 @@ def quick() -> list[Workload]:
         cliques("rmat-10", 75_913, "RMAT 10/8"),
         adversarial(1_000),
         paths("rmat-10", 1_116_850, "RMAT 10/8"),
+        closure("upward-300-440", 10_550, "300 nodes, 440 edges upward"),
+        same_generation(300, 39_421),
         loading(100_000, 28, 100_000),
         listing("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
         *starting()[:3],
         commits(9),
+        closure_churn("upward-300-440", 10_550, "300 nodes"),
         batches(9),
         view_building(9),
         bulk_loads("bulk-load-rmat-9", 9),

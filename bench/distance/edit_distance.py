@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from lftj.database.database import BATCH_ROWS, Database
-from lftj.evaluation.evaluation import wanted_variables
 from lftj.evaluation.trace import G_ITERATOR, trace_codes
+from lftj.evaluation.wanted import wanted_variables
 from lftj.search.base.plan import compile_plan
 
 _CHUNK = 1 << 20

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import lftj
 from bench.maintenance.edge_stream import EdgeStream, rmat_stream
-from bench.maintenance.workloads import BATCHES, COMMITS, IN_FLIGHT, WARM_UP_COMMITS
+from bench.maintenance.workloads import BATCHES, CHURNED, COMMITS, IN_FLIGHT, WARM_UP_COMMITS
 from bench.report.repetition import Times, percentiles, repeated
 from bench.workload import Workload
 from maintenance import Transaction, Workspace
@@ -97,6 +97,23 @@ class Commits(Subject):
 
     def figures(self) -> dict[str, float]:
         return {**percentiles(self._seconds), **super().figures()}
+
+
+class PutBack(Commits):
+    """Single-edge transactions on an installed rule: an edge goes, and then it comes back."""
+
+    def times(self, least: int, spend: float) -> Iterator[Times]:
+        edges = np.array([column.to_numpy() for column in self.tables["edge"].columns]).T
+        drawn = np.random.default_rng(1).integers(0, len(edges), 1 + CHURNED)
+        seconds = []
+        for number, edge in enumerate(edges[drawn].tolist()):
+            for sign in (-1, 1):
+                _, taken = timed_change(self.workspace, "edge", tuple(edge), sign)
+                if number:  # the first erasure of a recursion counts all that there is
+                    seconds.append(taken[0])
+                    yield taken
+        self._seconds = np.array(seconds)
+        self.workspace.verify()
 
 
 class Batches(Commits):
@@ -210,6 +227,8 @@ _SUBJECTS: Mapping[tuple[str, str], tuple[type[Subject], str, int | None]] = {
     ("commit", "trace"): (Commits, "trace", None),
     ("commit", "exact records"): (Commits, "trace", 0),
     ("commit", "recompute"): (Evaluating, "", None),
+    ("put back", ""): (PutBack, "stages", None),
+    ("put back", "recompute"): (Evaluating, "", None),
     ("batch", ""): (Batches, "auto", None),
     ("batch", "one by one"): (OneByOne, "auto", None),
     ("install", ""): (Installing, "trace", None),

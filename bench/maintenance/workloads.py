@@ -14,12 +14,16 @@ None: strategy `auto`, except where the install of recorded rules is measured.
 from __future__ import annotations
 
 from bench.joins.patterns import RMAT_COUNTS, TRIANGLE_RULE
+from bench.joins.recursion import CLOSURE_RULES
 from bench.workload import Target, Workload
 
 COMMITS = 2_000
 """Timed single-edge transactions of a commit workload."""
 
 WARM_UP_COMMITS = 200
+
+CHURNED = 300
+"""Edges that are erased and put back."""
 
 IN_FLIGHT, BATCHES = 1_000, 20
 """Transactions of one call, and timed calls."""
@@ -42,6 +46,22 @@ def commits(scale: int) -> Workload:
         "end of its commit; an erased edge is drawn from those that are there, an inserted one is new or one "
         "that was erased; the head is verified at the end. recompute: the whole rule evaluated with "
         "`db.query`, indexes built.",
+    )
+
+
+def closure_churn(graph: str, expected: int, title: str, targets: tuple[Target, ...] = ()) -> Workload:
+    """Transactions of one edge each, half of them erasing, on the transitive closure of a graph."""
+    return Workload(
+        f"put-back-closure-{graph.replace('/', '-')}",
+        f"commit of one edge, transitive closure, {title}",
+        {"edge": graph},
+        dict.fromkeys(("lftj", "lftj:recompute"), CLOSURE_RULES),
+        expected,
+        task="put back",
+        targets=targets,
+        note=f"{CHURNED:,} edges drawn from the graph, each erased and then put back; strategy `stages`; the "
+        "first erasure, which counts all derivations once, is not timed; the head is verified at the end. "
+        "recompute: the closure evaluated with `db.query`, indexes built.",
     )
 
 

@@ -29,15 +29,13 @@ from lftj.aggregates.shared_rows import SharedRows
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import finish
 from lftj.evaluation.fixpoint import Fixpoint
-from lftj.evaluation.plans import Plans, Wanted, lowered_body
+from lftj.evaluation.plans import BodyRun, Plans, Wanted, lowered_body
 from lftj.evaluation.sharing import searches
+from lftj.evaluation.wanted import common_variables, grouped_together, wanted_together, wanted_variables
 from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
-from lftj.language.syntax import Aggregate, Variable
-from lftj.planning.lowering import Lowered
-from lftj.planning.planner import OrderChoice
-from lftj.search.base.plan import BoundPlan
+from lftj.language.syntax import Aggregate
 from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog, Table
@@ -60,22 +58,6 @@ class Settings:
     order: tuple[str, ...] | None = None
     advance: Advance | None = None
     max_rounds: int = MAX_ROUNDS
-
-
-@dataclass
-class BodyRun:
-    """One body, planned; the counters fill as it runs."""
-
-    rule: CheckedRule
-    head: CheckedHead
-    body: Body
-    lowered: Lowered  # with constants of another run perhaps; the plan has those of this one
-    choice: OrderChoice
-    plan: BoundPlan
-    counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
-    rows: int = 0
-    shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
-    kept: str | None = None  # where the plan comes from, if not from this run
 
 
 @dataclass
@@ -144,13 +126,16 @@ class Evaluation:
 
         Raises OrderError where the target is one of them and a key order is given, and RoundLimitError.
         """
+        return self._fixpoint(component).relations(self._recursion_begins)
+
+    def _fixpoint(self, component: Sequence[str]) -> Fixpoint:
         if self.settings.order is not None and self.target in component:
             raise OrderError(f"order= is for one search: {self.target} depends on itself, and has many")
         known = next((one for one in self.fixpoints if one.component == tuple(component)), None)
         if known is None:
             known = Fixpoint(self.program, component, self.relations, self.values, self.settings.max_rounds)
             self.fixpoints.append(known)
-        return known.relations(self._recursion_begins)
+        return known
 
     def _recursion_begins(self, rule: CheckedRule, head: CheckedHead, body: Body) -> Iterator[Columns]:
         """What a body that reads nothing of its head's component gives the head."""
@@ -164,8 +149,10 @@ class Evaluation:
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
-        if self.program.component_of(name):
-            yield list(self.relation(name).codes)
+        if component := self.program.component_of(name):
+            columns = self._fixpoint(component).columns(name, self._recursion_begins)
+            if len(columns[0]):
+                yield columns
             return
         schema = self.program.derived[name]
         rules = self.program.rules_of(name)
@@ -365,8 +352,8 @@ class Evaluation:
 
     def count(self, name: str) -> int:
         """Number of rows of a head, without building it where the search can count."""
-        if self.program.component_of(name):
-            return self.relation(name).n_rows
+        if component := self.program.component_of(name):
+            return len(self._fixpoint(component).columns(name, self._recursion_begins)[0])
         rules = self.program.rules_of(name)
         if len(rules) == 1:
             rule, head = rules[0]
@@ -399,29 +386,3 @@ class Evaluation:
             count = count_assignments if are_assignments else count_rows
             run.rows = count(run.plan, run.counters, self.settings.threads, self.settings.advance)
         return run.rows
-
-
-def wanted_variables(head: CheckedHead) -> list[str]:
-    """Variables that a head reads from its body, each once: keys, value, aggregate's arguments."""
-    names = list(head.variables)
-    if isinstance(head.value, Aggregate):
-        names += [argument.name for argument in head.value.arguments if isinstance(argument, Variable)]
-    elif head.value is not None:
-        names.append(head.value)
-    return list(dict.fromkeys(names))
-
-
-def wanted_together(heads: Sequence[CheckedHead]) -> list[str]:
-    """Variables that any of the heads reads, each once."""
-    return list(dict.fromkeys(name for head in heads for name in wanted_variables(head)))
-
-
-def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
-    """Variables that are keys of a functional head among these, each once."""
-    names = (name for head in heads if head.schema.functional for name in head.variables)
-    return tuple(dict.fromkeys(names))
-
-
-def common_variables(rule: CheckedRule) -> list[str]:
-    """The variables that every body binds, of which an aggregate over several takes the assignments."""
-    return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]

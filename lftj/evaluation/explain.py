@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lftj.aggregates.group_names import spelled_call
-from lftj.evaluation.evaluation import BodyRun, Evaluation, wanted_variables
+from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.plans import BodyRun
+from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.several_aggregates import joins_auxiliary

@@ -67,6 +67,7 @@ class Fixpoint:
         self.component = tuple(component)
         self.rounds: list[RoundReport] = []
         self._found: dict[str, Relation] | None = None
+        self._is_complete = False
         self._max_rounds = max_rounds
         self._growing = {name: GrowingRelation(name, program.derived[name]) for name in component}
         self.first: list[tuple[CheckedRule, CheckedHead, Body]] = []
@@ -94,13 +95,23 @@ class Fixpoint:
         Raises RoundLimitError, FunctionalConflictError, NanError, and what the rules raise on a row.
         """
         if self._found is None:
-            self._run(body_rows)
+            self._evaluate(body_rows)
             self._found = {name: growing.relation() for name, growing in self._growing.items()}
             for growing in self._growing.values():
                 growing.forget()
         return self._found
 
-    def _run(self, body_rows: BodyRows) -> None:
+    def columns(self, name: str, body_rows: BodyRows) -> Columns:
+        """One of the relations, its tuples in any order.  Raises as :meth:`relations`."""
+        if self._found is not None:
+            return list(self._found[name].codes)
+        self._evaluate(body_rows)
+        return list(self._growing[name].tuples.since(0))
+
+    def _evaluate(self, body_rows: BodyRows) -> None:
+        """Go round until nothing new comes, if that was not done yet."""
+        if self._is_complete:
+            return
         started = time.perf_counter()
         n_found = 0
         last: tuple[CheckedRule, str, np.ndarray] | None = None
@@ -131,6 +142,7 @@ class Fixpoint:
                         last = recursive.rule, growing.name, new[:, -1]
             self._keep_indices()
         self.rounds.append(RoundReport(0, n_found, time.perf_counter() - started))
+        self._is_complete = True
 
     def _keep_indices(self) -> None:
         for name, growing in self._growing.items():

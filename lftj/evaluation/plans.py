@@ -20,8 +20,10 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from lftj.evaluation.products import product_warning
-from lftj.language.body import Body, CheckedRule
+from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
@@ -56,6 +58,22 @@ class Planned:
     plan: BoundPlan
     warning: str | None = None
     kept: str | None = None
+
+
+@dataclass
+class BodyRun:
+    """One body, planned; the counters fill as it runs."""
+
+    rule: CheckedRule
+    head: CheckedHead
+    body: Body
+    lowered: Lowered  # with constants of another run perhaps; the plan has those of this one
+    choice: OrderChoice
+    plan: BoundPlan
+    counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
+    rows: int = 0
+    shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
+    kept: str | None = None  # where the plan comes from, if not from this run
 
 
 class _Bound:

@@ -41,7 +41,7 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.values.literals import Value
 from lftj.values.schema import Schema
 
-PIECE_ROWS = 1 << 20
+PIECE_ROWS = 1 << 16
 """Rows that a term is to find in one call, about."""
 
 LEAST_PIECE = 1 << 8

@@ -318,7 +318,7 @@ def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
     for itself), ``atom``, ``level`` (0-based), ``operation`` (open, next, seek), ``from`` and ``to``: keys as
     text, ``from`` NULL for an open, ``to`` NULL where the iterator ended.
     """
-    from lftj.evaluation.evaluation import wanted_variables
+    from lftj.evaluation.wanted import wanted_variables
 
     if limit < 0:
         raise ValueError(f"limit is a number of operations, not {limit}")

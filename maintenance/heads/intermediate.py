@@ -20,7 +20,7 @@ from typing import cast
 
 import numpy as np
 
-from lftj.evaluation.evaluation import common_variables
+from lftj.evaluation.wanted import common_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.syntax import (

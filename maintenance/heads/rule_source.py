@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lftj.errors import EvaluationError, RangeError
-from lftj.evaluation.evaluation import wanted_variables
+from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.storage.catalog import Catalog

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from lftj.aggregates.partial import PartialAggregation, partial_schema
 from lftj.database.database import Database
-from lftj.evaluation.evaluation import BodyRun, Evaluation, Settings
+from lftj.evaluation.evaluation import Evaluation, Settings
+from lftj.evaluation.plans import BodyRun
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Program
 from lftj.planning.kept_orders import KeptOrders, each_keeping

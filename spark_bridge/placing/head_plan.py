@@ -29,8 +29,8 @@ import pyarrow as pa
 from lftj.aggregates.whole import argument_names
 from lftj.database.database import Database, chosen_head
 from lftj.errors import RecursionNotSupportedError
-from lftj.evaluation.evaluation import wanted_variables
 from lftj.evaluation.products import product_warning
+from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import error_at
 from lftj.language.parser import parse

@@ -16,7 +16,7 @@ import pytest
 
 from lftj import errors
 from lftj.database.database import Database
-from lftj.evaluation.evaluation import wanted_variables
+from lftj.evaluation.wanted import wanted_variables
 from lftj.language.syntax import Aggregate
 from lftj.planning.cost_model import DISTINCT_COST, CostModel, Path
 from lftj.planning.lowering import lower

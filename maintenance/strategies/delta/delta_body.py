@@ -27,7 +27,7 @@ from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.term import plan_terms
+from maintenance.strategies.delta.term import plan_terms, shown
 from maintenance.strategies.strategy import Advance, Assignments, BodySearch, BodyTest, Round, Versions
 
 
@@ -150,25 +150,7 @@ class DeltaBody(BodySearch):
     def describe(self) -> list[str]:
         """The key order of whole evaluations, and each term's, with the indices that it reads."""
         labels = self.lowered.problem.labels
-        lines = [_shown(self.variables, labels)]
-        for plan in self.terms.plans:
-            order, bound = plan.choice.order, plan.choice.bound
-            listed = len(plan.variables)
-            free = f" | {_shown(order[bound:listed], labels)}" if order[bound:listed] else ""
-            free += f" (counted: {_shown(order[listed:], labels)})" if order[listed:] else ""
-            sign = "!" if plan.sign < 0 else ""
-            lines.append(f"change of {sign}{plan.atom.label}: {_shown(order[:bound], labels)}{free}")
-            for use in plan.uses:
-                columns = ", ".join(str(column) for column in use.key[0])
-                lines.append(f"  {use.side.value} {use.relation} by columns ({columns})")
-            for part, label in plan.search.counted if plan.search else ():
-                below = _shown(tuple(order[place] for place in part.places), labels)
-                lines.append(f"  tuples of {label} are counted below {below}")
-        return lines
-
-
-def _shown(names: tuple[str, ...], labels: dict[str, str]) -> str:
-    return ", ".join(labels.get(name, name) for name in names)
+        return [shown(self.variables, labels), *self.terms.describe(labels)]
 
 
 class DeltaTest(DeltaBody, BodyTest):

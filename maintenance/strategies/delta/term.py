@@ -18,7 +18,7 @@ Cost: O(changed branches * path tests + operations below them); nothing is kept 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -100,6 +100,29 @@ class Terms:
                 versions[use.relation].index_at(use.key)
             if plan.level + 1 < len(plan.change.key[0]):  # else the changed tuples are the branches
                 versions[plan.change.relation].index_at(plan.change.key)
+
+    def describe(self, labels: Mapping[str, str]) -> list[str]:
+        """For ``explain``: each term's key order, and the indices that it reads; ``labels``: of variables."""
+        lines = []
+        for plan in self.plans:
+            order, bound = plan.choice.order, plan.choice.bound
+            listed = len(plan.variables)
+            free = f" | {shown(order[bound:listed], labels)}" if order[bound:listed] else ""
+            free += f" (counted: {shown(order[listed:], labels)})" if order[listed:] else ""
+            sign = "!" if plan.sign < 0 else ""
+            lines.append(f"change of {sign}{plan.atom.label}: {shown(order[:bound], labels)}{free}")
+            for use in plan.uses:
+                columns = ", ".join(str(column) for column in use.key[0])
+                lines.append(f"  {use.side.value} {use.relation} by columns ({columns})")
+            for part, label in plan.search.counted if plan.search else ():
+                below = shown(tuple(order[place] for place in part.places), labels)
+                lines.append(f"  tuples of {label} are counted below {below}")
+        return lines
+
+
+def shown(names: Sequence[str], labels: Mapping[str, str]) -> str:
+    """Variables as a rule would write them."""
+    return ", ".join(labels.get(name, name) for name in names)
 
 
 class _Group:

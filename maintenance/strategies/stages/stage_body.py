@@ -180,6 +180,12 @@ class StageBody:
                 np.maximum(highs, ranks, out=highs)
         yield Instances(self.head, table_of([rows[name] for name in self._names], len(weights)), highs)
 
+    def describe(self) -> list[str]:
+        """For ``explain``: the rule, and its terms, those of recursive atoms behind the others."""
+        labels = self.lowered.problem.labels
+        lines = [*self._outer.describe(labels), *self._inner.describe(labels)]
+        return [" ".join(self.rule.text.split()), *(f"  {line}" for line in lines)]
+
 
 def _places(atom: JoinAtom, variables: Sequence[str]) -> tuple[int, ...]:
     """Which variables the columns of an atom are."""

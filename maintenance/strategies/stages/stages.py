@@ -197,7 +197,7 @@ class StagedComponent(KeptComponent):
         if self._budgeted:
             budget = max(LEAST_BUDGET, self._kept.instances)
             lines.append(f"  evaluated again where a commit would count more than {budget:,} assignments")
-        return lines
+        return [*lines, *(f"  {line}" for body in self._bodies for line in body.describe())]
 
 
 class StageStrategy(ComponentStrategy):
