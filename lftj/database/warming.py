@@ -31,6 +31,7 @@ from lftj.process.siblings import check_siblings
 from lftj.storage.radix import sort_words
 from lftj.storage.signed_rows import PACKED_ROWS, net_rows
 from lftj.storage.sorting import SMALL_ROWS, sort_distinct
+from lftj.storage.tuple_set import TupleSet
 from lftj.values.interner import Interner
 from lftj.values.semigroup import Semigroup
 
@@ -40,6 +41,7 @@ _ABOVE = {"maintenance": "maintenance.workspace.warming"}
 """Packages above this one, if they are installed, and where each has work of its own."""
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+CLOSURE = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), path(b, c)."
 SUMS = "s(k, {}) <- value(k, i, j, f, d).".format(
     ", ".join(f"{name}({column})" for name in ("sum", "avg") for column in "ifd")
 )
@@ -87,10 +89,17 @@ def steps() -> Sequence[Step]:
         lambda: database.query(TRIANGLES, threads=1),
         lambda: database.trace(TRIANGLES),
         lambda: database.query(SUMS),
+        lambda: database.query(CLOSURE),
+        _tuples,
         _strings,
         _sorts,
         _own_aggregates,
     ]
+
+
+def _tuples() -> None:
+    found = TupleSet(1, fewest_bits=1)
+    found.add([np.array([-1 << 40, 1 << 40])])  # so far apart that they are hashed
 
 
 def _strings() -> None:

@@ -23,11 +23,12 @@ from indices.record_sort import number_prefixes
 from indices.scan_tree import ScanTree
 from indices.sensitivity import SensitivityIndex
 from lftj.aggregates.limb_pool import LimbPool
-from lftj.database.warming import EDGES, SUMS, TRIANGLES, VALUES
+from lftj.database.warming import CLOSURE, EDGES, SUMS, TRIANGLES, VALUES
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.table import GroupTable
+from maintenance.strategies.stages.stage_table import LEAST_ROOM, StageTable
 from maintenance.strategies.trace.cut_records import cut_records
 from maintenance.strategies.trace.dead_records import drop_contained
 from maintenance.workspace.workspace import Workspace
@@ -53,6 +54,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, TRIANGLES, "trace", sensitivity_bytes={"tri": 1 << 10}),
         partial(_maintain, HUBS, "trace", order={"hub": ["a", "b", "c"]}),
         partial(_maintain, TRIANGLES, "recompute"),
+        partial(_maintain, CLOSURE, "stages"),
         _batch,
         _sums,
         _rare,
@@ -116,6 +118,11 @@ def _rare() -> None:
     RunMerge(run, run).advance(4)
     records = RunImage.of([], ones, ones, []).written()
     RecordMerge(records, records, np.stack([records.row] * 2), np.empty(0, np.uint64), 0, 0).advance(4)
+    facts = StageTable(1)
+    many = np.arange(2 * LEAST_ROOM)
+    facts.settle(facts.gain([many], np.zeros_like(many)))
+    facts.keep()
+    facts.check_invariants()
     groups = GroupTable(1)
     groups.slots([ones])
     groups.truncate(0)

@@ -212,14 +212,14 @@ FAULTS = (
     # -- maintenance: delta rules, the choice of a strategy ------------------------------------------
     Fault(
         "a term reads atoms behind it as they are now",
-        "maintenance/strategies/delta/term.py",
+        "lftj/planning/term.py",
         "side=Side.NEW if at < place else Side.OLD",
         "side=Side.NEW",
         DELTA,
     ),
     Fault(
         "a term of a negated atom adds what came",
-        "maintenance/strategies/delta/term.py",
+        "lftj/planning/term.py",
         "-1 if negated else 1",
         "1",
         DELTA,
@@ -383,8 +383,8 @@ FAULTS = (
     Fault(
         "a relation is complete before all of its rules",
         "lftj/language/strata.py",
-        "complete[name] = max(_level(rule, complete) for rule in rules_of[name])",
-        "complete[name] = min(_level(rule, complete) for rule in rules_of[name])",
+        "complete.update(dict.fromkeys(component, max(levels)))",
+        "complete.update(dict.fromkeys(component, min(levels)))",
         ("language/test_strata.py",),
     ),
     Fault(
