@@ -2,15 +2,14 @@
 
 Invariants
 
-1. One folder, one software: its name carries a hash of all that compiled code depends on.
-   That is every source of the packages that hold kernels (constants of other files are
-   frozen into machine code), Python, numpy, numba and its compiler, the processor, and the
-   compiler's settings, bounds checks among them.
+1. One folder, one compiler: its name carries a hash of all that compiled code depends on beside
+   the sources, which are in the names of the files (:mod:`indices.kernel_cache`).  That is Python, numpy,
+   numba and its compiler, the processor, and the compiler's settings, bounds checks among them.
 2. What is in the folder is unpickled and executed.  So it belongs to this user, to root or
    to whom the sources belong to (whose code runs anyway), and others can't write to it.
    Another folder is passed over with a warning that says what to do.
 3. A folder that another process reads may go at any time: each file is read at once, and
-   what is missing is compiled again.  Of the folders of other software beside a new one, the
+   what is missing is compiled again.  Of the folders of other compilers beside a new one, the
    ``KEPT`` that were used last stay.
 
 It is looked for below ``LFTJ_CACHE_DIR``, else below numba's own setting
@@ -18,8 +17,6 @@ It is looked for below ``LFTJ_CACHE_DIR``, else below numba's own setting
 environment, never a user's home); then in a folder of the user's in the system's
 temporary directory.  A folder that can't be written to is taken as it is when somebody has
 filled it for others to read (:func:`share`): an image's or an administrator's.
-
-Cost: a read of all sources, once per process: about 10 ms.
 """
 
 from __future__ import annotations
@@ -35,10 +32,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import llvmlite.binding
@@ -47,13 +41,9 @@ import numpy as np
 from numba import config
 
 from indices.errors import CacheFolderWarning
-from indices.fingerprint import add_sources
-
-KERNEL_PACKAGES = ("indices", "lftj", "maintenance")
-"""The packages that hold kernels.  By place, not by import: this package imports no other."""
 
 KEPT = 8
-"""So many folders of other software stay: other branches, interpreters, settings."""
+"""So many folders of other compilers stay: other interpreters, settings."""
 
 _HERE = Path(__file__).resolve().parent
 _OWN = _HERE / "__pycache__"
@@ -70,13 +60,9 @@ _SETTINGS = (
 """Those of numba's that change the code it makes."""
 
 
-def folder_name(root: Traversable | None = None) -> str:
-    """The name for the packages below ``root``, this package's own place, and the rest of invariant 1."""
-    if root is None:
-        here: Any = files(__package__)  # in a folder or a zip file; both know their parents
-        root = here.parent
-        assert root is not None
-    software = {
+def folder_name() -> str:
+    """The folder's name (invariant 1)."""
+    compiler = {
         "python": sys.version,
         "numpy": np.__version__,
         "numba": numba.__version__,
@@ -86,11 +72,7 @@ def folder_name(root: Traversable | None = None) -> str:
         "features": llvmlite.binding.get_host_cpu_features().flatten(),
         **{name: getattr(config, name, None) for name in _SETTINGS},
     }
-    digest = hashlib.sha256(repr(software).encode())
-    for package in KERNEL_PACKAGES:
-        if root.joinpath(package).is_dir():
-            add_sources(digest, root.joinpath(package), package)
-    return f"kernels-{digest.hexdigest()[:16]}"
+    return f"kernels-{hashlib.sha256(repr(compiler).encode()).hexdigest()[:16]}"
 
 
 @functools.cache
@@ -163,7 +145,7 @@ def _warn(message: str) -> None:
 
 
 def _forget_others(base: Path, name: str) -> None:
-    """Remove folders of other software that were not used for longest."""
+    """Remove folders of other compilers that were not used for longest."""
     others = [path for path in base.glob("kernels-*") if path.name != name]
     used = {path: path.stat().st_mtime for path in others}
     for path in sorted(others, key=used.__getitem__, reverse=True)[KEPT:]:

@@ -22,8 +22,9 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
 from indices import announcement
-from indices.cache_folder import KERNEL_PACKAGES, cache_folder
+from indices.cache_folder import cache_folder
 from indices.kernel_cache import KernelCache
+from indices.kernel_sources import KERNEL_PACKAGES
 from indices.known_calls import KernelCompiler
 from indices.part import PartCompiler, make_part
 
@@ -87,7 +88,7 @@ def _take_constants_as_numbers(compiled: Any) -> None:
 
 
 def _keep_on_disk(compiled: Any, function: Callable[..., Any], kind: str) -> None:
-    """Of functions that the folder's name covers: that is not what they close over."""
+    """Of functions that their sources are known of: not what they close over."""
     folder = cache_folder()
     ours = function.__module__.split(".")[0] in KERNEL_PACKAGES and function.__closure__ is None
     if folder is not None and ours:

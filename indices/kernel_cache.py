@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: one file per kernel and signature.
+"""Compiled kernels on disk: one file per kernel, signature and sources.
 
 Takes the place of numba's own cache, which keeps an index beside its files: two
 processes that compile one function for different types at once can make one
@@ -9,9 +9,11 @@ Invariants
 
 1. A file appears under its name when it is whole, and never changes: any number of processes
    may compile into one folder.
-2. A file's name carries the types that it was compiled for; all else that it depends on is in
-   the folder's name (:mod:`indices.cache_folder`).
-3. What can't be read or written is compiled again; nothing fails for it.
+2. A file's name carries the types that it was compiled for and a hash of the sources it was made of
+   (:mod:`indices.kernel_sources`); all else that it depends on is in the folder's name
+   (:mod:`indices.cache_folder`).
+3. Of one kernel and signature the ``KEPT`` files that were written last stay: other branches and versions.
+4. What can't be read or written is compiled again; nothing fails for it.
 
 Cost: one small file read per kernel that Python code calls; those that it calls are in it.
 """
@@ -24,6 +26,7 @@ import os
 import pickle
 import uuid
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +36,12 @@ from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
 from indices import announcement
+from indices.kernel_sources import sources_of
 
 SUFFIX = ".kernel"
+
+KEPT = 4
+"""So many files of a kernel and signature stay, made of other sources."""
 
 
 class KernelCache(_Cache):
@@ -46,6 +53,7 @@ class KernelCache(_Cache):
     def __init__(self, function: Callable[..., Any], folder: Path, kind: str) -> None:
         self._folder = folder
         self._name = f"{function.__module__}.{function.__qualname__}-{kind}"
+        self._sources = sources_of(function.__module__)
 
     @property
     def cache_path(self) -> str:
@@ -72,6 +80,7 @@ class KernelCache(_Cache):
                 with open(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as sink:
                     sink.write(dumps(result._reduce()))
                 whole.replace(file)
+                self._forget_others(file)
             finally:
                 whole.unlink(missing_ok=True)
 
@@ -83,4 +92,11 @@ class KernelCache(_Cache):
 
     def _file(self, signature: Any) -> Path:
         types = hashlib.sha256(repr(normalize_signature(signature)).encode()).hexdigest()[:16]
-        return self._folder / f"{self._name}-{types}{SUFFIX}"
+        return self._folder / f"{self._name}-{types}-{self._sources}{SUFFIX}"
+
+    def _forget_others(self, file: Path) -> None:
+        """Remove what was made of other sources, and was written longest ago."""
+        same = file.name.removesuffix(f"{self._sources}{SUFFIX}")
+        others = [path for path in self._folder.glob(f"{escape(same)}*{SUFFIX}") if path != file]
+        for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT - 1 :]:
+            path.unlink(missing_ok=True)

@@ -1,10 +1,8 @@
-"""The folder of compiled kernels: never stale, never another user's, never without bound."""
+"""The folder of compiled kernels: one for each compiler, never another user's, never without bound."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,27 +16,9 @@ import pytest
 from numba import config
 
 from indices import cache_folder as chosen
-from indices.cache_folder import KEPT, KERNEL_PACKAGES, cache_folder, folder_name
+from indices.cache_folder import KEPT, cache_folder, folder_name
 from lftj.errors import CacheFolderWarning
-from maintenance import image
 from support.paths import ROOT
-
-CONSTANT = re.compile(r"^([A-Z]\w* = )(\d+)", re.MULTILINE)
-
-FROZEN = (
-    "lftj/search/layout.py",
-    "lftj/storage/runs.py",
-    "indices/node_pool.py",
-)
-"""Some of the files whose constants are in machine code."""
-
-
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """A copy of the packages' sources."""
-    for package in KERNEL_PACKAGES:
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)
@@ -62,43 +42,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # -- the key ----------------------------------------------------------------------------
 
 
-def test_each_source_file_is_in_the_key(copy: Path) -> None:
-    """A constant changed in each file that has one, a line added to the others: another folder each time."""
-    names = {folder_name(copy)}
-    paths = sorted(path for package in KERNEL_PACKAGES for path in (copy / package).rglob("*.py"))
-    with_constants = set()
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        changed = CONSTANT.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text, count=1)
-        if changed != text:
-            with_constants.add(path.relative_to(copy).as_posix())
-        path.write_text(changed if changed != text else f"{text}\nADDED = 1\n", encoding="utf-8")
-        names.add(folder_name(copy))
-        path.write_text(text, encoding="utf-8")
-    assert len(names) == len(paths) + 1
-    assert with_constants.issuperset(FROZEN)
-
-
-def test_sources_in_folders_are_in_the_key(copy: Path) -> None:
-    before = folder_name(copy)
-    deeper = copy / "lftj/search/regions/deeper"
-    deeper.mkdir()
-    (deeper / "layout.py").write_text("DEPTHS = 1\n", encoding="utf-8")
-    below = folder_name(copy)
-    (deeper / "layout.py").write_text("DEPTHS = 2\n", encoding="utf-8")
-    assert len({before, below, folder_name(copy)}) == 3
-
-
-def test_what_is_no_source_is_not_in_the_key(copy: Path) -> None:
-    before = folder_name(copy)
-    (copy / "lftj/__pycache__").mkdir()
-    (copy / "lftj/__pycache__/x.pyc").touch()
-    (copy / "lftj/notes.txt").touch()
-    assert folder_name(copy) == before
-
-
-def test_software_and_processor_are_in_the_key(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [folder_name(copy)]
+def test_software_and_processor_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [folder_name()]
     changes: list[tuple[Any, str, Any]] = [
         (sys, "version", "9.9"),
         (np, "__version__", "9.9"),
@@ -113,20 +58,9 @@ def test_software_and_processor_are_in_the_key(copy: Path, monkeypatch: pytest.M
     for where, name, value in changes:
         with monkeypatch.context() as changed:
             changed.setattr(where, name, value)
-            names.append(folder_name(copy))
+            names.append(folder_name())
     assert len(set(names)) == len(changes) + 1
-    assert folder_name(copy) == names[0]
-
-
-def test_images_know_sources_in_folders(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = copy / "of_an_image"
-    (package / "rooms").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "rooms/one.py").write_text("A = 1\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(copy))
-    before = image._sources_of.__wrapped__("of_an_image")
-    (package / "rooms/one.py").write_text("A = 2\n", encoding="utf-8")
-    assert image._sources_of.__wrapped__("of_an_image") != before
+    assert folder_name() == names[0]
 
 
 # -- the place --------------------------------------------------------------------------

@@ -470,3 +470,14 @@ def test_arrays_come_back_as_they_were(small_image: bytes) -> None:
         assert array.flags.aligned and not array.flags.writeable
     source = np.frombuffer(small_image, np.uint8)
     assert not any(np.shares_memory(array, source) for array in version.primary.base.keys)
+
+
+def test_an_image_knows_sources_in_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "of_an_image"
+    (package / "rooms").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "rooms/one.py").write_text("A = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = image._sources_of.__wrapped__("of_an_image")
+    (package / "rooms/one.py").write_text("A = 2\n", encoding="utf-8")
+    assert image._sources_of.__wrapped__("of_an_image") != before
