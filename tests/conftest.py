@@ -156,3 +156,20 @@ def spark() -> SparkSession:
 def no_registered_aggregates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has the language's own aggregates and those that it registers itself."""
     monkeypatch.setattr("lftj.values.semigroup._registered", {})
+
+
+@pytest.fixture
+def orders_chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The planners' modules, one entry for each time that one searches for key orders."""
+    from lftj.planning import planner, term_order
+
+    found: list[str] = []
+    for module in (planner, term_order):
+        choose = module._chosen
+
+        def counting(*arguments, choose=choose, name=module.__name__):  # type: ignore[no-untyped-def]
+            found.append(name)
+            return choose(*arguments)
+
+        monkeypatch.setattr(module, "_chosen", counting)
+    return found

@@ -84,11 +84,11 @@ class PreparedProgram:
         if kept is None or not kept.holds_for(schemas):
             program = check(with_values(self.tree, values))
             read = {
-                atom.relation
+                name
                 for stratum in program.strata
                 for rule in stratum
                 for body in rule.bodies
-                for atom in (*body.atoms, *body.negations)
+                for name in body.relations
             }
             reads = {name: schemas[name] for name in read - set(program.derived)}
             kept = CheckedForTypes(program, reads, Plans())

@@ -103,11 +103,10 @@ class Evaluation:
         todo = [head]
         while todo:
             for rule, _ in self.program.rules_of(todo.pop()):
-                for body in rule.bodies:
-                    for atom in (*body.atoms, *body.negations):
-                        if atom.relation in self.program.derived and atom.relation not in found:
-                            found.add(atom.relation)
-                            todo.append(atom.relation)
+                for name in (name for body in rule.bodies for name in body.relations):
+                    if name in self.program.derived and name not in found:
+                        found.add(name)
+                        todo.append(name)
         return found
 
     def relation(self, name: str) -> Relation:
@@ -139,10 +138,9 @@ class Evaluation:
 
     def _recursion_begins(self, rule: CheckedRule, head: CheckedHead, body: Body) -> Iterator[Columns]:
         """What a body that reads nothing of its head's component gives the head."""
-        names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
         run = self.plan_body(rule, head, body, wanted_variables(head), counted=False)
         for rows, _ in self._rows(run):
-            yield [rows[name] for name in names]
+            yield [rows[name] for name in head.names]
 
     def head_batches(self, name: str) -> Generator[Columns, None, None]:
         """The head's rows as code columns, each row once, in batches of any size.
@@ -180,7 +178,7 @@ class Evaluation:
 
     def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
         """Distinct rows of a head without aggregate, from one rule."""
-        names = list(head.variables) + ([head.value] if isinstance(head.value, str) else [])
+        names = head.names
         runs = self._plan_bodies(rule, [head])
         if len(runs) == 1 and not self._needs_distinct(runs[0], names):
             for rows, _ in self._rows(runs[0]):

@@ -25,7 +25,7 @@ import numpy as np
 
 from lftj.errors import RoundLimitError
 from lftj.evaluation.growing_relation import GrowingRelation
-from lftj.evaluation.recursive_body import RecursiveBody, relations_of
+from lftj.evaluation.recursive_body import RecursiveBody
 from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
@@ -77,7 +77,7 @@ class Fixpoint:
         for name in component:
             for rule, head in program.rules_of(name):
                 for body in rule.bodies:
-                    if relations_of(body).isdisjoint(component):
+                    if set(body.relations).isdisjoint(component):
                         self.first.append((rule, head, body))
                     else:
                         self.bodies.append(RecursiveBody(rule, head, body, self._growing, relations, values))

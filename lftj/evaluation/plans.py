@@ -126,7 +126,7 @@ class Plans:
         with self._lock:
             kept = self._kept.get(key)
             lowered, bound = (kept.lowered, kept.bound) if kept else (None, None)
-        names = kept.names if kept else _relations_of(body)
+        names = kept.names if kept else body.relations
         tables = [catalog[name] for name in names]
         last = bound.over(tables) if bound else None
         if last is not None and not values:
@@ -179,14 +179,9 @@ class Plans:
 
 def lowered_body(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Lowered:
     """A body with values of its parameters, lowered over the tables of a catalog."""
-    schemas = {name: catalog[name].schema for name in _relations_of(body)}
+    schemas = {name: catalog[name].schema for name in body.relations}
     body = with_values(body, values)
     return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
-
-
-def _relations_of(body: Body) -> tuple[str, ...]:
-    """The relations that a body reads, each once."""
-    return tuple(dict.fromkeys(atom.relation for atom in (*body.atoms, *body.negations)))
 
 
 def _sizes(rows: dict[str, int]) -> str:

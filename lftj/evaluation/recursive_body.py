@@ -47,13 +47,8 @@ PIECE_ROWS = 1 << 16
 LEAST_PIECE = 1 << 8
 """Bindings of a piece, at least."""
 
-FEW_ROWS = 16
-"""Sizes below this one are alike."""
-
-
-def relations_of(body: Body) -> set[str]:
-    """What a body reads."""
-    return {atom.relation for atom in (*body.atoms, *body.negations)}
+LEAST_ROWS = 16
+"""Growing relations below this size are alike to the choice of a term's order."""
 
 
 def with_variables(body: Body, schemas: Mapping[str, Schema], every: bool = False) -> Body:
@@ -119,9 +114,9 @@ class RecursiveBody:
         self._growing = growing
         self._relations = relations
         own = {name: relation.schema for name, relation in growing.items()}
-        schemas = {name: own[name] if name in own else relations[name].schema for name in relations_of(body)}
+        schemas = {name: own[name] if name in own else relations[name].schema for name in body.relations}
         body = with_values(with_variables(body, own), values)
-        self._names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
+        self._names = head.names
         grouped = head.variables if head.schema.functional else ()
         self.lowered = lower(body, schemas, self._names, counted=False, grouped=grouped, lasting=True)
         if any(not atom.variables and atom.relation in growing for atom in self.lowered.problem.atoms):
@@ -214,13 +209,13 @@ class RecursiveBody:
         known = self._terms[place]
         atom, rest = self._parts[place]
         if known is None or any(
-            self._growing[name].n_rows > ALIKE * max(FEW_ROWS, rows) for name, rows in known.rows.items()
+            self._growing[name].n_rows > ALIKE * max(LEAST_ROWS, rows) for name, rows in known.rows.items()
         ):
             known = self._terms[place] = self._planned(atom, rest)
         return known
 
     def _planned(self, atom: JoinAtom, rest: JoinProblem) -> _Term:
-        read = {other.relation for other in (*rest.atoms, *rest.negations)}
+        read = rest.relations
         rows = {name: self._growing[name].n_rows for name in read if name in self._growing}
         catalog: dict[str, Table] = {
             name: _Seen(self._growing[name]) if name in rows else self._relations[name] for name in read

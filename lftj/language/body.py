@@ -43,6 +43,11 @@ class Body:
     assignments: tuple[Assignment, ...]  # in evaluation order
     types: dict[str, ColumnType]  # of every named variable bound in this body
 
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the relations that it reads, each once."""
+        return tuple(dict.fromkeys(atom.relation for atom in (*self.atoms, *self.negations)))
+
     def atom_variables(self) -> list[str]:
         """Names bound by positive atoms, in the order of first occurrence."""
         from lftj.language.syntax import Variable
@@ -64,6 +69,11 @@ class CheckedHead:
     value: str | Aggregate | None
     schema: Schema
     span: Span
+
+    @property
+    def names(self) -> list[str]:
+        """Its variables, as its columns; those of an aggregate's keys alone."""
+        return [*self.variables, *([self.value] if isinstance(self.value, str) else [])]
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def shape_of(problem: JoinProblem) -> Hashable:
 
 def sizes_of(problem: JoinProblem, catalog: Catalog) -> Hashable:
     """By relation the class of its size."""
-    names = sorted({atom.relation for atom in (*problem.atoms, *problem.negations)})
+    names = sorted(problem.relations)
     return tuple((name, _size_class(catalog[name].n_rows)) for name in names)
 
 

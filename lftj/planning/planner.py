@@ -7,19 +7,20 @@ estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with
 kernel's own counters (``tests/planning/test_planner.py`` compares with the best of all
 orders).
 
-1. Dynamic programming over sets of bound variables, once per first variable:
+1. A greedy order, which is taken where it is expected to take fewer than ``SEARCHED_FROM`` operations.
+2. Else dynamic programming over sets of bound variables, once per first variable:
    the best order of a set is the best order of the set less one variable,
    extended.  The cost of an extension comes from :mod:`lftj.planning.cost_model`.
    Paths that cost more than ``WORTH`` times a whole greedy order are dropped.
    Of more than ``EXACT_UP_TO`` variables those that nothing else depends on
    stand behind, unsearched: wide tables have many of them.
-2. Existential components are either *segments* (put where all variables that
+3. Existential components are either *segments* (put where all variables that
    they touch are bound, left at the first success) or *free* (ordered like
    others; the rows then have to be made distinct).  All combinations are tried.
-3. The cheapest orders are improved by moving one variable at a time: an
-   operation count also depends on which variable varies last, of which (1)
+4. The cheapest orders are improved by moving one variable at a time: an
+   operation count also depends on which variable varies last, of which (2)
    knows nothing, and so do distinct rows.
-4. When the best estimate is above ``PILOT_FROM`` operations, the best orders
+5. When the best estimate is above ``PILOT_FROM`` operations, the best orders
    are piloted, as many as their fixed cost allows.
 
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
@@ -51,6 +52,9 @@ WORTH = 8.0
 
 IMPROVED = 2
 """Orders that are improved by moves, and rounds of moves for each."""
+
+SEARCHED_FROM = 5_000
+"""Where a greedy order is expected to take fewer operations it is taken: looking for a better one takes longer."""
 
 PILOT_FROM = 1_000_000
 PILOT_ORDERS = 4
@@ -120,6 +124,8 @@ def _chosen(
     best = ranked[0]
     noun = "order" if len(ranked) == 1 else "orders"
     reason = f"least estimated cost of {len(ranked)} candidate {noun}"
+    if costs[best] < SEARCHED_FROM:
+        reason = "greedy: so few operations are expected that other orders were not looked for"
     worth = _worth_piloting(ranked, costs)
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:
@@ -184,8 +190,11 @@ def _unbound(model: CostModel, order: Sequence[str]) -> str | None:
     return None
 
 
-def candidates(model: CostModel) -> dict[tuple[str, ...], float]:
-    """Orders worth comparing with their estimated costs: the best of each way of treating existentials."""
+def candidates(model: CostModel, searched_from: float = SEARCHED_FROM) -> dict[tuple[str, ...], float]:
+    """Orders worth comparing with their estimated costs: the best of each way of treating existentials.
+
+    ``searched_from``: greedy ones where these are expected to take fewer operations.
+    """
     components = model.problem.components
     ways: Iterable[tuple[bool, ...]] = [(True,) * len(components)]
     if len(components) <= 4:
@@ -193,23 +202,31 @@ def candidates(model: CostModel) -> dict[tuple[str, ...], float]:
     costs: dict[tuple[str, ...], float] = {}
     for way in ways:
         segments = [component for component, segment in zip(components, way, strict=True) if segment]
-        for order in _best_orders(model, segments):
+        for order in _best_orders(model, segments, searched_from):
             costs[order] = model.cost(order)
-    for order in sorted(costs, key=lambda order: costs[order])[:IMPROVED]:
-        _improve(model, order, costs)
+    ranked = sorted(costs, key=lambda order: costs[order])
+    if costs[ranked[0]] >= searched_from:
+        for order in ranked[:IMPROVED]:
+            _improve(model, order, costs)
     return costs
 
 
 def head_first_candidates(model: CostModel) -> dict[tuple[str, ...], float]:
     """Orders with all existential components behind all other variables."""
     behind = frozenset(model.problem.variables) - frozenset().union(*model.problem.components)
-    return {o: model.cost(o) for o in _best_orders(model, model.problem.components, behind)}
+    return {o: model.cost(o) for o in _best_orders(model, model.problem.components, SEARCHED_FROM, behind)}
 
 
 def _best_orders(
-    model: CostModel, segments: Sequence[frozenset[str]], behind: frozenset[str] = frozenset()
+    model: CostModel,
+    segments: Sequence[frozenset[str]],
+    searched_from: float,
+    behind: frozenset[str] = frozenset(),
 ) -> list[tuple[str, ...]]:
-    """The cheapest order from every first variable, found set by set; segments stand behind ``behind``."""
+    """The cheapest order from every first variable, found set by set; segments stand behind ``behind``.
+
+    Where a greedy order takes fewer operations than ``searched_from``, it alone.
+    """
     problem = model.problem
     constants = frozenset(problem.labels)
     within = frozenset().union(*segments)
@@ -244,6 +261,8 @@ def _best_orders(
     greedy = start
     for _ in free:
         greedy = min(longer(greedy), key=lambda path: path.cost + path.nodes)
+    if greedy.cost < searched_from:
+        return [closed(greedy)]
     # One line of descent per first variable: good orders that begin alike would crowd out the others.
     finished: list[Path] = [greedy]
     for first in longer(start):

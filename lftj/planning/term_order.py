@@ -13,7 +13,7 @@ greedily, those first by which most terms per index can be searched, and then th
 term by term until none gets better.  Rules are covered one after another, as they are installed:
 of 200 random programs of up to three rules over relations of two and three columns 180 got as few
 indices as the best choice for the whole program, the others one more
-(``tests/maintenance/strategies/test_term_order.py`` compares with all choices).
+(``tests/planning/test_term_order.py`` compares with all choices).
 
 Cost: ``PERMUTED``! orders of bound variables times ``TAILS`` of the others are looked at, once per term; then
 O(terms * candidates) sets of indices are compared per index that is taken, and O(terms) per improvement.
@@ -74,11 +74,7 @@ def choose_term_orders(
     problem: JoinProblem, terms: Sequence[tuple[JoinAtom, JoinProblem]], catalog: Catalog
 ) -> list[TermChoice]:
     """A key order for each term: the atom that changed, and the problem that is left when it is bound."""
-    there = frozenset(
-        (name, key)
-        for name in {atom.relation for atom in (*problem.atoms, *problem.negations)}
-        for key in catalog[name].index_keys
-    )
+    there = frozenset((name, key) for name in problem.relations for key in catalog[name].index_keys)
     if not is_kept():
         return _chosen(terms, catalog, there)
     question = "terms", shape_of(problem), sizes_of(problem, catalog), there
@@ -187,5 +183,5 @@ def _tails(first: tuple[str, ...], rest: JoinProblem, catalog: Catalog) -> dict[
     )
     labels = {**dict.fromkeys(first, ""), **rest.labels}
     below = replace(rest, conditions=(*tied, *pins), labels=labels)
-    costs = candidates(CostModel(below, catalog))
+    costs = candidates(CostModel(below, catalog), searched_from=0.0)  # for each tuple that ever changes
     return {tuple(name for name in order if name not in first): cost for order, cost in costs.items()}

@@ -113,6 +113,11 @@ class JoinProblem:
             seen.update(dict.fromkeys(condition.variables))
         return tuple(seen)
 
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the relations of its atoms and negations, each once."""
+        return tuple(dict.fromkeys(atom.relation for atom in (*self.atoms, *self.negations)))
+
     @cached_property
     def shape(self) -> tuple[object, ...]:
         """What a plan depends on: all but the codes of constants."""

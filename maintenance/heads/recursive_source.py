@@ -19,11 +19,11 @@ from maintenance.strategies.strategy import Advance, HeadSource, Round, Tuples, 
 def component_reads(program: CheckedProgram, names: Iterable[str]) -> frozenset[str]:
     """The relations in the rules of some heads."""
     return frozenset(
-        atom.relation
+        read
         for name in names
         for rule, _ in program.rules_of(name)
         for body in rule.bodies
-        for atom in (*body.atoms, *body.negations)
+        for read in body.relations
     )
 
 

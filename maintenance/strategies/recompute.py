@@ -7,7 +7,7 @@ Cost: of a step, that of evaluating the rules over the new versions, and a merge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class RecomputedHead(HeadSource):
         return codes, np.ones(len(codes[0]), dtype=np.int64)
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        return _changed(self._evaluated(change.new, Settings()).codes, change.old[self._name].columns())
+        return changed(self._evaluated(change.new, Settings()).codes, change.old[self._name].columns())
 
     def _evaluated(self, versions: Versions, settings: Settings) -> Relation:
         relations: dict[str, Table] = {name: versions[name] for name in self._reads}
@@ -67,18 +67,11 @@ class RecomputedComponent(KeptComponent):
         self._request = request
 
     def build(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Tuples]:
-        found = self._evaluated(versions, threads, advance)
-        return {name: (one.codes, np.ones(one.n_rows, np.int64)) for name, one in found.items()}
+        return all_tuples(evaluated_anew(self._request, versions, threads, advance)[0])
 
     def step(self, change: Round, stats: RuleStats) -> dict[str, Tuples]:
-        found = self._evaluated(change.new, 1, None)
-        return {name: _changed(found[name].codes, change.old[name].columns()) for name in self._request.names}
-
-    def _evaluated(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Relation]:
-        request = self._request
-        relations: dict[str, Table] = {name: versions[name] for name in request.reads}
-        settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
-        return Evaluation(request.program, relations, settings).recursive(request.names)
+        found, _ = evaluated_anew(self._request, change.new)
+        return {name: changed(one.codes, change.old[name].columns()) for name, one in found.items()}
 
     def describe(self) -> list[str]:
         return [f"recursion of {', '.join(self._request.names)}: evaluated again by each commit"]
@@ -91,7 +84,23 @@ class RecomputeComponent(ComponentStrategy):
         return RecomputedComponent(request)
 
 
-def _changed(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> Tuples:
+def evaluated_anew(
+    request: ComponentRequest, versions: Versions, threads: int = 1, advance: Advance | None = None
+) -> tuple[dict[str, Relation], int]:
+    """A component evaluated over versions, and how many rows its rounds found."""
+    relations: dict[str, Table] = {name: versions[name] for name in request.reads}
+    settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
+    evaluation = Evaluation(request.program, relations, settings)
+    found = evaluation.recursive(request.names)
+    return found, sum(one.found for one in evaluation.fixpoints[0].rounds)
+
+
+def all_tuples(found: Mapping[str, Relation]) -> dict[str, Tuples]:
+    """Relations as changes of nothing."""
+    return {name: (one.codes, np.ones(one.n_rows, np.int64)) for name, one in found.items()}
+
+
+def changed(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> Tuples:
     """What came and went, of sorted distinct tuples."""
     ones = np.ones(max(len(new[0]), len(old[0])), dtype=np.int64)
     return difference(new, ones[: len(new[0])], old, ones[: len(old[0])])

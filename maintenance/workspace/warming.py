@@ -122,7 +122,6 @@ def _rare() -> None:
     many = np.arange(2 * LEAST_ROOM)
     facts.settle(facts.gain([many], np.zeros_like(many)))
     facts.keep()
-    facts.check_invariants()
     groups = GroupTable(1)
     groups.slots([ones])
     groups.truncate(0)

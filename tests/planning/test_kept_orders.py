@@ -15,21 +15,6 @@ from maintenance import Workspace
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 
 
-@pytest.fixture
-def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was chosen, one entry for each time."""
-    found: list[str] = []
-    for module in (planner, term_order):
-        choose = module._chosen
-
-        def counting(*arguments, choose=choose, name=module.__name__):  # type: ignore[no-untyped-def]
-            found.append(name)
-            return choose(*arguments)
-
-        monkeypatch.setattr(module, "_chosen", counting)
-    return found
-
-
 def edges(n_rows: int, seed: int) -> list[tuple[int, int]]:
     return [(seed + n % 97, n * 31 % 101) for n in range(n_rows)]
 
@@ -40,28 +25,28 @@ def counted(rows: list[tuple[int, int]], rule: str = TRIANGLES) -> int:
     return database.query(rule, threads=1).num_rows
 
 
-def test_data_sets_of_like_sizes_are_planned_once(chosen: list[str]) -> None:
+def test_data_sets_of_like_sizes_are_planned_once(orders_chosen: list[str]) -> None:
     rules = [TRIANGLES, "h(a) <- e(a, b), e(b, 7)."]
     alone = [counted(edges(50 * n, n), rule) for rule in rules for n in range(1, 9)]
-    assert len(chosen) == 16
-    chosen.clear()
+    assert len(orders_chosen) == 16
+    orders_chosen.clear()
     kept = KeptOrders()
     with keeping(kept):
         together = [counted(edges(50 * n, n), rule) for rule in rules for n in range(1, 9)]
     assert together == alone
-    assert len(chosen) == kept.n_chosen == 2
+    assert len(orders_chosen) == kept.n_chosen == 2
     counted(edges(50, 1))
-    assert len(chosen) == 3, "what is asked behind the block is chosen anew"
+    assert len(orders_chosen) == 3, "what is asked behind the block is chosen anew"
 
 
-def test_much_larger_relations_are_planned_for_themselves(chosen: list[str]) -> None:
+def test_much_larger_relations_are_planned_for_themselves(orders_chosen: list[str]) -> None:
     with keeping(KeptOrders()):
         for n_rows in (10, FEW_ROWS, FEW_ROWS + 1, 4 * FEW_ROWS, 4 * FEW_ROWS + 1):
             counted([(n, n + 1) for n in range(n_rows)])
-    assert len(chosen) == 3
+    assert len(orders_chosen) == 3
 
 
-def test_an_order_of_the_callers_is_his(chosen: list[str]) -> None:
+def test_an_order_of_the_callers_is_his(orders_chosen: list[str]) -> None:
     """It is neither kept nor taken from what is kept."""
     kept = KeptOrders()
     with keeping(kept):
@@ -70,10 +55,10 @@ def test_an_order_of_the_callers_is_his(chosen: list[str]) -> None:
             database.load("e", edges(50, 1), columns=["a", "b"])
             explained = str(database.explain(TRIANGLES, order=order))
             assert order is None or f"key order   {', '.join(order)} " in explained
-    assert (len(chosen), kept.n_chosen) == (3, 1)
+    assert (len(orders_chosen), kept.n_chosen) == (3, 1)
 
 
-def test_workspaces_of_like_sizes_share_orders_of_rules_and_their_terms(chosen: list[str]) -> None:
+def test_workspaces_of_like_sizes_share_orders_of_rules_and_their_terms(orders_chosen: list[str]) -> None:
     kept = KeptOrders()
     found = []
     for n in range(1, 5):
@@ -84,9 +69,9 @@ def test_workspaces_of_like_sizes_share_orders_of_rules_and_their_terms(chosen: 
             with workspace.transaction() as transaction:
                 transaction.insert("e", [(1, 2), (2, 3), (1, 3)])
             workspace.verify()
-        found.append(len(chosen))
+        found.append(len(orders_chosen))
     assert found[0] > 0 and found == [found[0]] * 4
-    assert set(chosen) == {planner.__name__, term_order.__name__}
+    assert set(orders_chosen) == {planner.__name__, term_order.__name__}
 
 
 def test_items_are_made_within_and_used_outside() -> None:

@@ -28,20 +28,9 @@ def in_64_cells(program: ProgramText, number: int, *_: Any) -> HeadGrids:
     return given_grids(program.plans()[number], {"a": 4, "b": 4, "c": 4}, N_CELLS)
 
 
-@pytest.fixture
-def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Calls of the planners, one entry for each time that they search for an order."""
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
     orders_of.cache_clear()
-    found: list[str] = []
-    for module in (planner, term_order):
-        choose = module._chosen
-
-        def counting(*arguments, choose=choose, name=module.__name__):  # type: ignore[no-untyped-def]
-            found.append(name)
-            return choose(*arguments)
-
-        monkeypatch.setattr(module, "_chosen", counting)
-    return found
 
 
 @pytest.fixture
@@ -58,20 +47,20 @@ def triangles(edges: pa.Table) -> set[Any]:
     return set(rows_of(database.query(TRIANGLES, threads=1)))
 
 
-def test_a_join_plans_a_grid_of_64_cells_once(chosen: list[str], edges: pa.Table) -> None:
+def test_a_join_plans_a_grid_of_64_cells_once(orders_chosen: list[str], edges: pa.Table) -> None:
     found = run(TRIANGLES, {"e": edges}, N_CELLS, Random(0), in_64_cells)
-    assert chosen == [planner.__name__]
+    assert orders_chosen == [planner.__name__]
     assert set(rows_of(found)) == triangles(edges)
 
 
 def test_maintained_cells_of_a_grid_are_planned_once(
-    chosen: list[str], edges: pa.Table, tmp_path: Path
+    orders_chosen: list[str], edges: pa.Table, tmp_path: Path
 ) -> None:
     """With the terms of their delta rules, and also those that are made anew from their snapshots."""
     pipeline = StagePipeline(TRIANGLES, {"e": edges}, tmp_path, N_CELLS, in_64_cells, Random(0))
     # Once by the cells, and once by the workspace that tells the pipeline what the heads hold.
-    assert sorted(chosen) == [planner.__name__] * 2 + [term_order.__name__] * 2
+    assert sorted(orders_chosen) == [planner.__name__] * 2 + [term_order.__name__] * 2
     pipeline.lose_engines()
     pipeline.apply({"e": signed_table(edges.slice(0, 100), [-1] * 100)})
-    assert len(chosen) == 4
+    assert len(orders_chosen) == 4
     assert set(rows_of(pipeline.table())) == triangles(edges.slice(100))

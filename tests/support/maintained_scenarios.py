@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from maintenance import Transaction, Workspace
 from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate_each
-from support.strategies import Loaded, Scenario
+from support.rows import rows_of
+from support.strategies import Loaded, Scenario, any_row
 from support.transactions import Staged, Tuples, zset_table
 
 Heads = dict[str, set[Row]]
@@ -39,6 +41,29 @@ def commit(workspace: Workspace, scenario: Scenario, staged: list[Staged]) -> Tr
             if changes:
                 transaction.apply(relation.name, zset_table(relation, changes))
     return transaction
+
+
+def check_heads(workspace: Workspace, expected: Heads) -> None:
+    """The heads are what they should be."""
+    for name, rows in expected.items():
+        held = rows_of(workspace[name].table)
+        assert any_row(set(held)) == any_row(rows)
+        assert len(held) == len(rows) == workspace[name].count
+
+
+def check_changes(transaction: Transaction, before: Heads, now: Heads) -> None:
+    """The reported change is the new head minus the old one, each tuple once."""
+    for name, rows in now.items():
+        reported = Counter(rows_of(transaction.changes[name]))
+        assert max(reported.values(), default=1) == 1
+        came = {row[:-1] for row in reported if row[-1] == 1}
+        went = {row[:-1] for row in reported if row[-1] == -1}
+        assert any_row(came) == any_row(rows) - any_row(before[name])
+        assert any_row(went) == any_row(before[name]) - any_row(rows)
+        assert len(came) + len(went) == len(reported)
+        stats = transaction.stats.rules.get(name)
+        if stats is not None:
+            assert stats.regions <= stats.surgeries + stats.matches
 
 
 def has_functional_reads(scenario: Scenario) -> bool:

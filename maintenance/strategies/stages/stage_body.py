@@ -25,7 +25,7 @@ import numpy as np
 
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
-from lftj.evaluation.recursive_body import relations_of, with_variables
+from lftj.evaluation.recursive_body import with_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Variable, Wildcard
@@ -99,8 +99,8 @@ class StageBody:
         self.rule = rule
         own = {name: catalog[name].schema for name in component}
         body = with_variables(body, own, every=True)
-        self._names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
-        self.lowered = self._lowered(body, {name: catalog[name].schema for name in relations_of(body)})
+        self._names = head.names
+        self.lowered = self._lowered(body, {name: catalog[name].schema for name in body.relations})
         self._finishing = Finishing(self.lowered)
         problem = self.lowered.problem
         self._variables = problem.emitted

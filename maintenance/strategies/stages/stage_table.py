@@ -28,6 +28,9 @@ of facts that went are given back when they are more than half.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from indices.compiled import kernel, part
@@ -94,39 +97,32 @@ class StageTable:
 
     # -- a step ---------------------------------------------------------------------
 
-    @_wrapping
     def gain(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
         """Count instances that came, with these heads and highs; returns the slots of heads that are new.
 
         A new fact's rank is one more than the largest high of its instances; it grows with more of them until
         the fact is settled (:meth:`settle`).
         """
-        table = table_of(columns, len(highs))
-        new = np.empty(table.shape[1], np.int64)
-        done = n_new = 0
-        while True:
-            done, n_new = _gain(
-                table, highs, done, self._rows, self._slots, self._places, self._journal, self._registers,
-                new, n_new,
-            )  # fmt: skip
-            if done == table.shape[1]:
-                return new[:n_new].copy()
-            self._make_room()
+        return self._counted(_gain, columns, highs)
 
-    @_wrapping
     def lose(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
         """Count instances that went; returns the slots of facts whose solid support is gone by that."""
+        return self._counted(_lose, columns, highs)
+
+    @_wrapping
+    def _counted(self, counting: Callable[..., Any], columns: Columns, highs: np.ndarray) -> np.ndarray:
+        """Count instances by a kernel, with room made where it ends early; returns the slots it names."""
         table = table_of(columns, len(highs))
-        fallen = np.empty(table.shape[1], np.int64)
-        done = n_fallen = 0
+        named = np.empty(table.shape[1], np.int64)
+        done = n_named = 0
         while True:
-            done, n_fallen = _lose(
+            done, n_named = counting(
                 table, highs, done, self._rows, self._slots, self._places, self._journal, self._registers,
-                fallen, n_fallen,
+                named, n_named,
             )  # fmt: skip
             assert done >= 0, "an instance went that had not been there"
             if done == table.shape[1]:
-                return fallen[:n_fallen].copy()
+                return named[:n_named].copy()
             self._make_room()
 
     def settle(self, slots: np.ndarray) -> None:
@@ -250,9 +246,9 @@ class StageTable:
         assert (rank >= 0).all() and (solid[~there] == 0).all() and (total[~there] == 0).all()
         assert (solid[there] >= 1).all() and (solid <= total).all()
         assert int(self._registers[GONE]) == np.count_nonzero(~there)
-        numbers = np.empty(n, np.int64)
-        _find(np.ascontiguousarray(self._rows[:n].T), self._rows, self._places, numbers)
-        assert (numbers == np.arange(n)).all()
+        places = np.zeros_like(self._places)
+        _place(self._rows, n, places)
+        assert np.array_equal(places, self._places)
 
 
 @part
@@ -346,13 +342,6 @@ def _ranks(table, rows, slots, places, found):
     for fact in range(table.shape[1]):
         slot = places[_place_of(table, fact, rows, places)] - 1
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
-
-
-@kernel
-def _find(table, rows, places, found):
-    """The slot of each fact, -1 where it has none; arguments as of _ranks."""
-    for fact in range(table.shape[1]):
-        found[fact] = places[_place_of(table, fact, rows, places)] - 1
 
 
 @kernel

@@ -34,13 +34,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lftj.evaluation.evaluation import Evaluation, Settings
 from lftj.storage.catalog import Table
-from lftj.storage.relation import Relation
-from lftj.storage.relation_version import RelationVersion
-from lftj.storage.signed_rows import difference
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
+from maintenance.strategies.recompute import all_tuples, changed, evaluated_anew
 from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal, with_negated
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
@@ -84,24 +81,13 @@ class StagedComponent(KeptComponent):
     # -- building -------------------------------------------------------------------
 
     def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
-        found, instances = self._evaluated(versions, threads, advance)
+        found, instances = evaluated_anew(self._request, versions, threads, advance)
         self._staged = _State({}, 0, instances)
         if self._refusal is None and not self._bodies:
             catalog: dict[str, Table] = {**{name: versions[name] for name in self._request.reads}, **found}
             self._bodies = [StageBody(*rule, self._request.names, catalog) for rule in self._rules]
             self._prepare(versions)
-        return {name: (one.codes, np.ones(one.n_rows, np.int64)) for name, one in found.items()}
-
-    def _evaluated(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[dict[str, Relation], int]:
-        """The component evaluated anew, and how many rows its rounds found."""
-        request = self._request
-        relations: dict[str, Table] = {name: versions[name] for name in request.reads}
-        settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
-        evaluation = Evaluation(request.program, relations, settings)
-        found = evaluation.recursive(request.names)
-        return found, sum(one.found for one in evaluation.fixpoints[0].rounds)
+        return all_tuples(found)
 
     def _prepare(self, versions: Versions) -> None:
         """Build the indices of relations outside that the terms read, so that commits step them."""
@@ -127,9 +113,9 @@ class StagedComponent(KeptComponent):
             else:
                 self._staged = _State(tables, top, kept.instances)
                 return found
-        relations, instances = self._evaluated(change.new)
+        relations, instances = evaluated_anew(self._request, change.new)
         self._staged = _State({}, 0, instances)
-        return {name: _difference(relations[name], change.old[name]) for name in self._request.names}
+        return {name: changed(one.codes, change.old[name].columns()) for name, one in relations.items()}
 
     def _undo(self) -> None:
         for table in self._kept.tables.values():
@@ -208,9 +194,3 @@ class StageStrategy(ComponentStrategy):
 
     def plan(self, request: ComponentRequest) -> KeptComponent:
         return StagedComponent(request, self._budgeted)
-
-
-def _difference(new: Relation, old: RelationVersion) -> Tuples:
-    """What came and went."""
-    columns = old.columns()
-    return difference(new.codes, np.ones(new.n_rows, np.int64), columns, np.ones(len(columns[0]), np.int64))

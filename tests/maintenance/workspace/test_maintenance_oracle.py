@@ -8,7 +8,6 @@ were surgeries and matches, and the structures keep their invariants.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from unittest import mock
 
@@ -19,12 +18,18 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lftj import errors
-from maintenance import Transaction, Workspace
+from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.strategies.auto import auto_body
-from support.maintained_scenarios import Heads, commit, expected_heads, has_functional_reads, installed
-from support.rows import rows_of
-from support.strategies import Scenario, any_row, scenarios
+from support.maintained_scenarios import (
+    check_changes,
+    check_heads,
+    commit,
+    expected_heads,
+    has_functional_reads,
+    installed,
+)
+from support.strategies import Scenario, scenarios
 from support.transactions import Staged, Tuples, after, transactions
 
 pytestmark = [
@@ -40,28 +45,6 @@ def little_budgets() -> Iterator[None]:
     """`auto` has something to choose also where everything is small."""
     with mock.patch.object(auto_body, "LEAST_BUDGET", 20), mock.patch.object(auto_body, "SHADOW_EVERY", 2):
         yield
-
-
-def check_heads(workspace: Workspace, expected: Heads) -> None:
-    for name, rows in expected.items():
-        held = rows_of(workspace[name].table)
-        assert any_row(set(held)) == any_row(rows)
-        assert len(held) == len(rows) == workspace[name].count
-
-
-def check_changes(transaction: Transaction, before: Heads, now: Heads) -> None:
-    """The reported change is the new head minus the old one, each tuple once."""
-    for name, rows in now.items():
-        reported = Counter(rows_of(transaction.changes[name]))
-        assert max(reported.values(), default=1) == 1
-        came = {row[:-1] for row in reported if row[-1] == 1}
-        went = {row[:-1] for row in reported if row[-1] == -1}
-        assert any_row(came) == any_row(rows) - any_row(before[name])
-        assert any_row(went) == any_row(before[name]) - any_row(rows)
-        assert len(came) + len(went) == len(reported)
-        stats = transaction.stats.rules.get(name)
-        if stats is not None:
-            assert stats.regions <= stats.surgeries + stats.matches
 
 
 def follow(scenario: Scenario, steps: list[list[Staged]], other: str, **options: int) -> None:

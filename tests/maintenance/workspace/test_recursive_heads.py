@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from random import Random
 
 import pytest
@@ -15,12 +14,19 @@ from lftj.language.several_aggregates import shown_name
 from maintenance import Transaction, Workspace
 from maintenance.heads.strategies import COMPONENT_STRATEGIES
 from maintenance.image import read_image, write_image
-from support.maintained_scenarios import Heads, commit, expected_heads, has_functional_reads
+from support.maintained_scenarios import (
+    Heads,
+    check_changes,
+    check_heads,
+    commit,
+    expected_heads,
+    has_functional_reads,
+)
 from support.recursive_programs import TEXTBOOK, inputs_of, random_row, recursive_scenarios
 from support.reference import Row, evaluate
 from support.rows import rows_of
 from support.rules import Program, render
-from support.strategies import Scenario, any_row
+from support.strategies import Scenario
 from support.transactions import Staged, Tuples, after, transactions
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -37,15 +43,8 @@ def by_strategy(workspace: Workspace, text: str, strategy: str) -> dict[str, str
 
 def check(workspace: Workspace, transaction: Transaction, before: Heads, now: Heads) -> None:
     """Heads are what they should be, and the reported change is the difference."""
-    for name, rows in now.items():
-        held = rows_of(workspace[name].table)
-        assert any_row(set(held)) == any_row(rows) and len(held) == len(rows)
-        reported = Counter(rows_of(transaction.changes[name]))
-        assert max(reported.values(), default=1) == 1
-        came = {row[:-1] for row in reported if row[-1] == 1}
-        went = {row[:-1] for row in reported if row[-1] == -1}
-        assert any_row(came) == any_row(rows) - any_row(before[name])
-        assert any_row(went) == any_row(before[name]) - any_row(rows)
+    check_heads(workspace, now)
+    check_changes(transaction, before, now)
     workspace.check_invariants()
 
 
