@@ -7,7 +7,8 @@ estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with
 kernel's own counters (``tests/planning/test_planner.py`` compares with the best of all
 orders).
 
-1. A greedy order, which is taken where it is expected to take fewer than ``SEARCHED_FROM`` operations.
+1. A greedy order from every first variable.  Where the best is expected to take fewer than
+   ``SEARCHED_FROM`` operations, it is taken.
 2. Else dynamic programming over sets of bound variables, once per first variable:
    the best order of a set is the best order of the set less one variable,
    extended.  The cost of an extension comes from :mod:`lftj.planning.cost_model`.
@@ -54,7 +55,7 @@ IMPROVED = 2
 """Orders that are improved by moves, and rounds of moves for each."""
 
 SEARCHED_FROM = 5_000
-"""Where a greedy order is expected to take fewer operations it is taken: looking for a better one takes longer."""
+"""Greedy orders that take fewer operations are not improved upon: that would take longer."""
 
 PILOT_FROM = 1_000_000
 PILOT_ORDERS = 4
@@ -123,9 +124,8 @@ def _chosen(
     ranked = sorted(costs, key=lambda order: costs[order])
     best = ranked[0]
     noun = "order" if len(ranked) == 1 else "orders"
-    reason = f"least estimated cost of {len(ranked)} candidate {noun}"
-    if costs[best] < SEARCHED_FROM:
-        reason = "greedy: so few operations are expected that other orders were not looked for"
+    kind = "greedy" if costs[best] < SEARCHED_FROM else "candidate"
+    reason = f"least estimated cost of {len(ranked)} {kind} {noun}"
     worth = _worth_piloting(ranked, costs)
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:
@@ -193,7 +193,7 @@ def _unbound(model: CostModel, order: Sequence[str]) -> str | None:
 def candidates(model: CostModel, searched_from: float = SEARCHED_FROM) -> dict[tuple[str, ...], float]:
     """Orders worth comparing with their estimated costs: the best of each way of treating existentials.
 
-    ``searched_from``: greedy ones where these are expected to take fewer operations.
+    ``searched_from``: they are greedy ones where these are expected to take fewer operations.
     """
     components = model.problem.components
     ways: Iterable[tuple[bool, ...]] = [(True,) * len(components)]
@@ -205,9 +205,9 @@ def candidates(model: CostModel, searched_from: float = SEARCHED_FROM) -> dict[t
         for order in _best_orders(model, segments, searched_from):
             costs[order] = model.cost(order)
     ranked = sorted(costs, key=lambda order: costs[order])
-    if costs[ranked[0]] >= searched_from:
-        for order in ranked[:IMPROVED]:
-            _improve(model, order, costs)
+    rounds = 1 if costs[ranked[0]] < searched_from else IMPROVED
+    for order in ranked[:rounds]:
+        _improve(model, order, costs, rounds)
     return costs
 
 
@@ -225,7 +225,7 @@ def _best_orders(
 ) -> list[tuple[str, ...]]:
     """The cheapest order from every first variable, found set by set; segments stand behind ``behind``.
 
-    Where a greedy order takes fewer operations than ``searched_from``, it alone.
+    Where a greedy order takes fewer operations than ``searched_from``, the greedy ones.
     """
     problem = model.problem
     constants = frozenset(problem.labels)
@@ -258,14 +258,17 @@ def _best_orders(
     start = with_segments(functools.reduce(model.extend, problem.labels, START))
     if not free:
         return [closed(start)]
-    greedy = start
-    for _ in free:
-        greedy = min(longer(greedy), key=lambda path: path.cost + path.nodes)
+    firsts = longer(start)
+    finished: list[Path] = []
+    for path in firsts:
+        for _ in range(len(free) - 1):
+            path = min(longer(path), key=lambda path: path.cost + path.nodes)
+        finished.append(path)
+    greedy = min(finished, key=lambda path: path.cost)
     if greedy.cost < searched_from:
-        return [closed(greedy)]
+        return list(dict.fromkeys(closed(path) for path in finished))
     # One line of descent per first variable: good orders that begin alike would crowd out the others.
-    finished: list[Path] = [greedy]
-    for first in longer(start):
+    for first in firsts:
         level = {first.bound: first}
         for _ in range(len(free) - 1):
             following: dict[int, Path] = {}
@@ -311,11 +314,13 @@ def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list
     return order
 
 
-def _improve(model: CostModel, order: tuple[str, ...], costs: dict[tuple[str, ...], float]) -> None:
+def _improve(
+    model: CostModel, order: tuple[str, ...], costs: dict[tuple[str, ...], float], rounds: int
+) -> None:
     """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
     fixed = len(model.problem.labels)
     loose = len(_loose(model, order[fixed:]))
-    for _ in range(IMPROVED):
+    for _ in range(rounds):
         tried = []
         for source, target in itertools.permutations(range(fixed, len(order) - loose), 2):
             rest = order[:source] + order[source + 1 :]

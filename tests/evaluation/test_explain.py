@@ -89,8 +89,8 @@ def test_the_text_has_all_of_it(db: lftj.Database) -> None:
 def test_the_planner_says_why(db: lftj.Database) -> None:
     body = only(db.explain(TRIANGLE))
     assert sorted(body.order) == ["a", "b", "c"]
-    assert re.match(r"least estimated cost of \d+ candidate orders$", body.reason)
-    assert only(db.explain('h(a) <- colour(a, "red").')).reason == "least estimated cost of 1 candidate order"
+    assert re.match(r"least estimated cost of \d+ (candidate|greedy) orders$", body.reason)
+    assert only(db.explain('h(a) <- colour(a, "red").')).reason == "least estimated cost of 1 greedy order"
     assert only(db.explain("h(a) <- node(a).")).reason == "the only order"
 
 
