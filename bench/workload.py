@@ -84,10 +84,20 @@ class Target:
     ``memory ratio``: the peer's peak memory over lftj's, at least.
     ``operations ratio``: counted operations of maintenance by delta rules over lftj's, at least.
     ``summands/s``: signed summands that the exact accumulators take, at least.
+    ``changes/s``: changes over the sum of their commits' times, at least.
+    ``p99 ms``: the time of all but a hundredth of the commits, at most.
     """
 
     measure: Literal[
-        "ratio", "seconds", "rows/s", "bytes/record", "memory ratio", "operations ratio", "summands/s"
+        "ratio",
+        "seconds",
+        "rows/s",
+        "bytes/record",
+        "memory ratio",
+        "operations ratio",
+        "summands/s",
+        "changes/s",
+        "p99 ms",
     ]
     floor: float | None
     goal: float | None

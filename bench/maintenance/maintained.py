@@ -115,6 +115,9 @@ class PutBack(Commits):
         self._seconds = np.array(seconds)
         self.workspace.verify()
 
+    def figures(self) -> dict[str, float]:
+        return {"changes/s": len(self._seconds) / float(self._seconds.sum()), **super().figures()}
+
 
 class Batches(Commits):
     """Many single-edge transactions on an installed rule, all of them in one call."""

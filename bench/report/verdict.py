@@ -29,7 +29,7 @@ class Verdict:
     def _reaches(self, bound: float | None) -> bool | None:
         if self.value is None or bound is None:
             return None
-        if self.target.measure in ("seconds", "bytes/record"):
+        if self.target.measure in ("seconds", "bytes/record", "p99 ms"):
             return self.value <= bound
         if self.value < bound and self.at_least:
             return None
