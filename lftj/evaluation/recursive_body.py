@@ -215,10 +215,11 @@ class RecursiveBody:
         return known
 
     def _planned(self, atom: JoinAtom, rest: JoinProblem) -> _Term:
-        read = rest.relations
-        rows = {name: self._growing[name].n_rows for name in read if name in self._growing}
+        read = {atom.relation, *rest.relations}
+        rows = {name: self._growing[name].n_rows for name in rest.relations if name in self._growing}
         catalog: dict[str, Table] = {
-            name: _Seen(self._growing[name]) if name in rows else self._relations[name] for name in read
+            name: _Seen(self._growing[name]) if name in self._growing else self._relations[name]
+            for name in read
         }
         (choice,) = choose_term_orders(rest, [(atom, rest)], catalog)
         plan = plan_term(atom, False, rest, choice)

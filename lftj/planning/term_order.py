@@ -29,7 +29,7 @@ from typing import NamedTuple
 from lftj.planning.cost_model import CostModel
 from lftj.planning.kept_orders import answered, is_kept, shape_of, sizes_of
 from lftj.planning.planner import candidates
-from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
+from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.storage.catalog import Catalog, IndexKey
 from lftj.storage.relation_version import levels_of
 
@@ -128,7 +128,7 @@ def _price(option: _Candidate, others: frozenset[Index]) -> tuple[int, float]:
 def _candidates(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> list[_Candidate]:
     """The best order for each set of indices by which the others can be read; the best first."""
     first = tuple(dict.fromkeys(atom.variables))
-    costs = _tails(first, rest, catalog)
+    costs = _tails(atom, rest, catalog)
     near = NEAR * min(costs.values())
     tails = [tail for tail in sorted(costs, key=lambda tail: costs[tail]) if costs[tail] <= near][:TAILS]
     heads = list(itertools.permutations(first)) if len(first) <= PERMUTED else [first]
@@ -170,18 +170,24 @@ def read_key(atom: JoinAtom, order: Sequence[str]) -> IndexKey:
     return levels_of(columns, atom.equal, atom.arity), atom.equal
 
 
-def _tails(first: tuple[str, ...], rest: JoinProblem, catalog: Catalog) -> dict[tuple[str, ...], float]:
-    """Orders of the variables that a changed tuple leaves free, with the operations below one tuple."""
+def _tails(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> dict[tuple[str, ...], float]:
+    """Orders of the variables that a changed tuple leaves free, with the operations below one such tuple.
+
+    Changed tuples are taken to be like those that are there: they hold frequent keys often.  Where there are
+    none, the bound variables run over what the other atoms hold of them.
+    """
+    first = tuple(dict.fromkeys(atom.variables))
     if set(rest.variables) <= set(first):
         return {(): 1.0}
-    # A bound variable is estimated as one that a constant pins.
-    pins = tuple(JoinCondition(name, "=", None) for name in first if name not in rest.pinned)
-    tied = tuple(
-        condition
-        for condition in rest.conditions
-        if condition.operator == "=" or not set(condition.variables) & set(first)
-    )
-    labels = {**dict.fromkeys(first, ""), **rest.labels}
-    below = replace(rest, conditions=(*tied, *pins), labels=labels)
-    costs = candidates(CostModel(below, catalog), searched_from=0.0)  # for each tuple that ever changes
-    return {tuple(name for name in order if name not in first): cost for order, cost in costs.items()}
+    n_rows = catalog[atom.relation].n_rows
+    atoms = (atom, *rest.atoms) if n_rows else rest.atoms
+    bound = first if n_rows else tuple(name for name in first if name in rest.variables)
+    emitted = tuple(dict.fromkeys((*rest.emitted, *bound)))
+    below = replace(rest, atoms=atoms, emitted=emitted, labels={**dict.fromkeys(bound, ""), **rest.labels})
+    model = CostModel(below, catalog)
+    begun = model.path(bound)
+    n_tuples = n_rows or max(1.0, begun.nodes)
+    return {
+        tuple(name for name in order if name not in bound): max(0.0, cost - begun.cost) / n_tuples
+        for order, cost in candidates(model, searched_from=0.0).items()
+    }

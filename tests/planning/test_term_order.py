@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -70,7 +71,7 @@ def pattern(*atoms: str) -> Case:
 def chosen(case: Case) -> tuple[Terms, list[TermChoice], list[dict[tuple[str, ...], float]]]:
     versions = first_versions(case)
     terms = left_over(case.problem)
-    tails = [_tails(tuple(dict.fromkeys(atom.variables)), rest, versions) for atom, rest in terms]
+    tails = [_tails(atom, rest, versions) for atom, rest in terms]
     return terms, choose_term_orders(case.problem, terms, versions), tails
 
 
@@ -128,7 +129,7 @@ def test_a_program_needs_at_most_one_index_more_than_the_best_choice_for_all_its
     possible = []
     for case in cases:
         for atom, rest in left_over(case.problem):
-            orders = near_orders(atom, _tails(tuple(dict.fromkeys(atom.variables)), rest, versions))
+            orders = near_orders(atom, _tails(atom, rest, versions))
             possible.append({frozenset(indices_of([(atom, rest)], [order])) for order in orders})
     for case in cases:
         terms = left_over(case.problem)
@@ -145,3 +146,15 @@ def test_a_program_needs_at_most_one_index_more_than_the_best_choice_for_all_its
 
 def indices_there(versions: Mapping[str, RelationVersion]) -> frozenset[Index]:
     return frozenset((name, key) for name, version in versions.items() for key in version.index_keys)
+
+
+def test_bound_variables_are_as_frequent_as_in_the_changed_relation() -> None:
+    """Most tuples of p have a y with 200 z and 5 w in c; an average y of c has one z and 9 w."""
+    p = [(1_000 + x, 7) for x in range(100)] + [(1_000 + x, 2_000 + x % 9) for x in range(100)]
+    frequent = [(7, 5_000 + z, 2_000 + w) for z in range(200) for w in range(5)]
+    c = frequent + [(y, 5_000, 2_000 + w) for y in range(8, 308) for w in range(9)]
+    case = replace(pattern("c yzw", "p xw", "p xy"), states=({"c": frozenset(c), "p": frozenset(p)},))
+    terms, choices, tails = chosen(case)
+    changed = next(at for at, (atom, _) in enumerate(terms) if atom.variables == ("x", "y"))
+    assert 100 * tails[changed]["w", "z"] < tails[changed]["z", "w"]
+    assert choices[changed].order[2:] == ("w", "z")
