@@ -98,8 +98,9 @@ def steps() -> Sequence[Step]:
 
 
 def _tuples() -> None:
-    found = TupleSet(1, fewest_bits=1)
-    found.add([np.array([-1 << 40, 1 << 40])])  # so far apart that they are hashed
+    far_apart = np.array([-1 << 40, 1 << 40])
+    for arity in (1, 2):  # packed, hashed
+        TupleSet(arity, fewest_bits=1).add([far_apart] * arity)
 
 
 def _strings() -> None:

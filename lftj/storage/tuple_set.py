@@ -3,24 +3,28 @@
 A recursion finds most of its tuples many times over.  Here a tuple is looked up and entered in one step, so
 what is found is netted as it comes, and only what is new is kept.
 
-Two forms.  *Dense*: a bit for every tuple that the ranges of the columns allow.  *Hashed*: a table of
-row numbers with linear probing, where these would be too many bits.
+Three forms.  *Dense*: a bit for every tuple that the ranges of the columns allow.  *Packed*: where these
+would be too many bits, a table with linear probing of the tuples themselves, each in one word.  *Hashed*:
+where the ranges allow more tuples than a word can tell apart, a table of row numbers.
 
 Invariants
 
 1. ``rows[:, :n]`` are the distinct tuples in the order in which they came; they never change.
-2. Dense: bit ``SUM (value - low) * stride`` is set for each of them and no other; every value lies within
-   ``low .. low + extent - 1`` of its column, and the product of the extents is at most ``most_bits``.
-3. Hashed: each row number + 1 stands in the table at the first free place from its tuple's hash on; the table
-   has at least twice as many places as there are rows.
+2. Dense and packed: every value lies within ``low .. low + extent - 1`` of its column, so a tuple has a
+   *number*, ``SUM (value - low) * stride``.  Dense: the bits of these numbers are set, and no other.
+3. Packed: each number + 1, hashed: each row number + 1, stands in the table at the first free place from its
+   tuple's hash on; the table has at least twice as many places as there are rows.
 
-Cost: O(1) per tuple that is looked up, amortised; memory 8 bytes per column of each tuple, up to
-four times for growth, and at most ``BITS_PER_TUPLE`` bits, or a table of 16 to 32 bytes, for each.
+Cost: O(1) per tuple that is looked up, amortised: one access to memory in the first two forms, in the third
+one and another for each column.  Memory 8 bytes per column of each tuple, up to four times for growth, and at
+most ``BITS_PER_TUPLE`` bits, or a table of 16 to 32 bytes, for each.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
+
+from enum import Enum
 
 import numpy as np
 
@@ -31,7 +35,18 @@ from lftj.storage.sorting import sort_distinct
 FEWEST_BITS = 1 << 27
 BITS_PER_TUPLE = 256
 
+MOST_NUMBERS = 1 << 62
+"""Where the ranges allow more tuples, these have no numbers."""
+
 LEAST_ROOM = 1 << 10
+
+
+class Form(Enum):
+    """How the tuples are found again."""
+
+    DENSE = "dense"
+    PACKED = "packed"
+    HASHED = "hashed"
 
 
 class TupleSet:
@@ -51,12 +66,8 @@ class TupleSet:
         self._rows = np.empty((arity, LEAST_ROOM), np.int64)
         self._low = np.zeros(arity, np.int64)
         self._extent = np.zeros(arity, np.int64)  # all 0: no range is known yet
-        self._words: np.ndarray | None = np.zeros(0, np.int64)
-        self._table: np.ndarray | None = None
-
-    @property
-    def is_dense(self) -> bool:
-        return self._words is not None
+        self.form = Form.DENSE
+        self._places = np.zeros(0, np.int64)  # the bits, or the table
 
     @np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
     def add(self, columns: Columns) -> np.ndarray:
@@ -70,17 +81,29 @@ class TupleSet:
         self._make_room(n)
         done = 0
         while done < n:
-            if self._words is not None:
-                done, self.n_rows = _mark(
-                    table, done, self._low, self._extent, self._words, self._rows, self.n_rows
-                )
-                if done < n:
-                    self._widen(table[:, done:])
-            else:
-                self._room_in_table(n - done)
-                self.n_rows = _enter(table, done, self._table, self._rows, self.n_rows)
-                done = n
+            done = self._enter(table, done)
+            if done < n:
+                self._widen(table[:, done:])
         return self.since(first)
+
+    def _enter(self, table: np.ndarray, first: int) -> int:
+        """Enter tuples from number ``first`` on; returns the number of the first one out of range, or n."""
+        if self.form is not Form.DENSE:
+            self._room_in_table(table.shape[1] - first)
+        done, self.n_rows = self._enter_all(table, first, self._rows, self.n_rows)
+        return done
+
+    def _enter_all(self, table: np.ndarray, first: int, rows: np.ndarray, n_rows: int) -> tuple[int, int]:
+        if self.form is Form.HASHED:
+            return table.shape[1], _enter(table, first, self._places, rows, n_rows)
+        enter = _mark if self.form is Form.DENSE else _pack
+        done, n_rows = enter(table, first, self._low, self._extent, self._places, rows, n_rows)
+        return done, n_rows
+
+    def _enter_again(self) -> None:
+        """Enter the rows into places where nothing is."""
+        rows = np.ascontiguousarray(self.since(0))
+        self._enter_all(rows, 0, np.empty_like(rows), 0)
 
     def since(self, first: int, last: int | None = None) -> np.ndarray:
         """The tuples from number ``first`` on, before number ``last``; int64 (columns, n)."""
@@ -99,7 +122,7 @@ class TupleSet:
             self._rows = rows
 
     def _widen(self, table: np.ndarray) -> None:
-        """Let the ranges hold these tuples too, or go over to the table."""
+        """Let the ranges hold these tuples too, in the form for these."""
         low, high = table.min(axis=1).tolist(), table.max(axis=1).tolist()
         lows, extents, bits = [], [], 1
         for column in range(len(low)):
@@ -118,32 +141,53 @@ class TupleSet:
         fits = all(least <= value for least, value in zip(lows, low, strict=True)) and all(
             value < least + extent for least, extent, value in zip(lows, extents, high, strict=True)
         )
-        if not fits or bits > max(self._fewest_bits, BITS_PER_TUPLE * self.n_rows):
-            self._words, self._table = None, np.zeros(0, np.int64)
+        self._places = np.zeros(0, np.int64)
+        if not fits or bits > MOST_NUMBERS:
+            self.form = Form.HASHED
             return
         self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
-        self._words = np.zeros(bits // 64 + 1, np.int64)
-        rows = np.ascontiguousarray(self.since(0))
-        _mark(rows, 0, self._low, self._extent, self._words, np.empty_like(rows), 0)
+        if bits > max(self._fewest_bits, BITS_PER_TUPLE * self.n_rows):
+            self.form = Form.PACKED
+            return
+        self.form = Form.DENSE
+        self._places = np.zeros(bits // 64 + 1, np.int64)
+        self._enter_again()
 
     def _room_in_table(self, n_more: int) -> None:
         """A table that holds so many rows more at half its length at most."""
-        assert self._table is not None
         needed = 2 * (self.n_rows + n_more)
-        if needed > len(self._table):
-            self._table = np.zeros(1 << (needed - 1).bit_length(), np.int64)
-            rows = np.ascontiguousarray(self.since(0))
-            _enter(rows, 0, self._table, np.empty_like(rows), 0)
+        if needed > len(self._places):
+            self._places = np.zeros(1 << (needed - 1).bit_length(), np.int64)
+            self._enter_again()
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         rows = self.since(0)
         assert len({tuple(row) for row in rows.T.tolist()}) == self.n_rows
-        if self._words is not None:
-            assert int(np.bitwise_count(self._words.view(np.uint64)).sum()) == self.n_rows
+        if self.form is Form.DENSE:
+            assert int(np.bitwise_count(self._places.view(np.uint64)).sum()) == self.n_rows
         else:
-            assert self._table is not None and np.count_nonzero(self._table) == self.n_rows
-            assert 2 * self.n_rows <= len(self._table)
+            assert np.count_nonzero(self._places) == self.n_rows and 2 * self.n_rows <= len(self._places)
+
+
+@part
+def _number_of(table, row, low, extent):
+    """The number of a row of int64 (columns, n); -1 where a value is outside of its range."""
+    number = np.int64(0)
+    for column in range(table.shape[0]):
+        offset = table[column, row] - low[column]
+        if offset < 0 or offset >= extent[column] or table[column, row] < low[column]:
+            return np.int64(-1)
+        number = number * extent[column] + offset
+    return number
+
+
+@part
+def _append(table, row, rows, n_rows):
+    """Write a row of ``table`` behind the first ``n_rows`` of ``rows``; returns how many these are then."""
+    for column in range(table.shape[0]):
+        rows[column, n_rows] = table[column, row]
+    return n_rows + 1
 
 
 @kernel
@@ -154,22 +198,39 @@ def _mark(table, first, low, extent, words, rows, n_rows):
     (columns, room), written from ``n_rows`` on.  Returns the number of the first tuple outside of the
     ranges, or n, and the number of rows.
     """
-    columns, n = table.shape
-    for tuple_ in range(first, n):
-        place = np.int64(0)
-        for column in range(columns):
-            offset = table[column, tuple_] - low[column]
-            if offset < 0 or offset >= extent[column] or table[column, tuple_] < low[column]:
-                return tuple_, n_rows
-            place = place * extent[column] + offset
-        bit = np.int64(1) << (place & 63)
-        word = words[place >> 6]
+    for tuple_ in range(first, table.shape[1]):
+        number = _number_of(table, tuple_, low, extent)
+        if number < 0:
+            return tuple_, n_rows
+        bit = np.int64(1) << (number & 63)
+        word = words[number >> 6]
         if word & bit == 0:
-            words[place >> 6] = word | bit
-            for column in range(columns):
-                rows[column, n_rows] = table[column, tuple_]
-            n_rows += 1
-    return n, n_rows
+            words[number >> 6] = word | bit
+            n_rows = _append(table, tuple_, rows, n_rows)
+    return table.shape[1], n_rows
+
+
+@kernel
+def _pack(table, first, low, extent, places, rows, n_rows):
+    """Enter the number of every tuple from number ``first`` on into the table; append new ones to ``rows``.
+
+    places: int64 (a power of 2,), number + 1 or 0, written; the others, and what it returns, as of _mark.
+    """
+    last_place = len(places) - 1
+    for tuple_ in range(first, table.shape[1]):
+        number = _number_of(table, tuple_, low, extent)
+        if number < 0:
+            return tuple_, n_rows
+        mixed = np.uint64(number >> 3) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ mixed >> np.uint64(32)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+        place = np.int64((mixed << np.uint64(3) | np.uint64(number & 7)) & np.uint64(last_place))
+        while places[place] != 0 and places[place] != number + 1:
+            place = (place + 1) & last_place
+        if places[place] == 0:
+            places[place] = number + 1
+            n_rows = _append(table, tuple_, rows, n_rows)
+    return table.shape[1], n_rows
 
 
 @part
@@ -208,8 +269,6 @@ def _enter(table, first, places, rows, n_rows):
             if not found:
                 place = (place + 1) & (length - 1)
         if not found:
-            for column in range(columns):
-                rows[column, n_rows] = table[column, tuple_]
-            n_rows += 1
+            n_rows = _append(table, tuple_, rows, n_rows)
             places[place] = n_rows
     return n_rows

@@ -1,13 +1,15 @@
-"""differential: a set of tuples that grows, dense and hashed, against Python's sets."""
+"""differential: a set of tuples that grows, in each of its forms, against Python's sets."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lftj.storage.tuple_set import TupleSet
+from lftj.storage.tuple_set import Form, TupleSet
 
 VALUES = st.one_of(
     st.integers(0, 5),
@@ -36,14 +38,15 @@ def test_what_is_new_is_what_was_not_there(batches: list[list[tuple[int, ...]]],
     assert list(zip(*(column.tolist() for column in tuples.sorted_columns()), strict=True)) == sorted(seen)
 
 
-@pytest.mark.parametrize(("spread", "dense"), [(1, True), (10**6, False)])
-def test_the_form_follows_the_ranges(spread: int, dense: bool) -> None:
+@pytest.mark.parametrize(("spread", "form"), [(1, Form.DENSE), (10**6, Form.PACKED), (1 << 40, Form.HASHED)])
+def test_the_form_follows_the_ranges(spread: int, form: Form) -> None:
     tuples = TupleSet(2)
     values = np.arange(2000) * spread
     for _ in range(2):
         tuples.add([values, values[::-1].copy()])
     assert tuples.n_rows == 2000
-    assert tuples.is_dense == dense
+    assert tuples.form is form
+    tuples.check_invariants()
 
 
 def test_ranges_that_grow_step_by_step_are_copied_rarely() -> None:
@@ -51,10 +54,23 @@ def test_ranges_that_grow_step_by_step_are_copied_rarely() -> None:
     tuples = TupleSet(1)
     widened = []
     for value in range(3000):
-        words = tuples._words
+        places = tuples._places
         tuples.add([np.array([value])])
-        widened.append(tuples._words is not words)
-    assert tuples.is_dense and sum(widened) < 40
+        widened.append(tuples._places is not places)
+    assert tuples.form is Form.DENSE and sum(widened) < 40
+
+
+def test_ranges_that_grow_change_the_form() -> None:
+    """Bits, then numbers in words, then row numbers: what was there is known to each."""
+    tuples = TupleSet(2, fewest_bits=1 << 10)
+    forms = []
+    for reach in (1, 20, 1 << 12, 1 << 20, 1 << 30, 1 << 31, 1 << 40):
+        corners = [np.array([0, reach, 0, reach]), np.array([0, 0, reach, reach])]
+        assert tuples.add(corners).shape[1] == (4 if reach == 1 else 3)
+        tuples.check_invariants()
+        forms.append(tuples.form)
+    assert forms[:2] == [Form.DENSE] * 2 and forms[3] is Form.PACKED and forms[-1] is Form.HASHED
+    assert [form for form, _ in itertools.groupby(forms)] == list(Form)
 
 
 def test_rows_that_were_handed_out_stay() -> None:
