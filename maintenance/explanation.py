@@ -6,14 +6,38 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lftj.evaluation.explain import strata_text
+from lftj.language.several_aggregates import is_auxiliary
+from lftj.rewriting.programs import shown_rules
+from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation_version import RelationVersion
 from maintenance.heads.head import MaintainedHead
 
 
-def explain_head(head: MaintainedHead) -> str:
-    """Strategy and why, what makes the head's tuples, and each search with what it keeps."""
-    lines = [f"  {line}" for line in head.describe()]
-    return "\n".join([f"{head.name}: strategy {head.strategy}", *lines])
+def explain_head(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> str:
+    """Strategy and why, what makes the head's tuples, and each search with what it keeps.
+
+    Of a head with views (:mod:`lftj.rewriting`) first the rules that are kept instead of its own, and behind
+    it each view.  ``heads``: all that are installed.
+    """
+    lines = [f"{head.name}: strategy {head.strategy}"]
+    parts = [name for name in hidden_below(head, heads) if not is_view(name)]
+    notes = (head.program.notes.get(name) for name in (*parts, head.name))
+    lines += [f"  views       {note}" for note in dict.fromkeys(filter(None, notes))]
+    lines += [f"    {text}" for text in shown_rules(head.program, head.name)]
+    lines += [f"  {line}" for line in head.describe()]
+    for name in hidden_below(head, heads):
+        if is_view(name):
+            lines += [f"{name}:", *(f"  {line}" for line in heads[name].describe())]
+    return "\n".join(lines)
+
+
+def hidden_below(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> list[str]:
+    """The hidden heads that a head reads, directly or by others of them, each behind those that it reads."""
+    found: dict[str, None] = {}
+    for name in sorted(head.reads):
+        if is_auxiliary(name):
+            found |= dict.fromkeys((*hidden_below(heads[name], heads), name))
+    return list(found)
 
 
 def draw_strata(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> str:

@@ -14,6 +14,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -103,6 +104,14 @@ class CheckedProgram:
 
     last_heads: tuple[str, ...] = ()
     components: tuple[tuple[str, ...], ...] = ()
+    written: CheckedProgram | None = None
+    """The program of which rules were rewritten into this one (:mod:`lftj.rewriting`), if so."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What the rewriting has to say of a head."""
+
+    @property
+    def as_written(self) -> CheckedProgram:
+        return self if self.written is None else self.written
 
     def component_of(self, name: str) -> tuple[str, ...]:
         """The relations that are evaluated together with a recursive one; none for any other."""

@@ -297,7 +297,7 @@ class _Checker:
         else:
             argument = term.arguments[0]
             assert isinstance(argument, Variable)
-            arrow = _aggregate_type(term.function, body.types[argument.name].arrow)
+            arrow = aggregate_type(term.function, body.types[argument.name].arrow)
             if arrow is None:
                 found = body.types[argument.name].arrow
                 wanted = "strings" if term.function == "concat" else "numbers"
@@ -361,7 +361,7 @@ def _columns(names: list[str]) -> str:
     return f"{len(names)} {'column' if len(names) == 1 else 'columns'} ({', '.join(names)})"
 
 
-def _aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
+def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
     """Type of an aggregate's value; None when it does not take the argument."""
     name = kind(argument)
     if function in ("min", "max"):

@@ -23,7 +23,7 @@ class TermPlan:
 
     ``atom``: the one that changed; ``sign``: -1 where it is negated.  ``change``, ``level``: an index and its
     level whose branches are the change.  ``search``: that of the other atoms, None where there is nothing
-    to join or test.
+    to join or test.  ``carries``: nothing but the rows reads the last variable of the branches.
     """
 
     atom: JoinAtom
@@ -32,6 +32,7 @@ class TermPlan:
     change: IndexUse
     level: int
     search: RegionPlan | None
+    carries: bool
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -70,4 +71,14 @@ def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoi
     use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.arity), atom.equal), Side.CHANGE)
     joins = bool(rest.atoms or rest.negations or rest.conditions)
     search = compile_regions(rest, choice.order, gap=0, listed=choice.listed(rest)) if joins else None
-    return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search)
+    last = choice.order[choice.bound - 1] if choice.bound else None
+    carries = last not in _read(rest)
+    return TermPlan(atom, -1 if negated else 1, choice, use, len(levels) - 1, search, carries)
+
+
+def _read(problem: JoinProblem) -> set[str]:
+    """The variables that atoms or conditions of a problem read."""
+    read = {name for atom in (*problem.atoms, *problem.negations) for name in atom.variables}
+    for condition in problem.conditions:
+        read |= set(condition.variables)
+    return read

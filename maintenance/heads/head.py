@@ -116,8 +116,9 @@ class MaintainedHead(Staged):
 
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:
         """Whether a program defines this head as it is, and to be kept as it is."""
-        texts = [rule.text for rule, _ in program.rules_of(self.name)]
-        here = [rule.text for rule, _ in self.rules]
+        texts, here = (
+            [rule.text for rule, _ in one.as_written.rules_of(self.name)] for one in (program, self.program)
+        )
         return (texts, program.derived[self.name], keeping) == (here, self.schema, self.keeping)
 
     def joins_by(self, relation: str, column: int) -> bool:

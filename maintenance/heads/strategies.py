@@ -60,8 +60,12 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
     "trace": _trace,
     "delta": _delta,
     "recompute": _recompute,
+    "views": _delta,
 }
 """What makes a strategy, by its name; the first is the default."""
+
+VIEWS = "views"
+"""Of heads whose sums are rewritten into partial ones before they are planned (:mod:`lftj.rewriting`)."""
 
 DEFAULT = next(iter(STRATEGIES))
 

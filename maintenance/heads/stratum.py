@@ -68,6 +68,16 @@ class Strata:
         """These, and others on top of them."""
         return Strata((*self._strata, *others))
 
+    def inserted(self, others: Iterable[Stratum], names: Collection[str]) -> Strata:
+        """These with others right below the first that has one of the heads."""
+        place = next(
+            place
+            for place, stratum in enumerate(self._strata)
+            if any(head.name in names for head in stratum.heads)
+        )
+        some = [stratum for stratum in others if stratum.heads]
+        return Strata((*self._strata[:place], *some, *self._strata[place:]))
+
     def with_heads(self, others: Mapping[str, MaintainedHead]) -> Strata:
         """These with some heads in the place of those of their names."""
         return Strata(

@@ -7,22 +7,27 @@ workspace publishes the state that comes out by one assignment.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from lftj.errors import ChangeError, OrderError, StrategyError, UnknownRelationError
+from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, UnknownRelationError
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.rewriting.programs import with_views
+from lftj.rewriting.shared_views import is_view
+from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import RECORD_GAP, Keeping
 from maintenance.heads.recursive_source import KeptComponents
-from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES
+from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES, VIEWS
 from maintenance.heads.stratum import Stratum, heads_by_stratum
-from maintenance.strategies.strategy import Advance, BodyStrategy
+from maintenance.strategies.strategy import Advance, BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.state import State
+
+TOO_LARGE = "none: a partial sum does not fit 64 bits"
 
 
 @dataclass(frozen=True)
@@ -51,65 +56,131 @@ def with_rules(
     state: State,
     program: CheckedProgram,
     wishes: Wishes,
+    domains: Domains,
     threads: int,
     bar: Callable[[str], AbstractContextManager[Advance | None]],
 ) -> State:
     """The state in which a checked program is installed, its heads evaluated.
 
-    ``bar``: shows the progress of a head.  Raises RuleError, StrategyError, DataError and EvaluationError.
+    ``domains``: those of the state's codes.  ``bar``: shows the progress of a head.  Raises RuleError,
+    StrategyError, DataError and EvaluationError.
     """
     heads = [name for names in heads_by_stratum(program) for name in names]
     keepings = wishes.keepings(program, heads)
     shown = [name for name in heads if not is_auxiliary(name)]
     for name in {*wishes.sensitivity_bytes, *wishes.order} - set(shown):
         raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
+
+    def installed(rewritten: CheckedProgram) -> State:
+        return _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
+
+    following = _by_views(program, keepings, state, domains, installed)
+    budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
+    return replace(following, budgets={**state.budgets, **budgets})
+
+
+def _by_views(
+    program: CheckedProgram,
+    keepings: Mapping[str, Keeping],
+    state: State,
+    domains: Domains,
+    installed: Callable[[CheckedProgram], State],
+) -> State:
+    """What ``installed`` gives of the program with its views; without them where a partial sum is too large.
+
+    A head whose key order is given has no views: the order is that of its rules as written.
+    """
+    heads = [
+        name for name, keeping in keepings.items() if keeping.strategy == VIEWS and keeping.order is None
+    ]
+    if not heads:
+        return installed(program)
+    rewritten = with_views(program, heads, state.versions, domains, state.versions)
+    try:
+        return installed(rewritten)
+    except RangeError:
+        if rewritten.written is None:
+            raise
+        return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
+
+
+def _with_views_kept(program: CheckedProgram, keepings: Mapping[str, Keeping]) -> dict[str, Keeping]:
+    """How the heads of a program are kept, and as one of them its views."""
+    views = [name for name in program.derived if is_view(name)]
+    like = next((keeping for keeping in keepings.values() if keeping.strategy == VIEWS), Keeping(VIEWS))
+    return {**dict.fromkeys(views, replace(like, order=None)), **keepings}
+
+
+def _with_heads(
+    state: State,
+    program: CheckedProgram,
+    keepings: Mapping[str, Keeping],
+    threads: int,
+    bar: Callable[[str], AbstractContextManager[Advance | None]],
+) -> State:
+    """The state with the heads of a program on top, evaluated and kept."""
+    versions, strata = _built(state, program, heads_by_stratum(program), keepings, threads, bar)
+    return State(versions, state.strata.below(strata), state.budgets)
+
+
+def _built(
+    state: State,
+    program: CheckedProgram,
+    names_by_stratum: Sequence[Sequence[str]],
+    keepings: Mapping[str, Keeping],
+    threads: int = 1,
+    bar: Callable[[str], AbstractContextManager[Advance | None]] = lambda title: nullcontext(),
+) -> tuple[Versions, list[Stratum]]:
+    """Heads of a program over the state, evaluated and kept: all versions, and their strata."""
     versions = dict(state.versions)
+    heads = [name for names in names_by_stratum for name in names]
     shared = [name for name in heads if _keeps_bodies(program, name, keepings[name])]
     intermediates = Intermediates([rule for name in shared for rule in program.rules_of(name)], keepings)
     components = KeptComponents(program, keepings)
     strata = []
-    for names in heads_by_stratum(program):
+    for names in names_by_stratum:
         installed = []
         for name in names:
             head = MaintainedHead(name, program, keepings[name], versions, intermediates, components)
-            with bar(f"installing {name}") as advance:
+            with bar(f"installing {shown_name(name)}") as advance:
                 versions[name] = head.build(versions, threads, advance)
             installed.append(head)
         strata.append(Stratum(installed))
     for stratum in strata:
         for head in stratum.heads:
             head.keep()
-    budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
-    return State(versions, state.strata.below(strata), {**state.budgets, **budgets})
+    return versions, strata
 
 
-def with_strategy(state: State, name: str, strategy: str) -> State:
+def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> State:
     """The state in which a head, named as the user did, is kept by another strategy; its tuples are the same.
 
-    Raises UnknownRelationError and StrategyError.
+    ``domains``: those of the state's codes.  Raises UnknownRelationError and StrategyError.
     """
-    own = [head for head in state.heads.values() if shown_name(head.name) == name]
+    own = [head for head in state.heads.values() if shown_name(head.name) == name and not is_view(head.name)]
     if not own:
         raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
-    program = own[0].program
+    program = own[0].program.as_written
     own += [state.heads[other] for other in program.component_of(name) if other != name]
+    names = [head.name for head in own]
     keepings = {head.name: replace(head.keeping, strategy=strategy) for head in own}
     for head_name, keeping in keepings.items():
         _check_keeping(head_name, keeping, program, keepings)
-    by_bodies = _keeps_bodies(program, own[0].name, keepings[own[0].name])
-    shared = [rule for head in own for rule in head.rules] if by_bodies else []
-    intermediates = Intermediates(shared, keepings)
-    components = KeptComponents(program, keepings)
-    others = {}
-    for head in own:
-        other = MaintainedHead(
-            head.name, program, keepings[head.name], state.versions, intermediates, components
+
+    def kept_anew(rewritten: CheckedProgram) -> State:
+        wanted = {*names, *(view for view in rewritten.derived if is_view(view))}
+        strata = [[one for one in some if one in wanted] for some in heads_by_stratum(rewritten)]
+        versions, built = _built(
+            state, rewritten, list(filter(None, strata)), _with_views_kept(rewritten, keepings)
         )
-        other.build(state.versions)
-        others[head.name] = other
-    for other in others.values():
-        other.keep()
-    return replace(state, strata=state.strata.with_heads(others), commit=None)
+        there = {head.name: head for stratum in built for head in stratum.heads}
+        views = [Stratum([head for head in one.heads if is_view(head.name)]) for one in built]
+        following = state.strata.inserted(views, names).with_heads({one: there[one] for one in names})
+        # The tuples are the same, and so are their versions.
+        versions = {**versions, **{one: state.versions[one] for one in names}}
+        return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
+
+    return _by_views(program, keepings, state, domains, kept_anew)
 
 
 def without_heads(state: State, names: Collection[str]) -> State:
@@ -123,21 +194,32 @@ def without_heads(state: State, names: Collection[str]) -> State:
                 ", ".join(known for known in state.heads if not is_auxiliary(known)) or "none is installed"
             )
             raise UnknownRelationError(f"no head is called {name!r}; heads are {known}")
-    gone = {name for name in state.heads if shown_name(name) in names}
+    gone = {name for name in state.heads if shown_name(name) in names and not is_view(name)}
     for head in state.heads.values():
         read = sorted(shown_name(name) for name in head.reads & gone)
-        if read and head.name not in gone:
+        if read and head.name not in gone and not is_view(head.name):
             raise ChangeError(
                 f"the rules of {shown_name(head.name)!r} read {read[0]!r}:"
                 f" uninstall {shown_name(head.name)!r} before it or with it"
             )
-    return replace(
-        state,
-        versions={name: version for name, version in state.versions.items() if name not in gone},
-        strata=state.strata.without(gone),
-        budgets={name: budget for name, budget in state.budgets.items() if name not in names},
-        commit=None,
-    )
+    budgets = {name: budget for name, budget in state.budgets.items() if name not in names}
+    return _without_unread_views(replace(_less(state, gone), budgets=budgets, commit=None))
+
+
+def _less(state: State, gone: Collection[str]) -> State:
+    """The state less some heads, which no other reads."""
+    versions = {name: version for name, version in state.versions.items() if name not in gone}
+    return replace(state, versions=versions, strata=state.strata.without(gone))
+
+
+def _without_unread_views(state: State) -> State:
+    """The state less the views that no head reads any more."""
+    while True:
+        read = frozenset[str]().union(*(head.reads for head in state.heads.values()))
+        gone = {name for name in state.heads if is_view(name) and name not in read}
+        if not gone:
+            return state
+        state = _less(state, gone)
 
 
 def is_installed(state: State, program: CheckedProgram, wishes: Wishes) -> bool:
@@ -145,7 +227,8 @@ def is_installed(state: State, program: CheckedProgram, wishes: Wishes) -> bool:
     names = [name for names in heads_by_stratum(program) for name in names]
     keepings = wishes.keepings(program, names)
     shown = {shown_name(name) for name in names}
-    if {name for name in state.heads if shown_name(name) in shown} != set(names):
+    there = {name for name in state.heads if shown_name(name) in shown and not is_view(name)}
+    if there != set(names):
         return False
     if not all(state.heads[name].is_as(program, keepings[name]) for name in names):
         return False

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from indices.housekeeping import housekeeping
 from lftj.errors import HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
-from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
 from lftj.values.collector import Collector
 from maintenance.workspace.budget import enforce_budgets
@@ -55,12 +54,10 @@ class Published:
             self._settle()
         return self.lock
 
-    def change_heads(self, following: State, gone: Collection[str]) -> None:
-        """Publish a state without some heads, as the user calls them, or with others in their place.
-
-        Under the lock.
-        """
-        leaving = [head for name, head in self.state.heads.items() if shown_name(name) in gone]
+    def change_heads(self, following: State) -> None:
+        """Publish a state without some heads, or with others in their place; under the lock."""
+        heads = following.heads
+        leaving = [head for name, head in self.state.heads.items() if heads.get(name) is not head]
         for head in leaving:
             head.hand_over()
         self.state = following

@@ -9,6 +9,7 @@ import numpy as np
 
 from lftj.errors import VerificationError
 from lftj.evaluation.evaluation import Evaluation, Settings
+from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:
     """Compute every head, each behind those that it reads, or with them, from the base relations alone.
 
-    Compares it with what is kept.  Raises VerificationError at the first difference, naming head and tuple.
+    Heads that a user wrote by their rules as written, without views.  Compares it with what is kept.
+    Raises VerificationError at the first difference, naming head and tuple.
     """
     relations = {name: version.relation() for name, version in versions.items() if name not in heads}
     for name, head in heads.items():
         if name not in relations:
-            evaluation = Evaluation(
-                head.program, dict(relations), Settings(max_rounds=head.keeping.max_rounds)
-            )
+            program = head.program if is_view(name) else head.program.as_written
+            evaluation = Evaluation(program, dict(relations), Settings(max_rounds=head.keeping.max_rounds))
             if head.component:
                 relations |= evaluation.recursive(head.component)
             else:

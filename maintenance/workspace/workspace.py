@@ -159,7 +159,8 @@ class Workspace(Database):
 
         ``strategy``: for all heads or by head, ``"trace"``: by records of what evaluation depended on,
         ``"delta"``: by joining what changed with the rest, ``"recompute"``: by evaluating again, ``"auto"``:
-        by the first two, whichever costs less, and again where both would cost more.
+        by the first two, whichever costs less, and again where both would cost more; ``"views"``: by partial
+        sums, which are hidden heads kept by ``delta``, where a sum, count or average gains by them.
         ``sensitivity_bytes``: memory for records, by head.  ``order``: the key order of a head's rules, by
         head; existential variables behind all others are then kept by witnesses, else by support counts.
         Heads that depend on themselves are kept by ``"stages"``: ranks and counters of their tuples, by
@@ -183,9 +184,14 @@ class Workspace(Database):
             if gone and is_installed(state, checked, wishes):
                 return
             following = with_rules(
-                without_heads(state, gone), checked, wishes, threads, lambda title: _bar(title, progress)
+                without_heads(state, gone),
+                checked,
+                wishes,
+                self.domains,
+                threads,
+                lambda title: _bar(title, progress),
             )
-            self._published.change_heads(following, gone)
+            self._published.change_heads(following)
 
     @interruptible()
     @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")
@@ -197,7 +203,7 @@ class Workspace(Database):
         """
         with self._published.lock:
             state = self._published.settled()
-            self._published.change_heads(with_strategy(state, head, strategy), {head})
+            self._published.change_heads(with_strategy(state, head, strategy, self.domains))
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:
@@ -207,7 +213,7 @@ class Workspace(Database):
         """
         with self._published.lock:
             state = self._published.settled()
-            self._published.change_heads(without_heads(state, set(heads)), set(heads))
+            self._published.change_heads(without_heads(state, set(heads)))
             self._published.subscribers.drop(heads)
 
     def snapshot(self) -> Snapshot:
@@ -235,7 +241,7 @@ class Workspace(Database):
         """
         if head is None:
             return ShownText(draw_strata(self._state.heads, self._state.versions))
-        return ShownText(explain_head(self._head(head)))
+        return ShownText(explain_head(self._head(head), self._state.heads))
 
     # -- transactions --------------------------------------------------------------------
 

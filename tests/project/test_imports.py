@@ -61,6 +61,7 @@ HOUSE = {
         .
         database
         evaluation
+        rewriting
         planning
         search.base  search.regions
         aggregates  search

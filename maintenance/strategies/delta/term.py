@@ -11,6 +11,10 @@ Terms whose changed branches are those of one index, as are most of a relation t
 itself, are searched in one call (:mod:`lftj.search.regions.weighted`), all branches of a transaction
 together.
 
+A branch's last variable may be only *carried* to the rows: nothing else reads it, as of the value of a
+function.  Branches that differ in it alone, an old value and the new one, are searched once; meanwhile it
+holds the number of the branch.
+
 Of a negated atom the branches weigh the other way round: what came forbids.
 
 Cost: O(changed branches * path tests + operations below them); nothing is kept but the search's buffers.
@@ -139,6 +143,9 @@ class _Group:
                 for plan in plans
             ]
         )
+        carried = {_column_of_carried(plan, variables) for plan in plans}
+        self._carried = carried.pop() if len(carried) == 1 else None
+        """The column of the rows that holds what is carried, if that is so in all terms."""
 
     def branches(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
         """The changed branches, int64 (bound variables, n), sorted, and their weights; None for none."""
@@ -154,6 +161,19 @@ class _Group:
         self, change: Round, columns: np.ndarray, weights: np.ndarray, stats: RuleStats, budget: int | None
     ) -> Assignments:
         """The rows of all terms below some changed branches."""
+        if self._carried is not None and len(weights) > 1:
+            new = np.any(columns[:-1, 1:] != columns[:-1, :-1], axis=0)
+            if not new.all() and np.abs(weights).max() == 1:
+                starts = np.flatnonzero(np.concatenate([[True], new]))
+                numbered = np.vstack([columns[:-1, starts], np.arange(len(starts))])
+                found = self._searched(change, numbered, np.ones(len(starts), np.int64), stats, budget)
+                return _with_carried(found, self._carried, starts, columns[-1], weights)
+        return self._searched(change, columns, weights, stats, budget)
+
+    def _searched(
+        self, change: Round, columns: np.ndarray, weights: np.ndarray, stats: RuleStats, budget: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows, int64 (variables, n), and their weights."""
         searches = self.searches
         indexes = [_index(use, change) for use in searches.uses]
         try:
@@ -163,6 +183,34 @@ class _Group:
             raise
         stats.count(operations)
         return rows, weighted
+
+
+def _column_of_carried(plan: TermPlan, variables: Sequence[str]) -> int | None:
+    """Where among the variables of rows a term's last bound one stands; None where others read it too."""
+    name = plan.choice.order[plan.choice.bound - 1] if plan.choice.bound > 1 else None
+    return variables.index(name) if plan.carries and name in variables else None
+
+
+def _with_carried(
+    found: tuple[np.ndarray, np.ndarray],
+    column: int,
+    starts: np.ndarray,
+    carried: np.ndarray,
+    weights: np.ndarray,
+) -> Assignments:
+    """Each row once for each branch of its number: those from ``starts`` of it to that of the next.
+
+    ``carried``, ``weights``: of the branches, int64 (branches,).
+    """
+    rows, row_weights = found
+    numbers = rows[column]
+    counts = np.diff(starts, append=len(carried))[numbers]
+    source = np.repeat(np.arange(len(numbers)), counts)
+    behind = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+    branches = starts[numbers][source] + behind
+    columns = rows[:, source]
+    columns[column] = carried[branches]
+    return list(columns), row_weights[source] * weights[branches]
 
 
 def _index(use: IndexUse, change: Round) -> IndexVersion:

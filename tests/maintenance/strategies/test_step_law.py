@@ -54,6 +54,7 @@ KINDS: dict[str, set[type]] = {
     "delta": {DeltaBody, DeltaTest},
     "auto": {AutoBody, WitnessedTrace},
     "recompute": {RecomputedHead},
+    "views": {DeltaBody, DeltaTest},
 }
 """What each strategy keeps."""
 

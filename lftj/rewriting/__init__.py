@@ -1,0 +1,1 @@
+"""Rules rewritten into others that give the same tuples with less work."""

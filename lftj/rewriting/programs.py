@@ -1,0 +1,124 @@
+"""Programs whose sums are kept by views: hidden heads below the heads as they were written.
+
+Invariants
+
+1. Heads as written keep name, schema and tuples; their rules keep text and place, for messages.
+2. The rules of a head stand in a stratum behind those of the views that it reads.
+3. Equal views of a program are one (:mod:`lftj.rewriting.shared_views`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary
+from lftj.language.syntax import Aggregate
+from lftj.rewriting.rule_text import body_text, call_text, head_text
+from lftj.rewriting.shared_views import SharedViews, is_view, replace_views
+from lftj.rewriting.summand import NotRewritten
+from lftj.rewriting.view_tree import ViewTree
+from lftj.storage.catalog import Catalog
+from lftj.values.domains import Domains
+
+
+def with_views(
+    program: CheckedProgram,
+    heads: Collection[str],
+    catalog: Catalog,
+    domains: Domains,
+    taken: Collection[str] = (),
+) -> CheckedProgram:
+    """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
+
+    ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
+    """
+    shared = SharedViews({*taken, *program.derived}, domains)
+    notes: dict[str, str] = {}
+    strata: list[tuple[CheckedRule, ...]] = []
+    for stratum in program.strata:
+        before = [len(rules) for rules in shared.rules]
+        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes)]
+        for place, made in enumerate(shared.rules):
+            new = made[before[place] :] if place < len(before) else made
+            strata += [tuple(new)] if new else []
+        strata.append(tuple(rules))
+    strata = _without_unread(strata)
+    read = _read_by(rule for stratum in strata for rule in stratum)
+    views = {name: schema for name, schema in shared.derived.items() if name in read}
+    if not views:
+        return replace(program, notes=notes)
+    return replace(
+        program,
+        strata=tuple(strata),
+        derived={**program.derived, **views},
+        written=program.as_written,
+        notes=notes,
+    )
+
+
+def _rewritten(
+    rule: CheckedRule,
+    heads: Collection[str],
+    catalog: Catalog,
+    shared: SharedViews,
+    notes: dict[str, str],
+) -> Iterable[CheckedRule]:
+    """The rule, less the heads that have a rule over views instead, and these."""
+    left: list[CheckedHead] = []
+    roots: list[CheckedRule] = []
+    for head in rule.heads:
+        if head.relation not in heads:
+            left.append(head)
+            continue
+        try:
+            tree = ViewTree(rule, head, catalog, shared)
+            roots.append(tree.root())
+            note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
+        except NotRewritten as refused:
+            left.append(head)
+            note = f"none: {refused}"
+        if isinstance(head.value, Aggregate):
+            notes[head.relation] = f"of {call_text(head.value)}: {note}"
+        elif not any(map(joins_auxiliary, rule.bodies)):
+            notes[head.relation] = note
+    return [*([replace(rule, heads=tuple(left))] if left else []), *roots]
+
+
+def shown_rules(program: CheckedProgram, name: str) -> list[str]:
+    """The rules of a head as they are kept, views as functions, each behind what it reads of the rewriting.
+
+    None for a head that has no view.
+    """
+    found: dict[str, list[str]] = {}
+
+    def walk(relation: str) -> None:
+        texts = []
+        for rule, head in program.rules_of(relation):
+            for body in rule.bodies:
+                hidden = [atom.relation for atom in body.atoms if is_auxiliary(atom.relation)]
+                for other in hidden:
+                    if other not in found:
+                        walk(other)
+                functions = {view: program.derived[view] for view in hidden if is_view(view)}
+                text = head_text(relation, head.variables, head.value)
+                texts.append(f"{text} <- {body_text(replace_views(body, functions))}.")
+        found[relation] = texts
+
+    walk(name)
+    return [text for texts in found.values() for text in texts] if any(map(is_view, found)) else []
+
+
+def _without_unread(strata: Sequence[tuple[CheckedRule, ...]]) -> list[tuple[CheckedRule, ...]]:
+    """The strata less the views of a rule that was left as it is in the end."""
+    left: list[tuple[CheckedRule, ...]] = []
+    for stratum in reversed(strata):
+        read = _read_by(rule for behind in left for rule in behind)
+        kept = tuple(r for r in stratum if not is_view(r.heads[0].relation) or r.heads[0].relation in read)
+        left += [kept] if kept else []
+    return left[::-1]
+
+
+def _read_by(rules: Iterable[CheckedRule]) -> set[str]:
+    return {atom.relation for rule in rules for body in rule.bodies for atom in body.atoms}

@@ -1,0 +1,151 @@
+"""What an aggregate adds up, as a sum of products: ``sum(a * (b - c))`` adds a * b and -1 * a * c.
+
+A *factor* is an expression whose variables stand in one atom together: one row says what it is,
+so it is left as it was written.  Only what spans several atoms is multiplied out.
+
+Invariants
+
+1. The products of a call add up to what it adds, for every assignment: + - * of whole numbers and decimals
+   are those of a ring.  Floats are not: their sums are exact, partial ones would be rounded.
+2. No factor has a division, and what is a factor was a part of the expression, or is a variable.
+
+Cost: linear in the products, of which there are at most ``MOST_PRODUCTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from lftj.language.body import Body
+from lftj.language.expressions import result_type, variables_of
+from lftj.language.syntax import (
+    Aggregate,
+    BinaryOperation,
+    Comparison,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+)
+from lftj.values.kinds import kind
+
+MOST_PRODUCTS = 12
+
+
+class NotRewritten(Exception):
+    """A rule stays as it is; the message says why, as a half sentence."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """``factors`` times -1 to the power of ``negations``; none of both is 1."""
+
+    factors: tuple[Expression, ...] = ()
+    negations: int = 0
+
+    def times(self, other: Product) -> Product:
+        return Product(self.factors + other.factors, (self.negations + other.negations) % 2)
+
+
+def products(call: Aggregate, body: Body) -> list[Product]:
+    """What ``count`` or ``sum`` adds up.  Raises NotRewritten.
+
+    >>> import pyarrow as pa
+    >>> from lftj.language.expressions import text_of
+    >>> from lftj.language.parser import parse
+    >>> from lftj.language.checker import check
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.values.schema import Column, ColumnType, Schema
+    >>> domains = Domains()
+    >>> whole = ColumnType(domains.of(pa.int64()), pa.int64())
+    >>> e = Schema((Column("x", whole), Column("y", whole)))
+    >>> rule = "h[] = sum(v) <- e(a, b), e(b, c), v = (a + b) * (c - a)."
+    >>> checked = check(parse(rule), {"e": e}, domains).rules_of("h")[0][0]
+    >>> for product in products(Aggregate("sum", (Variable("v"),)), checked.bodies[0]):
+    ...     print("-" * product.negations, *map(text_of, product.factors), sep=" ")
+     a + b c
+    - a + b a
+    """
+    if call.function == "count":
+        return [Product()]
+    (argument,) = call.arguments
+    inlined = definitions(body)
+    expression = substituted(argument, inlined)
+    types = {name: type_.arrow for name, type_ in body.types.items()}
+    if kind(result_type(expression, types)) not in ("integer", "decimal"):
+        raise NotRewritten("only whole numbers and decimals are summed piece by piece without rounding")
+    if has_division(expression):
+        raise NotRewritten("it sums quotients")
+    together = [
+        frozenset(term.name for term in atom.terms if isinstance(term, Variable)) for atom in body.atoms
+    ]
+    return _multiplied_out(expression, together)
+
+
+def _multiplied_out(expression: Expression, together: Collection[frozenset[str]]) -> list[Product]:
+    names = {variable.name for variable in variables_of(expression)}
+    if any(names <= one for one in together):
+        return [Product((expression,))]
+    if isinstance(expression, Negative):
+        return [Product(negations=1).times(p) for p in _multiplied_out(expression.operand, together)]
+    assert isinstance(expression, BinaryOperation), "a constant has no variables"
+    left, right = (_multiplied_out(side, together) for side in (expression.left, expression.right))
+    if expression.operator == "*":
+        found = [first.times(second) for first in left for second in right]
+    else:
+        sign = Product(negations=int(expression.operator == "-"))
+        found = left + [sign.times(product) for product in right]
+    if len(found) > MOST_PRODUCTS:
+        raise NotRewritten(f"what it sums has more than {MOST_PRODUCTS} products")
+    return found
+
+
+def definitions(body: Body) -> dict[str, Expression]:
+    """What each computed variable is, over variables of atoms."""
+    found: dict[str, Expression] = {}
+    for assignment in body.assignments:
+        found[assignment.variable] = substituted(assignment.expression, found)
+    return found
+
+
+def substituted(expression: Expression, definition: Mapping[str, Expression]) -> Expression:
+    """The expression with variables replaced by what they are."""
+    if isinstance(expression, Variable):
+        return definition.get(expression.name, expression)
+    if isinstance(expression, Negative):
+        return Negative(substituted(expression.operand, definition), expression.span)
+    if isinstance(expression, BinaryOperation):
+        left, right = substituted(expression.left, definition), substituted(expression.right, definition)
+        return BinaryOperation(expression.operator, left, right, expression.span)
+    return expression
+
+
+def has_division(expression: Expression) -> bool:
+    """Whether it divides: by what may be 0 in a row that joins with nothing."""
+    if isinstance(expression, Negative):
+        return has_division(expression.operand)
+    if isinstance(expression, BinaryOperation):
+        return "/" == expression.operator or has_division(expression.left) or has_division(expression.right)
+    return False
+
+
+def compared(comparison: Comparison, definition: Mapping[str, Expression]) -> Comparison:
+    """The comparison over variables of atoms.  Raises NotRewritten where it divides."""
+    left, right = substituted(comparison.left, definition), substituted(comparison.right, definition)
+    if has_division(left) or has_division(right):
+        raise NotRewritten("it compares quotients")
+    return Comparison(comparison.operator, left, right, comparison.span)
+
+
+def product_of(factors: Collection[Expression], negations: int = 0) -> Expression:
+    """The factors multiplied, in their order.
+
+    >>> from lftj.language.expressions import text_of
+    >>> text_of(product_of([Variable("a"), Variable("b")], 1))
+    '-1 * a * b'
+    """
+    signed: list[Expression] = [Constant(-1)] if negations else []
+    signed += factors
+    return reduce(partial(BinaryOperation, "*"), signed)

@@ -1,0 +1,263 @@
+"""One aggregate rule as a tree of views (STRATEGIES.md 3.3, after F-IVM).
+
+    total[] = sum(v) <- R(a, b), S(a, c), v = b * c.
+
+becomes, where many rows of R and S have one ``a``::
+
+    total#view1[a] = sum(b) <- R(a, b).
+    total#view2[a] = sum(c) <- S(a, c).
+    total[] = sum(product) <- total#view1[a] = n, total#view2[a] = n2, product = n * n2.
+
+A change of R finds one row of each view, whatever it joins with.
+
+Invariants
+
+1. The rules give the tuples of the one rule, in the same types: a view has a row for a key that has an
+   assignment, also where its sum is 0.
+2. Views read atoms of the rule and views below; the rule's own head is no view.
+3. No partial sum wraps: one that does not fit 64 bits raises RangeError, although the whole might.
+
+A sum of several products is a view for each, and their sum; an average is a sum by a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
+from lftj.language.checker import aggregate_type
+from lftj.language.expressions import result_type, variables_of
+from lftj.language.several_aggregates import shown_name
+from lftj.language.syntax import (
+    Aggregate,
+    Atom,
+    BinaryOperation,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+)
+from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.relation_sizes import edge_of
+from lftj.rewriting.shared_views import SharedViews, ViewBody, free_name
+from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
+from lftj.storage.catalog import Catalog
+from lftj.values.kinds import kind
+from lftj.values.schema import ColumnType
+
+SUMMED = ("count", "sum", "avg")
+
+
+@dataclass(frozen=True)
+class _Join:
+    """What is left of a body at some point: atoms, those of views among them, and what is not yet applied."""
+
+    atoms: tuple[Atom, ...]
+    negations: tuple[Atom, ...]
+    comparisons: tuple[Comparison, ...]
+    factors: tuple[Expression, ...]
+
+    def split(self, names: Names) -> tuple[_Join, _Join]:
+        """What has one of the variables, and the rest."""
+        parts = []
+        for wanted in (True, False):
+            parts.append(
+                _Join(
+                    tuple(one for one in self.atoms if bool(_of_atom(one) & names) is wanted),
+                    tuple(one for one in self.negations if bool(_of_atom(one) & names) is wanted),
+                    tuple(one for one in self.comparisons if bool(_of_comparison(one) & names) is wanted),
+                    tuple(one for one in self.factors if bool(_of(one) & names) is wanted),
+                )
+            )
+        return parts[0], parts[1]
+
+    @property
+    def needed(self) -> Names:
+        """Variables that something other than an atom reads."""
+        return frozenset().union(
+            *map(_of_atom, self.negations), *map(_of_comparison, self.comparisons), *map(_of, self.factors)
+        )
+
+
+class ViewTree:
+    """The rewriting of one rule for one of its heads."""
+
+    def __init__(self, rule: CheckedRule, head: CheckedHead, catalog: Catalog, shared: SharedViews) -> None:
+        """Choose what to eliminate; nothing is made yet.  ``catalog``: the relations that are there.
+
+        Raises NotRewritten.
+        """
+        self.rule = rule
+        self.head = head
+        self._shared = shared
+        if not isinstance(head.value, Aggregate):
+            raise NotRewritten("it has no sum")
+        self._call = head.value
+        if self._call.function not in SUMMED:
+            raise NotRewritten(f"{self._call.function} is no sum")
+        if len(rule.bodies) != 1:
+            raise NotRewritten("its body has alternatives, of which an assignment may have several")
+        self._body = rule.bodies[0]
+        self._types = dict(self._body.types)
+        self._join = self._without_assignments()
+        self._products = self._summed()
+        self.eliminations = [self._elimination(product, catalog) for product in self._products]
+        self.cost = sum(one.cost for one in self.eliminations)
+        self.plain = max(one.plain for one in self.eliminations)
+        # What another head of the rule sums is not computed for a count.
+        is_shorter = self._call.function == "count" and bool(self._body.assignments)
+        gains = any(one.order for one in self.eliminations) and self.cost < self.plain
+        if not gains and not is_shorter:
+            raise NotRewritten(
+                f"a change would take about {self.cost:,.0f} operations with partial sums,"
+                f" and {self.plain:,.0f} without"
+            )
+
+    def _without_assignments(self) -> _Join:
+        body = self._body
+        if not body.atoms:
+            raise NotRewritten("its body has no atom")
+        inlined = definitions(body)
+        for atom in body.negations:
+            if _of_atom(atom) & inlined.keys():
+                raise NotRewritten("a negated atom tests a computed variable")
+        if inlined.keys() & set(self.head.variables):
+            raise NotRewritten("it groups by a computed variable")
+        comparisons = tuple(compared(one, inlined) for one in body.comparisons)
+        return _Join(body.atoms, body.negations, comparisons, ())
+
+    def _summed(self) -> list[Product]:
+        """The products that the views add up; of an average also what it divides by, behind the others."""
+        call = self._call
+        if call.function != "avg":
+            return products(call, self._body)
+        if kind(self._arrow(Variable(_argument(call)))) != "integer":
+            raise NotRewritten("only averages of whole numbers are quotients of two sums, rounded once")
+        return [*products(Aggregate("sum", call.arguments), self._body), Product()]
+
+    def _elimination(self, product: Product, catalog: Catalog) -> Elimination:
+        join = replace(self._join, factors=product.factors)
+        head = frozenset(self.head.variables)
+        variables = [_of_atom(atom) for atom in join.atoms]
+        free = tails(variables, head | join.needed)
+        edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
+        filters = (*map(_of_atom, join.negations), *map(_of_comparison, join.comparisons))
+        return choose_elimination(Graph(edges, tuple(filter(None, filters)), head))
+
+    # -- making the rules ------------------------------------------------------------------
+
+    def root(self) -> CheckedRule:
+        """The rule that is left of the one as written; its views are made, or found."""
+        taken = set(self._types)
+        left = [
+            self._reduced(replace(self._join, factors=product.factors), one.order, taken)
+            for product, one in zip(self._products, self.eliminations, strict=True)
+        ]
+        if len(left) == 1:
+            return self._summing(left[0], self._products[0].negations, taken)
+        return self._combining(left, taken)
+
+    def _reduced(self, join: _Join, order: Sequence[Names], taken: set[str]) -> _Join:
+        """The join with views in the place of what is eliminated."""
+        head = frozenset(self.head.variables)
+        free = tails([_of_atom(atom) for atom in join.atoms], head | join.needed)
+        values: set[str] = set()
+        for names in order:
+            read = frozenset().union(*(_of_atom(atom) for atom in join.atoms if _of_atom(atom) & names))
+            here, rest = join.split(names | (read & values))  # with the values of the views among them
+            keys = frozenset().union(*map(_of_atom, here.atoms)) - names - free - values
+            atom, value = self._view(here, keys, taken)
+            values.add(value.name)
+            join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
+        return join
+
+    def _view(self, here: _Join, keys: Names, taken: set[str]) -> tuple[Atom, Variable]:
+        """The atom that reads the view of a join, and its value, which is a factor from now on."""
+        view = ViewBody(here.atoms, here.negations, here.comparisons, here.factors, keys)
+        summed = self._summed_type(view.factors)
+        name = free_name("s" if view.factors else "n", taken)
+        taken.add(name)
+        self._types[name] = ColumnType(self._shared.domains.of(summed), summed)
+        atom = self._shared.atom(view, self._types, name, shown_name(self.head.relation))
+        return atom, Variable(name)
+
+    def _summing(self, left: _Join, negations: int, taken: set[str]) -> CheckedRule:
+        """The head as the sum over what is left."""
+        view = ViewBody(left.atoms, left.negations, left.comparisons, left.factors, frozenset())
+        call, assignments = view.call(taken, negations)
+        self._check_type(self._summed_type(view.factors))
+        types = {name: self._types[name] for name in _bound(view.atoms)}
+        types |= {one.variable: self._shared.type_of(one.expression, self._types) for one in assignments}
+        body = Body(view.atoms, view.negations, view.comparisons, assignments, types)
+        head = replace(self.head, value=call)
+        return CheckedRule((head,), (body,), self.rule.text, self.rule.span)
+
+    def _combining(self, left: Sequence[_Join], taken: set[str]) -> CheckedRule:
+        """The head as what several views say of its groups."""
+        keys = frozenset(self.head.variables)
+        read = [self._view(join, keys, taken) for join in left]
+        terms = list(zip(self._products, (value for _, value in read), strict=True))
+        divisor = terms.pop()[1] if self._call.function == "avg" else None
+        (first, whole), *others = terms
+        value: Expression = BinaryOperation("*", Constant(-1), whole) if first.negations else whole
+        for product, term in others:
+            value = BinaryOperation("-" if product.negations else "+", value, term)
+        if divisor is not None:
+            value = BinaryOperation("/", value, divisor)
+        type_ = self._shared.type_of(value, self._types)
+        self._check_type(type_.arrow)
+        name = free_name("value", taken)
+        atoms = tuple(atom for atom, _ in read)
+        types = {variable: self._types[variable] for variable in _bound(atoms)}
+        types[name] = type_
+        body = Body(atoms, (), (), (Assignment(name, value),), types)
+        return CheckedRule((replace(self.head, value=name),), (body,), self.rule.text, self.rule.span)
+
+    # -- types -----------------------------------------------------------------------------
+
+    def _arrow(self, expression: Expression) -> pa.DataType:
+        return result_type(expression, {name: type_.arrow for name, type_ in self._types.items()})
+
+    def _summed_type(self, factors: Sequence[Expression]) -> pa.DataType:
+        """Of the sum of a product, or of a number of assignments."""
+        if not factors:
+            return pa.int64()
+        summed = aggregate_type("sum", self._arrow(product_of(factors)))
+        assert summed is not None
+        return summed
+
+    def _check_type(self, found: pa.DataType) -> None:
+        """Refuse where the value would be of another type than the rule as it was written gives it."""
+        call = self._call
+        wanted = pa.int64()
+        if call.function != "count":
+            wanted = aggregate_type(call.function, self._types[_argument(call)].arrow)
+        if found != wanted:
+            raise NotRewritten(f"its value would be of type {found}, not {wanted}")
+
+
+def _argument(call: Aggregate) -> str:
+    (argument,) = call.arguments
+    assert isinstance(argument, Variable)
+    return argument.name
+
+
+def _bound(atoms: Iterable[Atom]) -> list[str]:
+    """The variables of positive atoms, in the order of writing."""
+    terms = (term for atom in atoms for term in atom.terms)
+    return list(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
+
+
+def _of_atom(atom: Atom) -> Names:
+    return frozenset(term.name for term in atom.terms if isinstance(term, Variable))
+
+
+def _of(expression: Expression) -> Names:
+    return frozenset(variable.name for variable in variables_of(expression))
+
+
+def _of_comparison(comparison: Comparison) -> Names:
+    return _of(comparison.left) | _of(comparison.right)
