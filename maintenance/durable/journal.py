@@ -49,7 +49,8 @@ class Journal:
     ) -> None:
         """Use :meth:`begun` and :meth:`continued`."""
         self._disk, self._path, self._file, self._header = disk, path, file, header
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()  # of what is appended
+        self._syncing = threading.Lock()  # of whoever brings it to the disk
         self.number = header.first - 1 if read is None else read.next - 1
         """Of the last record."""
         self.chain = header.chain if read is None else read.chain
@@ -58,7 +59,6 @@ class Journal:
         self.synced = self.number
         """The number of the last record that is on disk."""
         self._synced_end = self._end
-        self._syncing = False
         self.last: object = None
         """What was given with the last record that was appended."""
         self.failed: str | None = None
@@ -110,6 +110,9 @@ class Journal:
             try:
                 self._file.write(data, self._end)
                 number, end = self.number + 1, self._end + len(data)
+                # In one line without a call, so that an interruption finds all of it done or nothing.
+                self._end, self.chain, self.number, self.last = end, chain, number, mark
+                return number
             except BaseException as error:
                 self._cut(self._end)
                 if isinstance(error, OSError):
@@ -118,35 +121,25 @@ class Journal:
                         f"{self._path}: the change can't be written, and was not made: {_reason(error)}"
                     ) from error
                 raise
-            # In one line without a call, so that an interruption finds all of it done or nothing.
-            self._end, self.chain, self.number, self.last = end, chain, number, mark
-            return number
 
     def wait(self, number: int) -> None:
         """Return when a record is on disk.  Raises ClosedError when that failed."""
-        while True:
+        if self.synced >= number:
+            return
+        with self._syncing:  # who comes while one syncs waits here, and finds most often that it is done
+            if self.synced >= number:
+                return
             with self._lock:
-                while self._syncing and self.synced < number:
-                    self._lock.wait()
-                if self.synced >= number:
-                    return
                 self.refuse_failed()
-                self._syncing = True
                 upto, end = self.number, self._end
-            error: BaseException | None = None
             try:
                 self._file.sync()
-            except BaseException as raised:
-                error = raised
-            with self._lock:
-                self._syncing = False
-                if error is None:
-                    self.synced, self._synced_end = upto, end
-                elif isinstance(error, OSError):
+            except OSError as error:
+                with self._lock:
                     self._fail(error)
-                self._lock.notify_all()
-            if error is not None and not isinstance(error, OSError):
-                raise error
+                self.refuse_failed()
+            with self._lock:
+                self.synced, self._synced_end = upto, end
 
     def rotate(self) -> None:
         """Begin a new file, all before it on disk.  The caller as for append.
@@ -154,16 +147,16 @@ class Journal:
         Raises DurabilityError; then the old one goes on, unless the journal has failed.
         """
         self.wait(self.number)
-        try:
-            begun = Journal.begun(self._disk, self._path.parent, self.number + 1, self.chain)
-        except OSError as error:
-            raise DurabilityError(
-                f"{self._path.parent}: no new journal can be begun: {_reason(error)}"
-            ) from error
-        with self._lock:
-            old = self._file
-            self._file, self._path, self._header = begun._file, begun._path, begun._header
-            self._end, self._synced_end = begun._end, begun._end
+        with self._syncing:
+            path = self._path.parent / file_name(self.number + 1)
+            try:
+                self._disk.delete(path)  # one that was begun, and not gone on with
+                begun = Journal.begun(self._disk, self._path.parent, self.number + 1, self.chain)
+            except OSError as error:
+                raise DurabilityError(f"{path}: no journal can be begun: {_reason(error)}") from error
+            old, new, header, end = self._file, begun._file, begun._header, begun._end
+            # In one line without a call, for an interruption finds all of it done or nothing.
+            self._file, self._path, self._header, self._end, self._synced_end = new, path, header, end, end
         with suppress(OSError):  # all of it is on disk
             old.close()
 

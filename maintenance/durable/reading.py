@@ -33,13 +33,13 @@ _ATTEMPTS = 20
 class Found:
     """``files``: of the journal, with their paths: those that have changes behind the manifest, or will.
 
-    ``unbegun``: the name of a file that was being begun when the process was stopped.
+    ``unbegun``: names of files that were begun, and not gone on with.
     """
 
     folder: Path
     manifest: Manifest
     files: tuple[tuple[Path, ReadFile], ...]
-    unbegun: str | None = None
+    unbegun: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:
@@ -88,6 +88,18 @@ def read_folder(folder: Path) -> Found | None:
     raise AssertionError
 
 
+def read_existing(folder: str | os.PathLike[str]) -> Found:
+    """What a workspace's folder holds.  Raises DurabilityError if it is none, and as :func:`read_folder`."""
+    place = Path(os.path.abspath(folder))
+    try:
+        found = read_folder(place)
+    except OSError as error:
+        raise DurabilityError(f"{place}: can't be opened: {error.strerror or error}") from error
+    if found is None:
+        raise DurabilityError(f"{place}: there is no workspace in this folder: open it once for writing")
+    return found
+
+
 def _found(folder: Path) -> Found | None:
     names = sorted(os.listdir(folder))
     newest = newest_manifest(folder, names)
@@ -103,18 +115,21 @@ def _found(folder: Path) -> Found | None:
             " folder"
         )
     files: list[tuple[Path, ReadFile]] = []
-    unbegun = None
+    unbegun = []
     for first in (start, *needed):
         path = folder / journal.file_name(first)
         read = read_records(path.read_bytes(), path)
         if read is None:
             if first == firsts[-1] and files:
-                unbegun = path.name
+                unbegun.append(path.name)
                 break
             raise DamagedFolderError(f"{path}: damaged: it ends within its header; put back a copy of it")
+        if files and not read.records and not read.is_torn and files[-1][1].next > first:
+            unbegun.append(path.name)
+            continue
         _refuse_gap(files, path, first, read)
         files.append((path, read))
-    found = Found(folder, newest, tuple(files), unbegun)
+    found = Found(folder, newest, tuple(files), tuple(unbegun))
     if found.files[0][1].header.first == newest.number + 1:
         chain: int | None = found.files[0][1].header.chain
     else:

@@ -277,7 +277,7 @@ class Store:
         """Go on behind what was found; what a process that was stopped has left is deleted."""
         for number, entry in found.entries(self._manifest.number):
             self.contents.take(entry, number)
-        self._delete([] if found.unbegun is None else [found.unbegun])
+        self._delete(found.unbegun)
         self._delete(leftovers(os.listdir(self.folder), self._manifest.number))
         needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
         there = set(os.listdir(self.folder / FOLDER))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 from lftj.errors import ClosedError, DurabilityError, LftjError
 from lftj.process.interrupts import interruptible
 from maintenance.durable.disk import Disk
-from maintenance.durable.reading import Found, read_folder
+from maintenance.durable.reading import Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.workspace.checkpoints import Checkpoints
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
@@ -85,7 +85,7 @@ class Kept:
         given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
         wanted = {name: value for name, value in given.items() if value is not None}
         if read_only:
-            workspace = cls._recovered(_read(place), wanted, threads, progress)
+            workspace = cls._recovered(read_existing(place), wanted, threads, progress)
             workspace._published.refusal = DurabilityError(f"{place}: it is open for reading only")
             return workspace
         store, found = Store.opened(place, cls._disk, durability, interval, wanted)
@@ -182,14 +182,3 @@ class Kept:
         with published.paused():
             published.wait(store.number)
             write_cache(self, store.folder, store.number, store.chain)
-
-
-def _read(folder: Path) -> Found:
-    """What a folder holds, for reading only."""
-    try:
-        found = read_folder(folder)
-    except OSError as error:
-        raise DurabilityError(f"{folder}: can't be opened: {error.strerror or error}") from error
-    if found is None:
-        raise DurabilityError(f"{folder}: there is no workspace in this folder: open it once for writing")
-    return found

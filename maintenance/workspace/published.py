@@ -98,6 +98,22 @@ class Published:
         finally:
             self._follow()
 
+    def change(self, following: State, entry: Callable[[], Entry]) -> None:
+        """The same, and wait until it is on disk; also raises ClosedError."""
+        try:
+            self.wait(self.replace(following, entry))
+        except BaseException:
+            self._follow()
+            self._show()
+            raise
+
+    def _show(self) -> None:
+        """Wait for all that is not on disk yet, after an interruption of whoever was to wait for it."""
+        waiting = self._waiting
+        if waiting:
+            with suppress(DurabilityError):
+                self.wait(waiting[-1][0])
+
     def _follow(self) -> None:
         """The state is that of which the journal has what led to it; may be done any number of times."""
         following, store = self._following, self.store
@@ -144,7 +160,7 @@ class Published:
         leaving = [head for name, head in self.state.heads.items() if shown_name(name) in gone]
         for head in leaving:
             head.hand_over()
-        number = self.replace(following, entry)
+        self.change(following, entry)
         problems = []
         try:
             for head in leaving:
@@ -154,7 +170,6 @@ class Published:
             problems.append(failed_housekeeping("giving back memory", error))
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
-        self.wait(number)
 
     def commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
         """Commit staged changes: those of what ``begun`` gives for the state, under the lock.
@@ -168,6 +183,9 @@ class Published:
         try:
             try:
                 self._commit(begun, problems)
+            except BaseException:
+                self._show()
+                raise
             finally:
                 self._finish(committed, unheard)
         finally:  # again, if an interruption came amid the first time

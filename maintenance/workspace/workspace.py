@@ -130,8 +130,7 @@ class Workspace(Kept, Database):
             self._refuse_load(relation.name)
             versions = {**state.versions, relation.name: version}
             following = replace(state, versions=versions, commit=None)
-            number = published.replace(following, lambda: loaded_entry(published, relation))
-        published.wait(number)
+            published.change(following, lambda: loaded_entry(published, relation))
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from lftj import errors
+from maintenance import Workspace
 from maintenance.durable.disk import Disk, DiskFile
 from maintenance.durable.journal import Journal, file_name
 from maintenance.durable.records import read_records
 from support.disks import FailingDisk
+from support.kept_lives import insert, with_edges, without_image
 
 
 def contents(folder: Path, first: int = 1) -> list[bytes]:
@@ -133,3 +135,19 @@ def test_those_who_wait_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
     assert (journal.synced, SlowDisk.syncs) == (9, 3)  # when it was opened, for the first, for the eight
     SlowDisk.may_end.release()
     journal.close()
+
+
+def test_a_file_that_was_begun_and_not_gone_on_with_is_left_out(tmp_path: Path) -> None:
+    """As where a new one could not be taken into use: the old one goes on."""
+    workspace = with_edges(tmp_path / "ws")
+    store = workspace._published.store
+    assert store is not None
+    Journal.begun(Disk(), tmp_path / "ws", store.number + 1, store.chain).close()
+    insert(workspace, (3, 4))
+    insert(workspace, (4, 5))
+    assert len(Workspace.open(tmp_path / "ws", read_only=True)["edge"]) == 5
+    workspace.checkpoint()
+    insert(workspace, (5, 6))
+    workspace.close()
+    without_image(tmp_path / "ws")
+    assert len(Workspace.open(tmp_path / "ws", read_only=True)["edge"]) == 6
