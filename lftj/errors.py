@@ -152,6 +152,25 @@ class ImageError(LftjError):
     """An engine image can't be read: of other software, or damaged.  Nothing was made of it."""
 
 
+# -- workspaces in folders -----------------------------------------------------
+
+
+class DurabilityError(LftjError):
+    """A workspace's folder can't be opened, or a change can't be written to it; then it was refused."""
+
+
+class FolderInUseError(DurabilityError):
+    """Another process, or another workspace of this one, has the folder open."""
+
+
+class DamagedFolderError(DurabilityError):
+    """A file of the folder is not as it was written.  Names the file and the place in it."""
+
+
+class ClosedError(DurabilityError):
+    """The workspace was closed, or had to close because its changes could not be written any more."""
+
+
 # -- Spark ------------------------------------------------------------------
 
 

@@ -44,9 +44,9 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.resources import files
-from typing import IO, Any
+from typing import IO, Any, Protocol, runtime_checkable
 
 import numba
 import numpy as np
@@ -61,7 +61,6 @@ from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.weighted import WeightedSearches
 from lftj.storage.index_version import IndexVersion
 from lftj.values.semigroup import Operation, registered_names, semigroup
-from maintenance.workspace.workspace import Workspace
 
 FORMAT = 1
 
@@ -71,6 +70,14 @@ _SMALL = 1 << 10
 """Arrays of fewer bytes stand in the pickle itself."""
 
 _MONOIDS = {monoid.name: monoid for monoid in (SUM, COUNT, MIN, MAX)}
+
+
+@runtime_checkable
+class Pausable(Protocol):
+    """What other threads may change; a workspace is."""
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Nothing changes within it."""
 
 
 def write_image(
@@ -88,6 +95,7 @@ def write_image(
 
     Raises OSError.
 
+    >>> from maintenance import Workspace
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
     >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
@@ -106,7 +114,7 @@ def write_image(
     _refuse_text(target)
     arrays: list[pickle.PickleBuffer] = []
     pickled = io.BytesIO()
-    with engine.paused() if isinstance(engine, Workspace) else nullcontext():
+    with engine.paused() if isinstance(engine, Pausable) else nullcontext():
         _Pickler(pickled, arrays).dump(engine)
         rows: list[memoryview] = [pickled.getbuffer(), *(array.raw() for array in arrays)]
         header = {**_software(packages), "rows": len(rows), "checksum": _checksum(rows)}

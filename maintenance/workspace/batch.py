@@ -41,6 +41,7 @@ from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
+from maintenance.durable.entries import Changed
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
@@ -270,6 +271,12 @@ class BatchCommit(Commit):
                 head.keep()
             self._reached, self._reaching = self._reaching, None
 
+    def entry(self, state: State) -> Changed:
+        """The changes of base relations by all transactions together."""
+        nets = {name: change.net for name, change in self._timed.items() if name not in state.heads}
+        tables = {name: table_of_change(state.versions[name].schema, net) for name, net in nets.items()}
+        return Changed(tables, len(self._applied))
+
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, and subscribers hear of each transaction."""
         applied = self._applied
@@ -290,7 +297,10 @@ class BatchCommit(Commit):
             changed = [name for name in heard if changes[name].num_rows]
             told = _Told(changes, applied.subscriber_errors)
             if changed:
-                yield subscribers.announcement(told, changed)
+                yield subscribers.announcement(told, changed, self.number)
+
+    def refuse(self) -> None:
+        """What was published could not be brought to the disk; nobody has the changes yet."""
 
     def drop(self) -> None:
         """The state is as it was before: heads forget what they staged, and go back where they had been."""

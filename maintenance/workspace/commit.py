@@ -23,9 +23,10 @@ from lftj.process.enough_memory import enough_memory
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-from maintenance.changes.coded_changes import CodedChanges
+from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.durable.entries import Changed
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import TransactionStats
@@ -60,6 +61,8 @@ class Commit:
 
     def _begin(self, committed: object, state: State) -> None:
         self.mark = object()
+        self.number = 0
+        """In the journal, when that has it."""
         self.committed = committed
         """The transaction, or whatever else is committed."""
         self.stats = TransactionStats(strategies=state.strata.strategies)
@@ -98,6 +101,16 @@ class Commit:
         self._changes = round_.changes
         return State(round_.new, state.strata, state.budgets, self.mark)
 
+    def entry(self, state: State) -> Changed:
+        """What the journal says: the changes of base relations, by value.  ``state``: the one before."""
+        return Changed(
+            {
+                name: table_of_change(state.versions[name].schema, change)
+                for name, change in self._changes.items()
+                if name not in state.heads
+            }
+        )
+
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
         schemas, changes = self._schemas, self._changes
@@ -109,13 +122,17 @@ class Commit:
         for head in self.stepped:
             head.keep()
         if self.announcement is None:
-            self.announcement = subscribers.announcement(self._transaction, self._changes)
+            self.announcement = subscribers.announcement(self._transaction, self._changes, self.number)
         subscribers.announce(self.announcement)
 
     def drop(self) -> None:
         """The state is as it was before: heads forget what they staged."""
         for head in self.stepped:
             head.drop()
+
+    def refuse(self) -> None:
+        """What was published could not be brought to the disk: the transaction has no changes to show."""
+        self._transaction.refuse()
 
     def tidy(self, state: State) -> list[str]:
         """Let heads give back what they need no more; returns what to say of those that failed."""

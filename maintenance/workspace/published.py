@@ -11,20 +11,29 @@ Invariants
    keep what they staged, the transaction and subscribers hear of it) before anything else is done; one
    that was interrupted before it is settled by dropping what heads had staged.
 4. Tidying up comes last.  If it fails, a warning says so, and it is tried again.
+5. Where there is a journal, a state takes its place when the journal has what led to it: that a change was
+   appended decides, and what an interruption left between the two is made up for first.
+6. Readers are *shown* a state when all that led to it is on disk (as far as that is waited for), and
+   subscribers are told then; commits of other threads go on meanwhile, from the state that comes, so that
+   they can share one sync.  When a sync fails readers stay where they are, and nothing can be changed any
+   more.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from indices.housekeeping import housekeeping
-from lftj.errors import HousekeepingWarning, SubscriberWarning
+from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
 from lftj.values.collector import Collector
+from maintenance.durable.entries import Entry
+from maintenance.durable.store import Store
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.state import State
@@ -42,11 +51,98 @@ class Published:
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
+        self.store: Store | None = None
+        """Has the journal; None where all is in memory only."""
+        self.refusal: DurabilityError | None = None
+        """Why nothing can be changed, where that is so."""
+        self.grown: Callable[[], None] | None = None
+        """Called behind a commit that the journal has."""
+        self._showing = threading.Lock()  # of what waits
+        self._following: State | None = None  # takes its place when the journal has what led to it
+        self._waiting: tuple[tuple[int, State], ...] = ()  # changes not on disk, each with the state before
+
+    @property
+    def shown(self) -> State:
+        """The state that readers see."""
+        state = self.state  # first: what waits is noted before the state is replaced
+        waiting = self._waiting
+        return waiting[0][1] if waiting else state
 
     def settled(self) -> State:
         """The state, no commit left half way; under the lock."""
         self._settle()
         return self.state
+
+    def changeable(self) -> State:
+        """The same, to be replaced by another.  Raises DurabilityError where nothing can be changed."""
+        if self.refusal is not None:
+            raise type(self.refusal)(str(self.refusal))
+        if self.store is not None:
+            self.store.refuse_closed()
+        return self.settled()
+
+    def replace(self, following: State, entry: Callable[[], Entry]) -> int:
+        """Let a state take the place of the one before; under the lock.
+
+        ``entry``: what the journal is to say.  Returns the number of the change, 0 where there is no
+        journal.  Raises DurabilityError; then the state is as it was.
+        """
+        if self.store is None:
+            self.state = following
+            return 0
+        written = entry()
+        self._following = following
+        try:
+            return self.store.append(written, following)
+        finally:
+            self._follow()
+
+    def change(self, following: State, entry: Callable[[], Entry]) -> None:
+        """The same, and wait until it is on disk; also raises ClosedError."""
+        try:
+            self.wait(self.replace(following, entry))
+        except BaseException:
+            self._follow()
+            self._show()
+            raise
+
+    def _show(self) -> None:
+        """Wait for all that is not on disk yet, after an interruption of whoever was to wait for it."""
+        waiting = self._waiting
+        if waiting:
+            with suppress(DurabilityError):
+                self.wait(waiting[-1][0])
+
+    def _follow(self) -> None:
+        """The state is that of which the journal has what led to it; may be done any number of times."""
+        following, store = self._following, self.store
+        if following is None or store is None:
+            return
+        if store.last is following and self.state is not following:
+            if store.number > store.durable:
+                with self._showing:
+                    self._waiting = (*self._waiting, (store.number, self.state))
+            if self._unsettled is not None and following.commit is self._unsettled.mark:
+                self._unsettled.number = store.number
+            self.state = following
+        self._following = None
+
+    def wait(self, number: int) -> None:
+        """Return when a change is on disk, as far as that is waited for, and shown.  Raises ClosedError."""
+        store = self.store
+        if store is None or not number:
+            return
+        try:
+            store.wait(number)
+        except DurabilityError:
+            raise
+        except BaseException:  # the change stands
+            with suppress(DurabilityError):
+                store.wait(number)
+            raise
+        finally:
+            with self._showing:
+                self._waiting = tuple(each for each in self._waiting if each[0] > store.durable)
 
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
@@ -54,13 +150,16 @@ class Published:
             self._settle()
         return self.lock
 
-    def change_heads(self, following: State) -> None:
-        """Publish a state without some heads, or with others in their place; under the lock."""
+    def change_heads(self, following: State, entry: Callable[[], Entry]) -> None:
+        """Publish a state without some heads, or with others in their place; under the lock.
+
+        ``entry``: what the journal is to say.  Raises DurabilityError; then the state is as it was.
+        """
         heads = following.heads
         leaving = [head for name, head in self.state.heads.items() if heads.get(name) is not head]
         for head in leaving:
             head.hand_over()
-        self.state = following
+        self.change(following, entry)
         problems = []
         try:
             for head in leaving:
@@ -83,10 +182,15 @@ class Published:
         try:
             try:
                 self._commit(begun, problems)
+            except BaseException:
+                self._show()
+                raise
             finally:
                 self._finish(committed, unheard)
         finally:  # again, if an interruption came amid the first time
             self._finish(committed, unheard)
+        if self.grown is not None:
+            self.grown()
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
         for problem in unheard:
@@ -96,12 +200,15 @@ class Published:
     def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
         started, moved = time.perf_counter(), housekeeping.rows
         with self.lock:
-            state = self.settled()
+            state = self.changeable()
             commit = self._unsettled = begun(state)
             try:
-                self.state = state if commit.is_empty else commit.stepped_from(state)
+                if not commit.is_empty:
+                    self.replace(commit.stepped_from(state), lambda: commit.entry(state))
             finally:
                 self._settle()
+            # What changes nothing, for that is so already, counts on what others did.
+            number = commit.number if self.store is None or not commit.is_empty else self.store.number
             problems += commit.tidy(self.state)
             try:
                 enforce_budgets(state.budgets, state.heads.values())
@@ -114,6 +221,11 @@ class Published:
             commit.measure()
             commit.stats.housekeeping_rows = housekeeping.rows - moved
             commit.stats.seconds = time.perf_counter() - started
+        try:
+            self.wait(number)
+        except DurabilityError:
+            commit.refuse()
+            raise
 
     def _finish(self, committed: object, unheard: list[str]) -> None:
         """Settle a commit and tell what waits; ``unheard`` gets what callbacks raised."""
@@ -121,10 +233,12 @@ class Published:
         if unsettled is not None and unsettled.committed is committed:
             with self.lock:
                 self._settle()
-        unheard += self.subscribers.tell()
+        store = self.store
+        unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
 
     def _settle(self) -> None:
         """End the last commit, which an exception may have left anywhere; may be done any number of times."""
+        self._follow()
         commit = self._unsettled
         if commit is None:
             return
@@ -137,4 +251,5 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
-        return {**self.__dict__, "subscribers": Subscribers()}
+        own = {"subscribers": Subscribers(), "store": None, "refusal": None, "grown": None, "_waiting": ()}
+        return {**self.__dict__, **own}

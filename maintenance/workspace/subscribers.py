@@ -7,7 +7,8 @@ Invariants
    What could not be told, because of an interruption, waits: it comes first when something is told again.
 3. No lock of the workspace is held while callbacks run: others may commit meanwhile, and so may a callback.
    What it commits is told when the callbacks of before are through.
-4. A callback that raises keeps no other from hearing; an interruption of one is passed on behind the others.
+4. What is told is as durable as the workspace promises: it waits until its commit is on disk.
+5. A callback that raises keeps no other from hearing; an interruption of one is passed on behind the others.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Committed(Protocol):
 class Announcement:
     """The changes of one commit, and who of those that subscribed before it has heard of them."""
 
-    def __init__(self, transaction: Committed, calls: list[tuple[str, Subscriber]]) -> None:
+    def __init__(self, transaction: Committed, calls: list[tuple[str, Subscriber]], number: int = 0) -> None:
+        """``number``: of the commit in the journal; 0 where there is none."""
+        self.number = number
         self._transaction = transaction
         self._calls = calls
         self._told = 0
@@ -101,18 +104,20 @@ class Subscribers:
         """Whether anybody wants to hear of a head."""
         return bool(self._callbacks.get(head))
 
-    def announcement(self, transaction: Committed, changed: Iterable[str]) -> Announcement:
-        """What is to be told of a commit that changed these relations and heads."""
+    def announcement(self, transaction: Committed, changed: Iterable[str], number: int) -> Announcement:
+        """What is to be told of a commit, of this number, that changed these relations and heads."""
         calls = [(name, callback) for name in changed for callback in self._callbacks.get(name, ())]
-        return Announcement(transaction, calls)
+        return Announcement(transaction, calls, number)
 
     def announce(self, announcement: Announcement) -> None:
         """Let it be told when it is its turn; once, however often it is announced."""
         if announcement.is_for_somebody:
             self._waiting.append(announcement)
 
-    def tell(self) -> list[str]:
+    def tell(self, durable: Callable[[], float]) -> list[str]:
         """Tell all that waits; returns what to say of callbacks that raised.
+
+        ``durable``: the number of the last commit that is on disk; those after it go on waiting.
 
         Where another thread is telling, waits until it is through.  Within a callback it does nothing.
         """
@@ -123,7 +128,7 @@ class Subscribers:
         problems: list[str] = []
         with self._telling:
             self._teller = threading.get_ident()
-            while self._waiting:
+            while self._waiting and self._waiting[0].number <= durable():
                 problems += self._waiting[0].tell(self._is_subscribed)
                 self._waiting.popleft()
             self._teller = None

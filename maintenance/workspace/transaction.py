@@ -139,6 +139,11 @@ class Transaction:
         """Commit outside of a ``with`` block."""
         self.__exit__(None, None, None)
 
+    def refuse(self) -> None:
+        """Forget the changes of a commit that could not be kept; called by who commits."""
+        self.changes = cast(Changes, self._nothing)
+        self.stats = cast(TransactionStats, self._nothing)
+
     def roll_back(self) -> None:
         """Drop what was staged."""
         if self._open:

@@ -31,6 +31,7 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.durable.entries import Uninstalled
 from maintenance.explanation import draw_strata, explain_head
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
@@ -39,7 +40,9 @@ from maintenance.strategies.strategy import Advance
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
+from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
+from maintenance.workspace.kept import Kept
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.staged_batch import read_batch
@@ -49,8 +52,8 @@ from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
 
 
-class Workspace(Database):
-    """A database whose rules stay up to date.
+class Workspace(Kept, Database):
+    """A database whose rules stay up to date; :meth:`open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
@@ -75,7 +78,7 @@ class Workspace(Database):
 
     @property
     def _state(self) -> State:
-        return self._published.state
+        return self._published.shown
 
     @property
     def relations(self) -> VersionedRelations:
@@ -123,10 +126,11 @@ class Workspace(Database):
         version = RelationVersion(relation)
         published = self._published
         with published.lock:
-            state = published.settled()
+            state = published.changeable()
             self._refuse_load(relation.name)
             versions = {**state.versions, relation.name: version}
-            published.state = replace(state, versions=versions, commit=None)
+            following = replace(state, versions=versions, commit=None)
+            published.change(following, lambda: loaded_entry(published, relation))
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -177,7 +181,7 @@ class Workspace(Database):
         limits, orders = dict(sensitivity_bytes or {}), dict(order or {})
         wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds)
         with self._published.lock:
-            state = self._published.settled()
+            state = self._published.changeable()
             written = {head.relation for rule in tree.rules for head in rule.heads}
             gone = written & set(state.heads) if replace else set()
             checked = self._check(tree, {n: v.schema for n, v in state.versions.items() if n not in gone})
@@ -191,7 +195,7 @@ class Workspace(Database):
                 threads,
                 lambda title: _bar(title, progress),
             )
-            self._published.change_heads(following)
+            self._published.change_heads(following, lambda: installed_entry(tree, wishes, replace))
 
     @interruptible()
     @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")
@@ -202,8 +206,9 @@ class Workspace(Database):
         then it is kept as before.
         """
         with self._published.lock:
-            state = self._published.settled()
-            self._published.change_heads(with_strategy(state, head, strategy, self.domains))
+            state = self._published.changeable()
+            following = with_strategy(state, head, strategy, self.domains)
+            self._published.change_heads(following, lambda: strategy_entry(state, following))
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:
@@ -212,8 +217,9 @@ class Workspace(Database):
         Raises UnknownRelationError, and ChangeError where rules of heads that stay read one of them.
         """
         with self._published.lock:
-            state = self._published.settled()
-            self._published.change_heads(without_heads(state, set(heads)))
+            state = self._published.changeable()
+            following = without_heads(state, set(heads))
+            self._published.change_heads(following, lambda: Uninstalled(heads))
             self._published.subscribers.drop(heads)
 
     def snapshot(self) -> Snapshot:
@@ -312,7 +318,7 @@ class Workspace(Database):
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        return {**self.__dict__, "_prepared": type(self._prepared)()}
+        return {**self.__dict__, "_prepared": type(self._prepared)(), "_checkpoints": None}
 
     # -- memory and checks ----------------------------------------------------------------
 

@@ -46,9 +46,9 @@ HOUSE = {
         placing
         """,
     "maintenance": """
-        image  shell  .
+        shell  .
         workspace
-        explanation
+        durable  explanation  image
         heads
         strategies.auto  strategies.stages
         strategies.trace  strategies.delta

@@ -1,0 +1,1 @@
+"""A workspace's folder: the journal of its changes, checkpoints, and who may write there."""

@@ -1,0 +1,60 @@
+"""`Contents`: what a folder says of a workspace, but for the rows of changes.
+
+Invariant: taking an entry twice is as taking it once, so that what an interruption left half taken is
+taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from maintenance.durable.definitions import Definition, following
+from maintenance.durable.entries import Changed, Entry, Loaded
+from maintenance.durable.manifest import Manifest
+from maintenance.heads.strategies import DEFAULT
+
+
+class Contents:
+    """At a manifest, and after each entry that is taken.
+
+    Attributes:
+        settings: Of the workspace, for all heads.
+        relations: The base relations, as their files have them.
+        changed: Those of which changes came since, with the number of the last.
+        definitions: The programs that are installed.
+        obsolete: Names of files that were a relation's and are no more.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.settings: Mapping[str, Any] = manifest.settings
+        self.relations = {loaded.relation: loaded for loaded in manifest.relations}
+        self.changed: dict[str, int] = {}
+        self.definitions: list[Definition] = list(manifest.definitions)
+        self.obsolete: set[str] = set()
+
+    def take(self, entry: Entry, number: int) -> None:
+        """What is so after an entry, the change of that number."""
+        if isinstance(entry, Loaded):
+            before = self.relations.get(entry.relation)
+            if before is not None and before.file != entry.file:
+                self.obsolete.add(before.file.name)
+            self.relations[entry.relation] = entry
+            self.changed.pop(entry.relation, None)
+        elif isinstance(entry, Changed):
+            self.changed.update(dict.fromkeys(entry.changes, number))
+        else:
+            self.definitions = following(self.definitions, entry, DEFAULT)
+
+    def written(self, loaded: Loaded, before: Loaded, number: int) -> None:
+        """A checkpoint has the rows of a relation, as they were after a change, in another file.
+
+        ``before``: what there was of it then; where it was loaded anew since, the file serves the checkpoint
+        alone.
+        """
+        if self.relations[loaded.relation] != before:
+            self.obsolete.add(loaded.file.name)
+            return
+        self.relations[loaded.relation] = loaded
+        if self.changed.get(loaded.relation, 0) <= number:
+            self.changed.pop(loaded.relation, None)

@@ -1,0 +1,119 @@
+"""What a workspace was at a checkpoint: the files of its relations, and the programs installed.
+
+A manifest is a file of two lines: JSON, and its checksum.  It is there whole or not at all, for it is written
+under another name and renamed when it is on disk.
+
+Invariants
+
+1. The folder holds a workspace when it holds a manifest; the one with the highest number counts, and the
+   changes of the journal behind it.
+2. What it names is on disk before it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lftj.errors import DamagedFolderError
+from maintenance.durable.definitions import Definition
+from maintenance.durable.disk import Disk
+from maintenance.durable.entries import Loaded, plain_entry
+from maintenance.durable.records import FORMAT, newer_format
+
+NAME = re.compile(r"manifest-([0-9]{20})\.json(\.part)?")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``number`` and ``chain``: of the last change that is in it (:mod:`maintenance.durable.records`).
+
+    ``settings``: those of the workspace that hold for all heads.
+    """
+
+    number: int
+    chain: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    relations: tuple[Loaded, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files of data that it needs."""
+        return {loaded.file.name for loaded in self.relations}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of these files."""
+        return sum(loaded.file.nbytes for loaded in self.relations)
+
+    def to_bytes(self) -> bytes:
+        """
+        >>> manifest = Manifest(7, 99, {"record_gap": 9})
+        >>> manifest_of(manifest.to_bytes(), Path("m")) == manifest
+        True
+        """
+        line = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True).encode()
+        return b"%s\n%08x\n" % (line, zlib.crc32(line))
+
+
+def manifest_of(data: bytes, path: Path) -> Manifest:
+    """The manifest of a file, ``path`` for messages.
+
+    Raises DamagedFolderError, and DurabilityError where a newer version wrote it.
+    """
+    line, _, checksum = data.partition(b"\n")
+    try:
+        if checksum != b"%08x\n" % zlib.crc32(line):
+            raise ValueError("its checksum is that of other bytes")
+        fields = json.loads(line)
+        format_ = fields.pop("format")
+        if format_ > FORMAT:
+            raise newer_format(path, format_)
+        relations = tuple(plain_entry(Loaded, each) for each in fields.pop("relations"))
+        definitions = tuple(Definition(**each) for each in fields.pop("definitions"))
+        return Manifest(**fields, relations=relations, definitions=definitions)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedFolderError(f"{path}: damaged: {error}; put back a copy of the folder") from None
+
+
+def write_manifest(disk: Disk, folder: Path, manifest: Manifest) -> None:
+    """Make a manifest the newest; it is so, and on disk, when this returns.  Raises OSError."""
+    path = folder / file_name(manifest.number)
+    part = path.with_name(f"{path.name}.part")
+    disk.delete(part)
+    try:
+        with disk.writing(part) as file:
+            file.write(manifest.to_bytes(), 0)
+            file.sync()
+        disk.rename(part, path)
+    except BaseException:
+        with suppress(OSError):
+            disk.delete(part)
+        raise
+    disk.sync_folder(folder)
+
+
+def newest_manifest(folder: Path, names: list[str]) -> Manifest | None:
+    """The newest of a folder with these files; None where it has none.
+
+    Raises DamagedFolderError, FileNotFoundError where it is gone by now, and OSError.
+    """
+    numbers = [int(match[1]) for match in map(NAME.fullmatch, names) if match and not match[2]]
+    if not numbers:
+        return None
+    path = folder / file_name(max(numbers))
+    manifest = manifest_of(path.read_bytes(), path)
+    if manifest.number != max(numbers):
+        raise DamagedFolderError(f"{path}: this is manifest {manifest.number}: give it back its name")
+    return manifest
+
+
+def file_name(number: int) -> str:
+    return f"manifest-{number:020d}.json"

@@ -1,0 +1,188 @@
+"""What is in a folder: its newest manifest, and the changes behind it; nothing is changed by reading.
+
+    manifest of change 40      journal-...38: 38 39 40 41      journal-...42: 42 43 (tail)
+
+Invariant: the changes follow the manifest without a gap, each knows those before it by its chain, and only
+behind the last one there may be a tail.  Whatever else is found raises DamagedFolderError.
+
+Cost: one pass over the journal's files that have changes behind the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lftj.errors import DamagedFolderError, DurabilityError
+from maintenance.durable import data_files, folder_lock, journal, manifest
+from maintenance.durable.entries import Entry, entry_of
+from maintenance.durable.manifest import Manifest, newest_manifest
+from maintenance.durable.records import FILE_HEADER_BYTES, ReadFile, Record, read_records
+
+_JOURNAL = re.compile(r"journal-([0-9]{20})")
+IMAGE = re.compile(r"\.?image-([0-9]{20})-([0-9a-f]{8})(\.arrow|\.arrow\..*\.part)")
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """``files``: of the journal, with their paths: those that have changes behind the manifest, or will.
+
+    ``unbegun``: names of files that were begun, and not gone on with.
+    """
+
+    folder: Path
+    manifest: Manifest
+    files: tuple[tuple[Path, ReadFile], ...]
+    unbegun: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """Of the last change."""
+        return self.files[-1][1].next - 1
+
+    def chain_of(self, number: int) -> int | None:
+        """The chain of a change behind the manifest, or of the manifest's own; None if there is none."""
+        if number == self.manifest.number:
+            return self.manifest.chain
+        return next((record.chain for _, record in self._records() if record.number == number), None)
+
+    def entries(self, after: int) -> Iterator[tuple[int, Entry]]:
+        """The changes behind one, with their numbers, in their order.  Raises DamagedFolderError."""
+        for path, record in self._records():
+            if record.number <= max(after, self.manifest.number):
+                continue
+            try:
+                yield record.number, entry_of(record.content)
+            except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+                raise DamagedFolderError(
+                    f"{path}: change {record.number} can't be read: {error}; put back a copy of the folder"
+                ) from error
+
+    @property
+    def journal_bytes(self) -> int:
+        return sum(read.end for _, read in self.files)
+
+    def _records(self) -> Iterator[tuple[Path, Record]]:
+        for path, read in self.files:
+            for record in read.records:
+                yield path, record
+
+
+def read_folder(folder: Path) -> Found | None:
+    """What is in a folder; None if it is there and empty, or was being made when that was stopped.
+
+    Another process may write meanwhile.  Raises DurabilityError, DamagedFolderError, and OSError.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _found(folder)
+        except FileNotFoundError:  # a checkpoint was completed meanwhile, which deletes what it replaces
+            if not folder.is_dir() or attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def read_existing(folder: str | os.PathLike[str]) -> Found:
+    """What a workspace's folder holds.  Raises DurabilityError if it is none, and as :func:`read_folder`."""
+    place = Path(os.path.abspath(folder))
+    try:
+        found = read_folder(place)
+    except OSError as error:
+        raise DurabilityError(f"{place}: can't be opened: {error.strerror or error}") from error
+    if found is None:
+        raise DurabilityError(f"{place}: there is no workspace in this folder: open it once for writing")
+    return found
+
+
+def _found(folder: Path) -> Found | None:
+    names = sorted(os.listdir(folder))
+    newest = newest_manifest(folder, names)
+    if newest is None:
+        _refuse_foreign(folder, names)
+        return None
+    firsts = [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+    needed = [first for first in firsts if first > newest.number + 1]
+    start = max((first for first in firsts if first <= newest.number + 1), default=None)
+    if start is None:
+        raise DamagedFolderError(
+            f"{folder}: the journal with change {newest.number + 1} is not there; put back a copy of the"
+            " folder"
+        )
+    files: list[tuple[Path, ReadFile]] = []
+    unbegun = []
+    for first in (start, *needed):
+        path = folder / journal.file_name(first)
+        read = read_records(path.read_bytes(), path)
+        if read is None:
+            if first == firsts[-1] and files:
+                unbegun.append(path.name)
+                break
+            raise DamagedFolderError(f"{path}: damaged: it ends within its header; put back a copy of it")
+        if files and not read.records and not read.is_torn and files[-1][1].next > first:
+            unbegun.append(path.name)
+            continue
+        _refuse_gap(files, path, first, read)
+        files.append((path, read))
+    found = Found(folder, newest, tuple(files), tuple(unbegun))
+    if found.files[0][1].header.first == newest.number + 1:
+        chain: int | None = found.files[0][1].header.chain
+    else:
+        chain = next((r.chain for r in found.files[0][1].records if r.number == newest.number), None)
+    if chain != newest.chain:
+        raise DamagedFolderError(
+            f"{found.files[0][0]}: not the journal of manifest {newest.number}: that change is another"
+            " one there, or none; put back a copy of the folder"
+        )
+    return found
+
+
+def _refuse_gap(files: list[tuple[Path, ReadFile]], path: Path, first: int, read: ReadFile) -> None:
+    if read.header.first != first:
+        raise DamagedFolderError(f"{path}: its first change is {read.header.first}: give it back its name")
+    if not files:
+        return
+    before, last = files[-1]
+    if last.next < first:
+        raise DamagedFolderError(
+            f"{before}: damaged at byte {last.end}, where change {last.next} begins: {path.name} follows, so"
+            " it had been written whole; put back a copy of the folder"
+        )
+    if (last.next, last.chain) != (first, read.header.chain):
+        raise DamagedFolderError(f"{path}: does not follow {before.name}; put back a copy of the folder")
+
+
+def leftovers(names: Iterable[str], newest: int) -> Iterator[str]:
+    """Those of a folder's names that are not needed any more where the newest manifest has a number."""
+    firsts = [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+    start = max((first for first in firsts if first <= newest + 1), default=0)
+    for name in names:
+        if match := manifest.NAME.fullmatch(name):
+            outdated = bool(match[2]) or int(match[1]) < newest
+        elif match := _JOURNAL.fullmatch(name):
+            outdated = int(match[1]) < start
+        else:
+            match = IMAGE.fullmatch(name)
+            outdated = match is not None and (match[3] != ".arrow" or int(match[1]) < newest)
+        if outdated:
+            yield name
+
+
+def _refuse_foreign(folder: Path, names: list[str]) -> None:
+    """A folder without a manifest holds nothing, or what was there when its making was stopped."""
+    for name in names:
+        if IMAGE.fullmatch(name) or (name == data_files.FOLDER and any((folder / name).iterdir())):
+            raise DamagedFolderError(f"{folder}: there is {name!r}, and no manifest; put it back")
+        own = name in (data_files.FOLDER, folder_lock.NAME) or _JOURNAL.fullmatch(name)
+        if not own and not manifest.NAME.fullmatch(name):
+            raise DurabilityError(
+                f"{folder}: this folder holds {name!r} and no workspace: give an empty folder,"
+                " or one that is to be made"
+            )
+        if _JOURNAL.fullmatch(name) and (folder / name).stat().st_size > FILE_HEADER_BYTES:
+            raise DamagedFolderError(f"{folder}: there are changes in {name}, and no manifest; put it back")

@@ -1,0 +1,316 @@
+"""`Store`: a workspace's folder, open for writing.
+
+    folder/  lock                      who writes
+             manifest-<number>.json    what the workspace was at change <number>
+             journal-<number>          the changes from <number> on
+             data/<relation>-<id>.arrow
+             image-<number>-<chain>.arrow   a cache (:mod:`maintenance.workspace.image_cache`)
+
+Invariants
+
+1. A change is made when the journal has it (:mod:`maintenance.durable.journal`); with durability
+   ``commit`` it is on disk when :meth:`Store.wait` returns.
+2. A checkpoint changes nothing of what the folder says: the journal goes on in a new file, the manifest
+   of all before is made, and then what it replaces is deleted.  One that is stopped at any step leaves
+   the folder saying the same.
+3. Only the process that opened the folder writes.
+
+Cost: of a checkpoint the rows of those relations that changed since the last.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from lftj.errors import ClosedError, DurabilityError
+from maintenance.durable.contents import Contents
+from maintenance.durable.data_files import FOLDER, NAME, write_rows
+from maintenance.durable.definitions import Definition
+from maintenance.durable.disk import Disk
+from maintenance.durable.entries import Entry, Loaded, entry_bytes
+from maintenance.durable.folder_lock import FolderLock
+from maintenance.durable.journal import Journal
+from maintenance.durable.manifest import Manifest, write_manifest
+from maintenance.durable.reading import Found, leftovers, read_folder
+
+_log = logging.getLogger(__name__)
+
+Durability = Literal["commit", "interval", "none"]
+
+INTERVAL = 0.1
+"""Seconds between two syncs of ``interval``."""
+
+CHECKPOINT_BYTES = 64 << 20
+"""A journal that is longer than this, and than the data of the last checkpoint, wants another."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a checkpoint divides the changes, and what was so there (:class:`Contents`)."""
+
+    number: int
+    chain: int
+    settings: Mapping[str, Any]
+    relations: Mapping[str, Loaded]
+    changed: frozenset[str]
+    definitions: tuple[Definition, ...]
+    obsolete: frozenset[str]
+
+
+class Store:
+    """Made by :meth:`opened`."""
+
+    def __init__(
+        self, folder: Path, disk: Disk, durability: Durability, lock: FolderLock, found: Found
+    ) -> None:
+        path, last = found.files[-1]
+        self.folder = folder
+        self.durability = durability
+        self._disk = disk
+        self._lock = lock
+        self._process = os.getpid()
+        self._journal = Journal.continued(disk, path, last)
+        self._before = found.journal_bytes - self._journal.nbytes
+        self.contents = Contents(found.manifest)
+        self._entry: tuple[Entry, int] | None = None  # the last, where it was not taken yet
+        self._manifest = found.manifest
+        self._closed = False
+        self._stop = threading.Event()
+
+    @classmethod
+    def opened(
+        cls,
+        folder: Path,
+        disk: Disk,
+        durability: Durability = "commit",
+        interval: float = INTERVAL,
+        settings: Mapping[str, Any] | None = None,
+    ) -> tuple[Store, Found]:
+        """Open a folder, which is made where there is none; also gives what was in it.
+
+        ``settings``: those of a new workspace.  :meth:`begin` follows when what was found is understood.
+        Raises FolderInUseError, DamagedFolderError, DurabilityError.
+        """
+        if durability not in get_args(Durability):
+            raise ValueError(f"durability is {durability!r}; it can be {', '.join(get_args(Durability))}")
+        try:
+            disk.make_folder(folder)
+            lock = FolderLock(folder)
+            try:
+                found = read_folder(folder) or _made(folder, disk, settings or {})
+                store = cls(folder, disk, durability, lock, found)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            raise DurabilityError(f"{folder}: can't be opened: {error.strerror or error}") from error
+        if durability == "interval":
+            threading.Thread(
+                target=store._sync_often, args=(interval,), name="lftj-sync", daemon=True
+            ).start()
+        return store, found
+
+    # -- changes ------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Of the last change."""
+        return self._journal.number
+
+    @property
+    def chain(self) -> int:
+        """Of the last change."""
+        return self._journal.chain
+
+    @property
+    def last(self) -> object:
+        """What was given with the last change."""
+        return self._journal.last
+
+    @property
+    def durable(self) -> int:
+        """The number of the last change that may be shown: it is on disk, or that is not waited for."""
+        return self._journal.synced if self.durability == "commit" else self._journal.number
+
+    @property
+    def journal_bytes(self) -> int:
+        """Bytes of the journal behind the last checkpoint."""
+        return self._before + self._journal.nbytes
+
+    def append(self, entry: Entry, mark: object) -> int:
+        """Append a change and return its number, ``mark`` being the ``last`` from now on.
+
+        The caller lets no other thread append meanwhile.  Raises DurabilityError; then it was not made.
+        """
+        self.refuse_closed()
+        self._catch_up()
+        content = entry_bytes(entry)
+        self._entry = entry, self.number + 1
+        try:
+            number = self._journal.append(content, mark)
+        except BaseException:
+            if self.last is not mark:
+                self._entry = None
+            raise
+        self._catch_up()
+        return number
+
+    def _catch_up(self) -> None:
+        """Take the last entry, which an interruption may have left behind."""
+        if self._entry is not None:
+            self.contents.take(*self._entry)
+            self._entry = None
+
+    def wait(self, number: int) -> None:
+        """Return when a change is as safe as ``durability`` says.  Raises ClosedError where it can't be."""
+        if self.durability == "commit":
+            self._journal.wait(number)
+
+    def write_rows(self, relation: str, rows: pa.Table) -> Any:
+        """A file with the rows of a relation, to be named by an entry.  Raises DurabilityError."""
+        self.refuse_closed()
+        try:
+            return write_rows(self._disk, self.folder, relation, rows)
+        except OSError as error:
+            raise DurabilityError(
+                f"{self.folder}: {relation!r} can't be written: {error.strerror}"
+            ) from error
+
+    def refuse_closed(self) -> None:
+        """Raise ClosedError if nothing can be written any more."""
+        if self._closed:
+            raise ClosedError(f"{self.folder}: the workspace is closed: open it again")
+        if os.getpid() != self._process:
+            raise ClosedError(
+                f"{self.folder}: another process opened the workspace, and this is a fork of it"
+            )
+        self._journal.refuse_failed()
+
+    # -- checkpoints --------------------------------------------------------------
+
+    def wants_checkpoint(self, least: int) -> bool:
+        """Whether the journal has grown beyond ``least`` bytes, and beyond the data."""
+        return self.journal_bytes > max(least, self._manifest.nbytes)
+
+    def cut(self) -> Cut:
+        """Begin a checkpoint: the changes so far, all on disk, are what it is of.  The caller as for append.
+
+        Raises DurabilityError; then there is none.
+        """
+        self.refuse_closed()
+        self._catch_up()
+        before = self.journal_bytes
+        if self._journal.nbytes:
+            self._journal.rotate()
+        self._before = before - self._journal.nbytes
+        contents = self.contents
+        return Cut(
+            self.number,
+            self.chain,
+            contents.settings,
+            dict(contents.relations),
+            frozenset(contents.changed),
+            tuple(contents.definitions),
+            frozenset(contents.obsolete),
+        )
+
+    def complete(self, cut: Cut, rows: Callable[[str], pa.Table], lock: AbstractContextManager[Any]) -> None:
+        """Complete a checkpoint.  ``rows``: of a base relation, as they were at the cut.
+
+        ``lock``: held by whoever appends, and by this method while it looks at what came since.  One
+        checkpoint is completed at a time.  Raises DurabilityError; then the folder says what it said.
+        """
+        try:
+            written = self._written(cut, rows)
+            relations = tuple({**cut.relations, **written}.values())
+            manifest = Manifest(cut.number, cut.chain, cut.settings, relations, cut.definitions)
+            write_manifest(self._disk, self.folder, manifest)
+        except OSError as error:
+            why = error.strerror or error
+            raise DurabilityError(f"{self.folder}: no checkpoint was made: {why}") from error
+        replaced = {cut.relations[name].file.name for name in written} | cut.obsolete
+        with lock:
+            for loaded in written.values():
+                self.contents.written(loaded, cut.relations[loaded.relation], cut.number)
+            self.contents.obsolete -= replaced
+            self._before, self._manifest = 0, manifest
+        self._delete([f"{FOLDER}/{name}" for name in replaced])
+        with suppress(OSError):
+            self._delete(leftovers(os.listdir(self.folder), manifest.number))
+        _log.info("%s: checkpoint at change %d", self.folder, cut.number)
+
+    def _written(self, cut: Cut, rows: Callable[[str], pa.Table]) -> dict[str, Loaded]:
+        """The relations that changed, in new files; none is left where one of them can't be written."""
+        written: dict[str, Loaded] = {}
+        try:
+            for name in sorted(cut.changed):
+                file = write_rows(self._disk, self.folder, name, rows(name))
+                written[name] = replace(cut.relations[name], file=file)
+        except BaseException:
+            self._delete([f"{FOLDER}/{loaded.file.name}" for loaded in written.values()])
+            raise
+        return written
+
+    def _delete(self, names: Iterable[str]) -> None:
+        """Delete what nothing needs; what can't be deleted now goes when the folder is opened again."""
+        for name in names:
+            with suppress(OSError):
+                self._disk.delete(self.folder / name)
+
+    # -- opening and closing ----------------------------------------------------------
+
+    @property
+    def failed(self) -> bool:
+        """Whether the disk failed, so that nothing can be written any more."""
+        return self._journal.failed is not None
+
+    def begin(self, found: Found) -> None:
+        """Go on behind what was found; what a process that was stopped has left is deleted."""
+        for number, entry in found.entries(self._manifest.number):
+            self.contents.take(entry, number)
+        self._delete(found.unbegun)
+        self._delete(leftovers(os.listdir(self.folder), self._manifest.number))
+        needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
+        there = set(os.listdir(self.folder / FOLDER))
+        self._delete([f"{FOLDER}/{name}" for name in there - needed if NAME.fullmatch(name)])
+
+    def _sync_often(self, interval: float) -> None:
+        while not self._stop.wait(interval):
+            with suppress(ClosedError):  # the next change is refused, and says why
+                self._journal.wait(self._journal.number)
+
+    def close(self) -> None:
+        """Bring all changes to the disk and let others open the folder.  Raises ClosedError if it fails."""
+        if self._closed:
+            return
+        self._closed = True
+        self._stop.set()
+        try:
+            self._journal.close()
+        except OSError as error:
+            raise ClosedError(f"{self.folder}: can't be closed: {error.strerror or error}") from error
+        finally:
+            self._lock.release()
+
+
+def _made(folder: Path, disk: Disk, settings: Mapping[str, Any]) -> Found:
+    """A new workspace's folder.  Raises OSError."""
+    for name in os.listdir(folder):
+        if name.startswith(("journal-", "manifest-")):  # of one whose making was stopped
+            disk.delete(folder / name)
+    disk.make_folder(folder / FOLDER)
+    Journal.begun(disk, folder, 1, 0).close()
+    write_manifest(disk, folder, Manifest(0, 0, settings))
+    disk.sync_folder(folder.parent)
+    found = read_folder(folder)
+    assert found is not None
+    return found

@@ -1,0 +1,44 @@
+"""What the journal says of loads, and of rules that are installed or kept otherwise."""
+
+from __future__ import annotations
+
+from lftj.errors import DurabilityError
+from lftj.language.several_aggregates import shown_name
+from lftj.language.syntax import Program
+from lftj.rewriting.shared_views import is_view
+from lftj.storage.relation import Relation
+from maintenance.durable.entries import Installed, Loaded, StrategySet
+from maintenance.workspace.installing import Wishes
+from maintenance.workspace.published import Published
+from maintenance.workspace.state import State
+
+
+def loaded_entry(published: Published, relation: Relation) -> Loaded:
+    """A relation was loaded; its rows are written to a file.  Raises DurabilityError."""
+    assert published.store is not None
+    file = published.store.write_rows(relation.name, relation.to_table())
+    functional = relation.schema.functional
+    return Loaded(relation.name, file, functional, relation.dropped_rows, relation.duplicate_rows)
+
+
+def installed_entry(program: Program, wishes: Wishes, replace: bool) -> Installed:
+    """A program was installed.  Raises DurabilityError for one that has no text."""
+    if not program.text:
+        raise DurabilityError(
+            "a program without a text can't be kept in a folder: install the text of its rules"
+        )
+    strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
+    order = {head: list(variables) for head, variables in wishes.order.items()}
+    limits = dict(wishes.sensitivity_bytes)
+    heads = list(dict.fromkeys(head.relation for rule in program.rules for head in rule.heads))
+    return Installed(program.text, heads, strategy, replace, limits, order, wishes.max_rounds)
+
+
+def strategy_entry(before: State, following: State) -> StrategySet:
+    """Heads are kept by other strategies."""
+    changed = {
+        shown_name(name): head.strategy
+        for name, head in following.heads.items()
+        if not is_view(name) and head.strategy != before.heads[name].strategy
+    }
+    return StrategySet(changed)

@@ -1,0 +1,184 @@
+"""`Kept`: a workspace that is kept in a folder, as far as that is the workspace's own business.
+
+Invariants
+
+1. A workspace in a folder is as one in memory, but that each change of it is in the folder when the call
+   that made it returns (:mod:`maintenance.workspace.published` says how it gets there).
+2. What opening does, but for deleting what is not needed any more, changes nothing of what the folder says.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, cast
+
+from lftj.errors import ClosedError, DurabilityError, LftjError
+from lftj.process.interrupts import interruptible
+from maintenance.durable.disk import Disk
+from maintenance.durable.reading import Found, read_existing
+from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
+from maintenance.workspace.checkpoints import Checkpoints
+from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
+from maintenance.workspace.published import Published
+from maintenance.workspace.recovery import Recoverable, Replay, rebuild
+
+_log = logging.getLogger(__name__)
+
+
+class Kept:
+    """The part of :class:`~maintenance.workspace.workspace.Workspace` that knows of folders."""
+
+    _published: Published
+    _checkpoints: Checkpoints | None = None
+    _disk: ClassVar[Disk] = Disk()
+
+    @classmethod
+    @interruptible()
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        durability: Literal["commit", "interval", "none"] = "commit",
+        interval: float = INTERVAL,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+        sensitivity_bytes: int | None = None,
+        record_gap: int | None = None,
+        threads: int = 1,
+        progress: bool = False,
+    ) -> Self:
+        """The workspace that is kept in a folder, as the last change left it; a new one where there is none.
+
+        Every change of it, be it a commit, a load or an installed rule, is in the folder when the call that
+        made it returns, and there again when the folder is opened again, whatever ended the process.
+
+        ``durability``: ``"commit"``, each change is on disk when its call returns (threads that commit at the
+        same time share one wait for the disk); ``"interval"``, it is after ``interval`` seconds at the
+        latest; ``"none"``, when the system thinks fit.  Of the last two a crash of the machine takes the
+        youngest changes; the end of the process alone takes nothing.
+        ``read_only``: look at it, also while another process has it open, as it is now; nothing can be
+        changed.  ``checkpoint_bytes``: a journal that is longer, and longer than the data, is cut by a
+        checkpoint, which is written beside the commits.  ``sensitivity_bytes`` and ``record_gap``: as of a
+        workspace in memory; they are kept, and stay where none is given.  ``threads`` and ``progress``: for
+        installing the rules where no image can be used.
+
+        Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
+        written by a newer version, or holds rules that can't be installed here, such as with an aggregate
+        that is not registered.
+
+        >>> import tempfile
+        >>> from maintenance import Workspace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Workspace.open(folder) as ws:
+        ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        ...         ws.install("back(b, a) <- edge(a, b).")
+        ...         with ws.transaction() as tx:
+        ...             tx.insert("edge", [(2, 3)])
+        ...     with Workspace.open(folder, read_only=True) as ws:
+        ...         sorted(ws["back"])
+        [(2, 1), (3, 2)]
+        """
+        place = Path(os.path.abspath(folder))
+        given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        if read_only:
+            workspace = cls._recovered(read_existing(place), wanted, threads, progress)
+            workspace._published.refusal = DurabilityError(f"{place}: it is open for reading only")
+            return workspace
+        store, found = Store.opened(place, cls._disk, durability, interval, wanted)
+        try:
+            workspace = cls._recovered(found, wanted, threads, progress)
+            store.begin(found)
+            workspace._keep_in(store, checkpoint_bytes)
+            if any(store.contents.settings.get(name) != value for name, value in wanted.items()):
+                drop_caches(place)
+                store.contents.settings = {**store.contents.settings, **wanted}
+                workspace._made_checkpoints.make()
+        except BaseException:
+            store.close()
+            raise
+        return workspace
+
+    @classmethod
+    def _recovered(cls, found: Found, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
+        """The workspace as a folder has it, in memory only."""
+        made: Any
+        settings = {**found.manifest.settings, **wanted}
+        if settings == found.manifest.settings and (image := read_cache(found)) is not None:
+            made, number = image
+            if type(made) is cls:
+                try:
+                    replay = Replay(cast(Recoverable, made), found.folder)
+                    for _, entry in found.entries(number):
+                        replay.take(entry)
+                    replay.finish()
+                    return made
+                except LftjError as error:
+                    _log.warning("%s: the image can't be used: %s", found.folder, error)
+        made = cls(**settings)
+        rebuild(made, found, threads, progress)
+        return made
+
+    def _keep_in(self, store: Store, checkpoint_bytes: int) -> None:
+        """From now on changes go to a folder, which says what is here."""
+        published = self._published
+        self._checkpoints = Checkpoints(published, store, checkpoint_bytes)
+        published.store, published.grown = store, self._checkpoints.make_when_grown
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the workspace is kept; None for one in memory."""
+        return None if self._published.store is None else self._published.store.folder
+
+    @interruptible()
+    def checkpoint(self) -> None:
+        """Write what changed to files of data, and an image of the engine, and begin a new journal.
+
+        Opening is quick after it.  Commits of other threads go on while the data are written, and wait for
+        the image.  Raises DurabilityError, and then the folder says what it said; ClosedError.
+        """
+        self._made_checkpoints.make()
+        self._write_image()
+
+    def close(self) -> None:
+        """Bring all changes to the disk, write an image of the engine, and let others open the folder.
+
+        Nothing can be changed any more; what is there can still be read.  A workspace that is closed, or in
+        memory only, stays as it is.  Raises ClosedError if the disk fails.
+        """
+        published, store = self._published, self._published.store
+        if store is None or published.refusal is not None:
+            return
+        if self._checkpoints is not None:
+            self._checkpoints.end()
+        with published.lock:
+            try:
+                if not store.failed:
+                    self._write_image()
+            finally:
+                published.refusal = ClosedError(f"{store.folder}: the workspace is closed: open it again")
+                store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    @property
+    def _made_checkpoints(self) -> Checkpoints:
+        if self._checkpoints is None:
+            raise DurabilityError(
+                "the workspace is in memory only: Workspace.open(folder) gives one in a folder"
+            )
+        return self._checkpoints
+
+    def _write_image(self) -> None:
+        published, store = self._published, self._published.store
+        assert store is not None
+        with published.paused():
+            published.wait(store.number)
+            write_cache(self, store.folder, store.number, store.chain)

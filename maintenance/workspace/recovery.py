@@ -1,0 +1,116 @@
+"""A workspace told again: from a checkpoint or an image, and the changes of the journal behind it.
+
+Invariant: what comes out is what was there when the last change was made.  Without an image the base
+relations are brought to the end first and rules are installed over them then, each once; so changes of
+rules that are not there any more are never gone through.
+
+Cost: without an image that of reading, of adding the changes up, and of installing; with one, that of
+reading it and of one transaction with what changed since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from lftj.errors import DurabilityError, LftjError
+from lftj.language.syntax import Program
+from lftj.storage.relation import Relation
+from lftj.values.domains import Domains
+from maintenance.durable.contents import Contents
+from maintenance.durable.data_files import read_rows
+from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
+from maintenance.durable.reading import Found
+from maintenance.workspace.transaction import Transaction
+
+
+class Recoverable(Protocol):
+    """What changes are told to: a workspace that is not in a folder yet."""
+
+    domains: Domains
+
+    def add(self, relation: Relation) -> None: ...
+    def transaction(self) -> Transaction: ...
+    def install(self, program: str | Program, strategy: Any, **options: Any) -> None: ...
+    def uninstall(self, *heads: str) -> None: ...
+    def set_strategy(self, head: str, strategy: str) -> None: ...
+    def strategy_of(self, head: str) -> str: ...
+
+
+def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) -> None:
+    """Bring an empty workspace to where a folder is.
+
+    Raises DurabilityError where a program can't be installed any more, such as one with an aggregate that is
+    not registered here, and DamagedFolderError.
+    """
+    contents = Contents(found.manifest)
+    replay = Replay(workspace, found.folder)
+    for loaded in found.manifest.relations:
+        replay.take(loaded)
+    for number, entry in found.entries(found.manifest.number):
+        if isinstance(entry, Loaded | Changed):
+            replay.take(entry)
+        else:
+            contents.take(entry, number)
+    replay.finish()
+    for definition in contents.definitions:
+        try:
+            workspace.install(
+                definition.program,
+                definition.strategies,
+                sensitivity_bytes=definition.sensitivity_bytes,
+                order=definition.order,
+                max_rounds=definition.max_rounds,
+                threads=threads,
+                progress=progress,
+            )
+        except LftjError as error:
+            raise DurabilityError(f"{found.folder}: the rules can't be installed again: {error}") from error
+
+
+class Replay:
+    """Changes, told to a workspace one after the other; those of transactions are committed together."""
+
+    def __init__(self, workspace: Recoverable, folder: Path) -> None:
+        self._workspace = workspace
+        self._folder = folder
+        self._transaction: Transaction | None = None
+
+    def take(self, entry: Entry) -> None:
+        """Do what an entry says.  Raises what that raises, and DamagedFolderError."""
+        if isinstance(entry, Changed):
+            if self._transaction is None:
+                self._transaction = self._workspace.transaction()
+            for name, table in entry.changes.items():
+                self._transaction.apply(name, table)
+            return
+        self.finish()
+        if isinstance(entry, Loaded):
+            self._workspace.add(_relation_of(entry, self._folder, self._workspace.domains))
+        elif isinstance(entry, Installed):
+            options: dict[str, Any] = {
+                "replace": entry.replace,
+                "sensitivity_bytes": entry.sensitivity_bytes,
+                "order": entry.order,
+                "max_rounds": entry.max_rounds,
+            }
+            self._workspace.install(entry.text, entry.strategy, **options)
+        elif isinstance(entry, Uninstalled):
+            self._workspace.uninstall(*entry.heads)
+        elif isinstance(entry, StrategySet):
+            for head, strategy in entry.strategies.items():
+                if self._workspace.strategy_of(head) != strategy:  # not changed with one that it depends on
+                    self._workspace.set_strategy(head, strategy)
+
+    def finish(self) -> None:
+        """Commit what is waiting."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.commit()
+
+
+def _relation_of(loaded: Loaded, folder: Path, domains: Domains) -> Relation:
+    relation = Relation.from_table(loaded.relation, read_rows(folder, loaded.file), domains)
+    schema = replace(relation.schema, functional=loaded.functional)
+    return Relation(loaded.relation, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -1,0 +1,67 @@
+"""``lftj open FOLDER``: what its commands print and keep, and their exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import maintenance.shell.shell  # noqa: F401  (adds the command)
+from maintenance import Workspace
+from support.shell_runs import Lftj, fails, in_this_process
+
+RULE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+
+
+@pytest.fixture
+def lftj(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lftj:
+    """Run one command line in this process, in a folder with edges and changes, and with them installed."""
+    monkeypatch.chdir(tmp_path)
+    Path("edges.csv").write_text("a,b\n1,2\n2,3\n1,3\n")
+    Path("changes.csv").write_text("txn,a,b,weight\n1,3,4,1\n2,2,4,1\n3,1,2,-1\n")
+    run = in_this_process(capsys)
+    assert run("open", "graph", "install", "-e", RULE, "--load", "edge=edges.csv").status == 0
+    return run
+
+
+def test_changes_are_kept_from_one_command_to_the_next(lftj: Lftj) -> None:
+    done = lftj("open", "graph", "apply", "--changes", "edge=changes.csv")
+    assert (done.status, done.out) == (0, "")
+    assert done.err.splitlines()[-1].split()[:3] == ["tri", "auto", "1"]
+    done = lftj("open", "graph", "query", "-e", "found(a, b, c) <- tri(a, b, c).")
+    assert done.out.splitlines() == ["a,b,c", "2,3,4"]
+    assert lftj("open", "graph", "query", "-e", "from(a) <- edge(a, _).", "--count").out == "3\n"
+    assert lftj("open", "graph", "verify").out == "1 head verified\n"
+
+
+def test_stats_tell_what_there_is(lftj: Lftj) -> None:
+    lines = lftj("open", "graph", "stats").out.splitlines()
+    assert lines[1].split()[:2] == ["edge", "3"]
+    assert lines[3] == "head tri: kept by auto"
+    assert lines[4].startswith("change 2; checkpoint at change 0 with 0 bytes of data; journal ")
+    assert lftj("open", "graph", "checkpoint").status == 0
+    line = lftj("open", "graph", "stats").out.splitlines()[-1]
+    assert line.startswith("change 2; checkpoint at change 2 with ")
+
+
+def test_a_result_goes_to_a_file(lftj: Lftj) -> None:
+    assert lftj("open", "graph", "query", "-e", "p(a) <- edge(a, _).", "--out", "p.csv").status == 0
+    assert sorted(Path("p.csv").read_text().split()) == ["1", "2", "a"]
+    again = lftj("open", "graph", "query", "-e", "p(a) <- edge(a, _).", "--count", "--out", "p.csv")
+    fails(again, 2, "--count prints a number")
+
+
+def test_heads_are_replaced_when_that_is_asked_for(lftj: Lftj) -> None:
+    rule = "tri(a) <- edge(a, _)."
+    assert lftj("open", "graph", "install", "-e", rule).status == 1
+    assert lftj("open", "graph", "install", "-e", rule, "--replace", "--strategy", "delta").status == 0
+    assert lftj("open", "graph", "stats").out.splitlines()[3] == "head tri: kept by delta"
+
+
+def test_what_is_wrong_is_said_in_one_line(lftj: Lftj) -> None:
+    fails(lftj("open", "none", "stats"), 1, "can't be opened: No such file or directory")
+    fails(lftj("open", "graph", "apply", "--changes", "edgy=changes.csv"), 1, "edgy")
+    fails(lftj("open", "graph", "query"), 2, "give the rules once")
+    with Workspace.open("graph"):
+        fails(lftj("open", "graph", "checkpoint"), 1, "is open already by process")
+        assert lftj("open", "graph", "verify").status == 0

@@ -1,0 +1,203 @@
+"""Disks that fail, and one that knows what would be left of it if the machine stopped now.
+
+What is certain after a crash is only what was synced: of writes behind the last sync of a file any part may
+be there, in any order, and of names behind the last sync of a folder any of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maintenance.durable.disk import Disk, DiskFile
+
+
+@dataclass
+class _Content:
+    """What is certain of a file, and what was done to it since: a write at a place, or a length."""
+
+    certain: bytes = b""
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+
+    def all(self) -> bytes:
+        return _done(self.certain, self.pending)
+
+    def left(self, chance: random.Random) -> bytes:
+        """One of the contents that a crash may leave."""
+        if chance.random() < 0.2:
+            return self.all()
+        done: list[tuple[int, bytes | None]] = []
+        for at, data in self.pending:
+            if chance.random() < 0.5:
+                continue
+            if data is None or chance.random() < 0.4:
+                done.append((at, data))
+            else:
+                done.append((at, data[: chance.randrange(len(data) + 1)]))
+        return _done(self.certain, done)
+
+
+def _done(content: bytes, steps: list[tuple[int, bytes | None]]) -> bytes:
+    result = bytearray(content)
+    for at, data in steps:
+        if data is None:
+            del result[at:]
+            result.extend(bytes(at - len(result)))
+        else:
+            result.extend(bytes(max(at - len(result), 0)))
+            result[at : at + len(data)] = data
+    return bytes(result)
+
+
+class _ModelFile(DiskFile):
+    def __init__(self, disk: ModelDisk, path: Path, flags: int, content: _Content) -> None:
+        super().__init__(path, flags)
+        self._disk, self._content = disk, content
+
+    def write(self, data: bytes | memoryview, at: int) -> None:
+        data = bytes(data)
+        half = (at, data[: len(data) // 2])
+        self._content.pending.append(half)
+        self._disk.step("half written")
+        self._content.pending[-1] = (at, data)
+        super().write(data, at)
+        self._disk.step("written")
+
+    def sync(self) -> None:
+        self._disk.step("before a sync")
+        certain = len(self._content.pending)
+        super().sync()
+        self._content.certain = _done(self._content.certain, self._content.pending[:certain])
+        del self._content.pending[:certain]
+        self._disk.step("synced")
+
+    def truncate(self, length: int) -> None:
+        super().truncate(length)
+        self._content.pending.append((length, None))
+        self._disk.step("truncated")
+
+
+class ModelDisk(Disk):
+    """Does everything, and calls ``at_step`` between any two steps, where :meth:`left` may be asked."""
+
+    def __init__(self, at_step: Callable[[str], None]) -> None:
+        self.step = at_step
+        self._names: dict[Path, _Content] = {}  # certain
+        self._pending: list[tuple[Path, _Content | None]] = []  # names that came, or went
+        self._now: dict[Path, _Content] = {}
+
+    def left(self, chance: random.Random) -> dict[Path, bytes]:
+        """One of the sets of files that a crash may leave."""
+        names = dict(self._names)
+        every = chance.random() < 0.3
+        for path, content in self._pending:
+            if every or chance.random() < 0.5:
+                self._name(names, path, content)
+        return {path: content.left(chance) for path, content in names.items()}
+
+    def _name(self, names: dict[Path, _Content], path: Path, content: _Content | None) -> None:
+        if content is None:
+            names.pop(path, None)
+        else:
+            names[path] = content
+
+    def _note(self, path: Path, content: _Content | None) -> None:
+        self._name(self._now, path, content)
+        self._pending.append((path, content))
+
+    def create(self, path: Path) -> DiskFile:
+        content = _Content()
+        file = _ModelFile(self, path, os.O_RDWR | os.O_CREAT | os.O_EXCL, content)
+        self._note(path, content)
+        self.step("created")
+        return file
+
+    def open(self, path: Path) -> DiskFile:
+        content = self._now.setdefault(path, _Content(path.read_bytes()))
+        self._names.setdefault(path, content)
+        return _ModelFile(self, path, os.O_RDWR, content)
+
+    def rename(self, path: Path, new: Path) -> None:
+        self.step("before a rename")
+        super().rename(path, new)
+        content = self._now[path]
+        self._note(new, content)
+        self._note(path, None)
+        self.step("renamed")
+
+    def delete(self, path: Path) -> None:
+        if path.exists():
+            super().delete(path)
+            self._note(path, None)
+            self.step("deleted")
+
+    def sync_folder(self, path: Path) -> None:
+        self.step("before the sync of a folder")
+        super().sync_folder(path)
+        for name, content in [each for each in self._pending if each[0].parent == path]:
+            self._name(self._names, name, content)
+        self._pending = [each for each in self._pending if each[0].parent != path]
+        self.step("synced a folder")
+
+
+class _FailingFile(DiskFile):
+    def __init__(self, disk: FailingDisk, path: Path, flags: int) -> None:
+        super().__init__(path, flags)
+        self._disk = disk
+
+    def write(self, data: bytes | memoryview, at: int) -> None:
+        try:
+            self._disk.step("write")
+        except OSError:
+            super().write(memoryview(data)[: len(data) // 2], at)
+            raise
+        super().write(data, at)
+
+    def sync(self) -> None:
+        self._disk.step("sync")
+        super().sync()
+
+    def truncate(self, length: int) -> None:
+        self._disk.step("truncate")
+        super().truncate(length)
+
+
+class FailingDisk(Disk):
+    """Raises an error at some steps: those of which ``fails`` says so, by their number and kind.
+
+    Attributes:
+        steps: Their kinds, so far.
+    """
+
+    def __init__(self, error: int, fails: Callable[[int, str], bool] = lambda number, kind: False) -> None:
+        self.error = error
+        self.fails = fails
+        self.steps: list[str] = []
+
+    def step(self, kind: str) -> None:
+        self.steps.append(kind)
+        if self.fails(len(self.steps) - 1, kind):
+            raise OSError(self.error, os.strerror(self.error))
+
+    def create(self, path: Path) -> DiskFile:
+        self.step("create")
+        return _FailingFile(self, path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def open(self, path: Path) -> DiskFile:
+        self.step("open")
+        return _FailingFile(self, path, os.O_RDWR)
+
+    def rename(self, path: Path, new: Path) -> None:
+        self.step("rename")
+        super().rename(path, new)
+
+    def delete(self, path: Path) -> None:
+        self.step("delete")
+        super().delete(path)
+
+    def sync_folder(self, path: Path) -> None:
+        self.step("sync folder")
+        super().sync_folder(path)
