@@ -25,7 +25,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -398,20 +398,22 @@ def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
     """What a task of a batch does: packets of its rows, or a receipt with the error."""
 
     def place(batches: Batches) -> Batches:
-        tables: dict[str, list[pa.Table]] = {}
         try:
-            for batch in batches:
-                for name, rows in reader.tables(batch):
-                    refuse_null_weights(name, rows)
-                    tables.setdefault(name, []).append(without_nulls(name, rows, chain.nulls))
-            gathered = {name: iter([pa.concat_tables(parts)]) for name, parts in tables.items()}
-            yield from chain.placed(gathered)
+            yield from chain.placed(_checked(batches, reader, chain.nulls))
         except LftjError as error:
             writer = PacketWriter()
             writer.add(0, 0, "", RECEIPT, error_receipt("", error).to_bytes(), len(chain.stages))
             yield from writer.rest()
 
     return place
+
+
+def _checked(batches: Batches, reader: TagReader, nulls: Nulls) -> Iterator[tuple[str, pa.Table]]:
+    """Changes by relation, those with NULL refused or left out."""
+    for batch in batches:
+        for name, rows in reader.tables(batch):
+            refuse_null_weights(name, rows)
+            yield name, without_nulls(name, rows, nulls)
 
 
 def _in_types(name: str, frame: DataFrame, schema: pa.Schema) -> DataFrame:

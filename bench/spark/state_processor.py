@@ -107,7 +107,7 @@ class PartitionProcessor(StatefulProcessor):
 
 
 def _snapshot(engine: SearchEngine) -> list[pa.RecordBatch]:
-    writer = PacketWriter()
+    writer, batches = PacketWriter(), []
     for address, label, rows in engine.snapshot():
-        writer.add(0, address.number, address.grid_text(), label, rows)
-    return list(writer.rest())
+        batches += writer.add(0, address.number, address.grid_text(), label, rows)
+    return [*batches, *writer.rest()]

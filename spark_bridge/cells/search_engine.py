@@ -23,8 +23,7 @@ from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
-from spark_bridge.placing.packets import CellAddress, CellInput
-from spark_bridge.placing.placing import packed
+from spark_bridge.placing.packets import CellAddress, CellInput, packed
 
 Contribution = tuple[str, tuple[int, ...], pa.Table]
 """What cells give to a head: label, the columns that it meets others by, and a table with weights."""
@@ -62,8 +61,8 @@ class SearchEngine:
         """The relations of all cells, as packets from which :meth:`step` makes them again."""
         for cell in self._cells.values():
             for label in cell.labels:
-                table = cell.workspace[label].table
-                yield cell.address, label, packed(with_weight(table))
+                for packet in packed(with_weight(cell.workspace[label].table)):
+                    yield cell.address, label, packet
 
     def head(self) -> pa.Table:
         """The tuples of the head, of one that does not cross cells."""

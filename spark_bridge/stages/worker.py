@@ -134,7 +134,7 @@ class StageWorker:
             yield from self.chain.contributed(self.stage, given)
         elif self.stage != self.chain.last:
             name = self.chain.plans[self.stage.head].name
-            yield from self.chain.placed({name: iter([change])})
+            yield from self.chain.placed([(name, change)])
         yield from self._receipt(receipt)
 
     # -- engines -------------------------------------------------------------------
@@ -213,8 +213,7 @@ class StageWorker:
         writer = PacketWriter()
         batches: list[pa.RecordBatch] = []
         for address, label, rows in engine.snapshot():
-            writer.add(0, address.number, address.grid_text(), label, rows, self.stage.number)
-            batches += writer.full()
+            batches += writer.add(0, address.number, address.grid_text(), label, rows, self.stage.number)
         batches += writer.rest()
         return pa.Table.from_batches(batches, SCHEMA)
 

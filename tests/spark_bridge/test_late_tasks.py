@@ -63,7 +63,7 @@ def chain() -> StageChain:
 
 def step(store: StateStore, token: str) -> None:
     """What a task does: the step of the only partition of the only stage."""
-    packets = list(chain().placed({"e": iter([with_weight(EDGES)])}))
+    packets = list(chain().placed([("e", with_weight(EDGES))]))
     list(StageWorker(chain(), chain().last, {}, store, token).packets(iter(packets)))
 
 
