@@ -52,9 +52,11 @@ from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker, error_receipt
 from spark_bridge.state.attempt import attempt
+from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 
 KEPT_BATCHES = 10
@@ -98,8 +100,10 @@ class MaintainedJoin:
     the state took.
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
-    there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.  Other
-    arguments as for :func:`~spark_bridge.join.join`.
+    there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
+    ``engine_bytes``: of engines that each Python worker keeps between batches; by default 1 GiB, and never
+    more than a quarter of what ``spark.executor.pyspark.memory`` gives it.  Other arguments as for
+    :func:`~spark_bridge.join.join`.
 
     Raises RuleError, SourceError and UnsupportedTypeError for a wrong program or relation, StateError for a
     state of something else, and the engine's DataError and EvaluationError for wrong data.
@@ -115,7 +119,10 @@ class MaintainedJoin:
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: Nulls = "refuse",
+        engine_bytes: int | None = None,
     ) -> None:
+        check_engine_bytes(engine_bytes)
+        self._engine_bytes = engine_bytes
         self._text = ProgramText(rule, head, arrow_schemas(relations))
         plans = self._text.plans()
         read = {name for plan in plans for name in plan.reads}
@@ -332,19 +339,29 @@ class MaintainedJoin:
         """Run a batch through all stages.  Raises an error that a receipt of the earliest stage has."""
         chain, store = self._chain, self._store
         packets = frame.mapInArrow(in_worker(placing_changes(chain, reader)), SPARK_SCHEMA)
+        index = StateIndex.written(
+            store, token, self._manifest.partitions, len(chain.stages), chain.partitions
+        )
+        tasks = self._tasks(frame.sparkSession)
+        by = F.expr(f"pid % {tasks}")
         for stage in chain.stages:
-            prefix = f"{stage.number}-"
-            states = {n: s for n, s in self._manifest.partitions.items() if n.startswith(prefix)}
-            worker = StageWorker(chain, stage, states, store, token)
-            step = in_worker(worker.packets)
-            packets = packets.repartitionById(chain.partitions, "pid").mapInArrow(step, SPARK_SCHEMA)
+            step = in_worker(StageWorker(chain, stage, index, token, self._engine_bytes).packets)
+            packets = packets.repartitionById(tasks, by).mapInArrow(step, SPARK_SCHEMA)
         rows = packets.select("read", "rows").collect()
+        self._tidy(index.delete)
         receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
         # A later stage has seen a part of the changes only: what it complains of may follow from that.
         errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)
         if errors:
             raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
         return receipts
+
+    def _tasks(self, session: SparkSession) -> int:
+        """How many tasks step the partitions that a batch reaches: Spark runs all of them, also those that
+        get nothing, so there are no more than its shuffles have.  The first version reaches all partitions,
+        and each has much to read."""
+        partitions = self._chain.partitions
+        return min(partitions, chosen_partitions(session, None)) if self._manifest.version else partitions
 
     def _commit(self, receipts: Sequence[Receipt], source: str | None, batch_id: int | None) -> None:
         """Make the next version of what a batch's partitions say."""

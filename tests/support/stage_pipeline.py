@@ -5,7 +5,7 @@ worker process gets a partition, in which order, which tasks are run twice, and 
 Worker processes are caches of engines of their own; they die, which empties the cache, and an engine that
 another worker has stepped since stays behind in theirs.  On the way are checked
 
-1. the packets of a stage go to the partition that they say; each partition that got some gives a receipt;
+1. the packets of a stage go to the task of the partition that they say; each that got some gives a receipt;
 2. a task that is run twice gives the same both times;
 3. the state that was written can be read by itself: what the manifest names is there, and what it does not
    name is gone after cleaning.
@@ -42,6 +42,7 @@ from spark_bridge.state import frames
 from spark_bridge.state.engine_cache import EngineCache
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 from support.cell_pipeline import (
     Batches,
@@ -108,6 +109,7 @@ class StagePipeline:
         self.chain = StageChain(self.text, tuple(grids), nulls)
         self.store = StateStore(path)
         self.seen: Counter[str] = Counter()
+        self._engine_bytes = random.choice((None, None, None, None, 0, 100_000))
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
         self.manifest = Manifest(0, {}, {}, {}, {}, ())
@@ -191,20 +193,22 @@ class StagePipeline:
         return packets
 
     def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
-        prefix = f"{stage.number}-"
-        states = {n: s for n, s in self.manifest.partitions.items() if n.startswith(prefix)}
-        worker = StageWorker(self.chain, stage, states, self.store, token)
-        tasks = list(enumerate(exchanged(packets, self.chain.partitions, self._random)))
+        partitions, stages = self.chain.partitions, len(self.chain.stages)
+        index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
+        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes)
+        n_tasks = self._random.randint(1, partitions)
+        tasks = list(exchanged(packets, partitions, self._random, n_tasks))
         self._random.shuffle(tasks)
         given: Batches = []
-        for pid, mine in tasks:
+        for mine in tasks:
             found = self._task(worker, mine)
-            self._check_task(stage, pid, mine, found)
+            self._check_task(stage, mine, found)
             if self._random.randrange(8) == 0:  # the first try's answer was lost
                 again = self._task(worker, mine)
                 assert _comparable(found) == _comparable(again)
                 found = again
             given += found
+        index.delete()
         return given
 
     def _task(self, worker: StageWorker, mine: Batches) -> Batches:
@@ -219,8 +223,8 @@ class StagePipeline:
         ):
             return list(sent(worker.packets)(iter(mine)))
 
-    def _check_task(self, stage: Stage, pid: int, mine: Batches, found: Batches) -> None:
-        own = sum((batch.column("stage").to_numpy() == stage.number).sum() for batch in mine)
+    def _check_task(self, stage: Stage, mine: Batches, found: Batches) -> None:
+        own = {pid for batch in mine for pid, of in rows_of(batch.select([0, 5])) if of == stage.number}
         for batch in found:
             assert batch.num_rows == 0 or min(batch.column("stage").to_numpy()) > stage.number
             for place, label, rows in rows_of(batch.select([0, 3, 4])):
@@ -228,8 +232,7 @@ class StagePipeline:
                 if label == RECEIPT and (receipt := Receipt.of(rows)).partition.startswith(
                     f"{stage.number}-"
                 ):
-                    assert receipt.partition == f"{stage.number}-{pid}" and own
-                    own = 0
+                    own.remove(int(receipt.partition.partition("-")[2]))
         assert not own, "a partition with packets gives a receipt"
 
     # -- what the driver does -------------------------------------------------------
