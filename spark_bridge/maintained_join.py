@@ -38,6 +38,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import lftj.errors
 from lftj.errors import ChangeError, LftjError, StateError, UnknownRelationError
+from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import refuse_null_weights, signed, weight_of
 from spark_bridge.explanation import explained
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
@@ -80,17 +81,32 @@ class BatchStats:
         engines: How many of them had their engine from where: ``kept`` in the worker, ``caught up`` from an
             earlier state there, ``image``, ``evaluated`` anew, ``new`` for a partition's first rows.
         head_changes: Rows of changes of the result.
+        cells: How many cells had changes; of all heads, as all figures but ``head_changes``.
+        anew: How many of them were joined anew, since that costs less than to maintain them, or was asked
+            for; cells that are new are not counted.
+        changed: Rows of changes that cells got, copies counted.
     """
 
     seconds: float
     partitions: int
     engines: Mapping[str, int]
     head_changes: int
+    cells: int
+    anew: int
+    changed: int
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt], seconds: float) -> BatchStats:
         engines = dict(Counter(receipt.source for receipt in receipts))
-        return cls(seconds, len(receipts), engines, sum(receipt.head_rows for receipt in receipts))
+        return cls(
+            seconds=seconds,
+            partitions=len(receipts),
+            engines=engines,
+            head_changes=sum(receipt.head_rows for receipt in receipts),
+            cells=sum(receipt.cells for receipt in receipts),
+            anew=sum(receipt.anew for receipt in receipts),
+            changed=sum(receipt.changed for receipt in receipts),
+        )
 
 
 class MaintainedJoin:
@@ -101,6 +117,9 @@ class MaintainedJoin:
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
     there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
+    ``policy``: ``"maintain"`` follows each batch by what changed, ``"anew"`` joins the cells that a batch
+    reaches again and subtracts, ``"auto"`` does in each cell what costs less; another one may be given when
+    a state is opened again.
     ``engine_bytes``: of engines that each Python worker keeps between batches; by default 1 GiB, and never
     more than a quarter of what ``spark.executor.pyspark.memory`` gives it.  Other arguments as for
     :func:`~spark_bridge.join.join`.
@@ -119,9 +138,13 @@ class MaintainedJoin:
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: Nulls = "refuse",
+        policy: Policy = "auto",
         engine_bytes: int | None = None,
     ) -> None:
+        if policy not in STRATEGIES:
+            raise ValueError(f"policy is {policy!r}; it can be {', '.join(map(repr, STRATEGIES))}")
         check_engine_bytes(engine_bytes)
+        self._policy: Policy = policy
         self._engine_bytes = engine_bytes
         self._text = ProgramText(rule, head, arrow_schemas(relations))
         plans = self._text.plans()
@@ -345,8 +368,8 @@ class MaintainedJoin:
         tasks = self._tasks(frame.sparkSession)
         by = F.expr(f"pid % {tasks}")
         for stage in chain.stages:
-            step = in_worker(StageWorker(chain, stage, index, token, self._engine_bytes).packets)
-            packets = packets.repartitionById(tasks, by).mapInArrow(step, SPARK_SCHEMA)
+            worker = StageWorker(chain, stage, index, token, self._engine_bytes, self._policy)
+            packets = packets.repartitionById(tasks, by).mapInArrow(in_worker(worker.packets), SPARK_SCHEMA)
         rows = packets.select("read", "rows").collect()
         self._tidy(index.delete)
         receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from lftj.errors import DataError, EvaluationError, ImageError, LftjError
 from maintenance.image import read_image, write_image
 from spark_bridge.cells.combine_engine import CombineEngine
-from spark_bridge.cells.search_engine import Contribution, SearchEngine
+from spark_bridge.cells.search_engine import Contribution, Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
 from spark_bridge.stages.stages import Stage, StageChain
@@ -56,7 +56,8 @@ class Receipt:
     """What a partition's step was: its state from now on, or an error.
 
     ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
-    where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.
+    where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.  Of cells that
+    search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.
     """
 
     partition: str
@@ -64,6 +65,9 @@ class Receipt:
     head_changes: str | None = None
     head_rows: int = 0
     source: str = ""
+    cells: int = 0
+    anew: int = 0
+    changed: int = 0
     error: str = ""
     message: str = ""
 
@@ -94,6 +98,7 @@ class StageWorker:
     states: StateIndex
     token: str
     engine_bytes: int | None = None
+    policy: Policy = "auto"
 
     @property
     def store(self) -> StateStore:
@@ -123,7 +128,7 @@ class StageWorker:
             if isinstance(engine, CombineEngine):
                 change = engine.step(inputs)
             else:
-                given = engine.step(inputs)
+                given = engine.step(inputs, self.policy)
                 if self.chain.result(self.stage):
                     schema = self.chain.plans[self.stage.head].arrow_schema
                     change = _one_table(given, schema)
@@ -139,6 +144,8 @@ class StageWorker:
                 nbytes = self.store.nbytes([made.image])
             else:
                 nbytes += sum(batch.nbytes for batch in own)
+        if isinstance(engine, SearchEngine):
+            receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken)
         reached("worker: written, not reported")
         kept = Kept(self.token, engine, nbytes)
         _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))

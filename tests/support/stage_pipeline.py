@@ -31,6 +31,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import lftj.errors
 from maintenance import Workspace
 from maintenance.image import read_image
+from spark_bridge.cells.search_engine import STRATEGIES
 from spark_bridge.cells.signed_tables import signed, with_weight
 from spark_bridge.maintained_join import placing_changes
 from spark_bridge.placing.grids import HeadGrids
@@ -176,6 +177,7 @@ class StagePipeline:
             raise getattr(lftj.errors, errors[0].error)(errors[0].message)
         assert len({receipt.partition for receipt in receipts}) == len(receipts)
         self.seen.update(receipt.source for receipt in receipts)
+        self.seen["joined anew"] += sum(receipt.anew for receipt in receipts)
         return receipts
 
     def _placed(self, changes: Tables) -> Batches:
@@ -195,7 +197,8 @@ class StagePipeline:
     def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
         partitions, stages = self.chain.partitions, len(self.chain.stages)
         index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
-        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes)
+        policy: Any = self._random.choice(("auto", *STRATEGIES))
+        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy)
         n_tasks = self._random.randint(1, partitions)
         tasks = list(exchanged(packets, partitions, self._random, n_tasks))
         self._random.shuffle(tasks)
