@@ -91,6 +91,10 @@ class SearchEngine:
     def plan(self) -> HeadPlan:
         return self._text.plans()[self._head]
 
+    def count(self, cell: int, label: str) -> int:
+        """Rows of a placement in a cell; 0 where there is no such cell yet."""
+        return self._cells[cell].workspace[label].count if cell in self._cells else 0
+
     @property
     def rows(self) -> int:
         """Rows of all relations, copies counted."""

@@ -18,6 +18,7 @@ from spark_bridge.cells.cell_search import COMBINED, key_parts
 from spark_bridge.cells.search_engine import Contribution
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.homes import Homes
 from spark_bridge.placing.packets import PacketWriter, packed
 from spark_bridge.placing.placing import Nulls, Placer, placed, split
 from spark_bridge.placing.slices import slices
@@ -65,6 +66,16 @@ class StageChain:
     def result(self, stage: Stage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""
         return stage.combines or not self.plans[stage.head].crosses
+
+    def homed(self, stage: Stage) -> tuple[str, ...]:
+        """The relations whose tuples have their homes in the cells of a stage: the first that reads them."""
+        before = {name for plan in self.plans[: stage.head] for name in plan.reads}
+        names = [name for name, _ in self.text.relations if name in self.plans[stage.head].reads]
+        return () if stage.combines else tuple(name for name in names if name not in before)
+
+    def homes(self, stage: Stage) -> Homes:
+        """Where these tuples are."""
+        return Homes(self.plans[stage.head], self.grids[stage.head], self.homed(stage))
 
     @property
     def last(self) -> Stage:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from maintenance.image import read_image, write_image
 from spark_bridge.cells.combine_engine import CombineEngine
 from spark_bridge.cells.search_engine import Contribution, Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
+from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
 from spark_bridge.stages.stages import Stage, StageChain
 from spark_bridge.state.engine_cache import EngineCache, Kept, kept_bytes
 from spark_bridge.state.fault_points import reached
@@ -55,6 +55,7 @@ _engines: EngineCache[Engine] = EngineCache()
 class Receipt:
     """What a partition's step was: its state from now on, or an error.
 
+    ``grown``: by relation the rows that it has more, or less, in their homes.
     ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
     where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.  Of cells that
     search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.
@@ -68,6 +69,7 @@ class Receipt:
     cells: int = 0
     anew: int = 0
     changed: int = 0
+    grown: dict[str, int] = field(default_factory=dict)
     error: str = ""
     message: str = ""
 
@@ -128,6 +130,7 @@ class StageWorker:
             if isinstance(engine, CombineEngine):
                 change = engine.step(inputs)
             else:
+                rows_before = self._home_rows(engine, inputs)
                 given = engine.step(inputs, self.policy)
                 if self.chain.result(self.stage):
                     schema = self.chain.plans[self.stage.head].arrow_schema
@@ -145,7 +148,9 @@ class StageWorker:
             else:
                 nbytes += sum(batch.nbytes for batch in own)
         if isinstance(engine, SearchEngine):
-            receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken)
+            rows = self._home_rows(engine, inputs)
+            grown = {name: number - rows_before[name] for name, number in rows.items()}
+            receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
         kept = Kept(self.token, engine, nbytes)
         _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))
@@ -155,6 +160,15 @@ class StageWorker:
             name = self.chain.plans[self.stage.head].name
             yield from self.chain.placed([(name, change)])
         yield from self._receipt(receipt)
+
+    def _home_rows(self, engine: SearchEngine, inputs: list[CellInput]) -> dict[str, int]:
+        """Rows that have their home in some cells, by relation."""
+        homes = self.chain.homes(self.stage)
+        rows = dict.fromkeys(self.chain.homed(self.stage), 0)
+        for one in inputs:
+            for name, label in homes.of(one.address.number).items():
+                rows[name] += engine.count(one.address.number, label)
+        return rows
 
     # -- engines -------------------------------------------------------------------
 

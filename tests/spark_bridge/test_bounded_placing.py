@@ -18,7 +18,6 @@ pytest.importorskip("pyspark")
 
 from spark_bridge.cells.signed_tables import with_weight
 from spark_bridge.join import placing
-from spark_bridge.maintained_join import placing_changes
 from spark_bridge.placing import key_sample, packets, slices
 from spark_bridge.placing.grids import given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
@@ -27,6 +26,7 @@ from spark_bridge.placing.packets import PacketWriter, cell_inputs, packed
 from spark_bridge.placing.placing import Placer
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.worker_process import TaskFunction
+from spark_bridge.stages.placing_changes import placing_changes
 from spark_bridge.stages.stages import StageChain
 from support.cell_pipeline import program_text, reader_of, tagged
 

@@ -17,9 +17,11 @@ from maintenance import Workspace
 from maintenance.strategies.auto import auto_body
 from spark_bridge.cells.search_engine import STRATEGIES, Policy, SearchEngine
 from spark_bridge.cells.signed_tables import with_weight
-from spark_bridge.maintained_join import BatchStats, MaintainedJoin
+from spark_bridge.maintained_join import MaintainedJoin
 from spark_bridge.placing.grids import given_grids
 from spark_bridge.placing.packets import cell_inputs
+from spark_bridge.placing.plan_fit import PlanFit
+from spark_bridge.stages.batch_stats import BatchStats
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from support.cell_pipeline import program_text
@@ -109,7 +111,7 @@ def test_stats_say_how_many_cells_were_joined_anew() -> None:
         Receipt("1-1", source="kept"),
     ]
     assert all(Receipt.of(one.to_bytes()) == one for one in receipts)
-    stats = BatchStats.of(receipts, 1.5)
+    stats = BatchStats.of(receipts, 1.5, PlanFit())
     assert (stats.cells, stats.anew, stats.changed, stats.partitions) == (7, 5, 50, 3)
     assert (stats.engines, stats.head_changes) == ({"kept": 2, "image": 1}, 5)
 

@@ -33,11 +33,12 @@ from maintenance import Workspace
 from maintenance.image import read_image
 from spark_bridge.cells.search_engine import STRATEGIES
 from spark_bridge.cells.signed_tables import signed, with_weight
-from spark_bridge.maintained_join import placing_changes
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.placing import Nulls
 from spark_bridge.stages import worker as stage_worker
+from spark_bridge.stages.placing_changes import placing_changes
 from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.stored_relations import relation_frame
 from spark_bridge.stages.worker import RECEIPT, Engine, Receipt, StageWorker
 from spark_bridge.state import frames
 from spark_bridge.state.engine_cache import EngineCache
@@ -109,6 +110,7 @@ class StagePipeline:
             assert HeadGrids.from_json(grids[-1].to_json()) == grids[-1]
         self.chain = StageChain(self.text, tuple(grids), nulls)
         self.store = StateStore(path)
+        self.rows: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
         self._engine_bytes = random.choice((None, None, None, None, 0, 100_000))
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
@@ -146,6 +148,10 @@ class StagePipeline:
         states = [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
         return table_frame(self._session, self.store, self.schema, states)
 
+    def relation(self, name: str) -> pa.Table:
+        """A relation as the files have it."""
+        return relation_frame(self._session, self.store, self.chain, self.manifest, name)
+
     def lose_engines(self) -> None:
         """All worker processes end."""
         self._workers = [EngineCache() for _ in range(N_WORKERS)]
@@ -177,6 +183,8 @@ class StagePipeline:
             raise getattr(lftj.errors, errors[0].error)(errors[0].message)
         assert len({receipt.partition for receipt in receipts}) == len(receipts)
         self.seen.update(receipt.source for receipt in receipts)
+        for receipt in receipts:
+            self.rows.update(receipt.grown)
         self.seen["joined anew"] += sum(receipt.anew for receipt in receipts)
         return receipts
 
