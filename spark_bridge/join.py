@@ -25,7 +25,7 @@ from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import Nulls, Placer, check_nulls
 from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, spark_schema
-from spark_bridge.placing.tagged_input import TaggedInput, plan_of
+from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 
 MOST_PARTITIONS = 1_000_000
@@ -93,7 +93,7 @@ def _head_frame(
         rows = tagged.with_plan(plan_frame(tagged, text, head, partitions))
     else:
         rows = tagged.frame
-    packets = rows.mapInArrow(in_worker(placing(tagged, text, head, given, nulls)), SPARK_SCHEMA)
+    packets = rows.mapInArrow(in_worker(placing(tagged.reader(), text, head, given, nulls)), SPARK_SCHEMA)
     placed = packets.repartitionById(partitions, "pid")
     schema = spark_schema(plan.arrow_schema)
     if not plan.crosses:
@@ -104,10 +104,9 @@ def _head_frame(
 
 
 def placing(
-    tagged: TaggedInput, text: ProgramText, head: int, given: HeadGrids | None, nulls: Nulls
+    reader: TagReader, text: ProgramText, head: int, given: HeadGrids | None, nulls: Nulls
 ) -> TaskFunction:
     """What a task of the inputs does; without ``given`` grids it takes those that its first row carries."""
-    reader = tagged.reader()
 
     def place(batches: Batches) -> Batches:
         first = next((batch for batch in batches if batch.num_rows), None)

@@ -12,7 +12,8 @@ Invariants
    dies at any moment before its manifest is in place changed nothing, and what it wrote
    goes (:mod:`spark_bridge.state.attempt`).
 2. A source's batch that is not above the last one applied of that source is not applied.
-3. Grids are chosen once, when the state is made: where a tuple is sent never changes.
+3. Grids are those of the version: :meth:`MaintainedJoin.repartition` makes a version with other ones, and all
+   its partitions anew.
 
 Cost: a batch reads and writes by its changes and what they change in the partitions that
 they reach; the manifest, which names all partitions, is written anew.
@@ -24,37 +25,39 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-import lftj.errors
-from lftj.errors import ChangeError, LftjError, StateError, UnknownRelationError
-from spark_bridge.cells.signed_tables import refuse_null_weights, signed, weight_of
+from lftj.errors import ChangeError, StateError, UnknownRelationError
+from spark_bridge.cells.search_engine import STRATEGIES, Policy
+from spark_bridge.cells.signed_tables import signed, weight_of
 from spark_bridge.explanation import explained
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
-from spark_bridge.placing.packets import SPARK_SCHEMA, PacketWriter
-from spark_bridge.placing.placing import Nulls, check_nulls, without_nulls
-from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, plain, spark_schema
+from spark_bridge.placing.placing import Nulls, check_nulls
+from spark_bridge.placing.plan_fit import PlanFit, plan_fit
+from spark_bridge.placing.schemas import arrow_schemas, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
-from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.stages.batch_stats import BatchStats
+from spark_bridge.stages.running import run_stages
 from spark_bridge.stages.stages import StageChain
-from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker, error_receipt
+from spark_bridge.stages.stored_relations import relation_frame
+from spark_bridge.stages.typed_changes import changes_in_types
+from spark_bridge.stages.worker import Receipt, StageWorker
 from spark_bridge.state.attempt import attempt
+from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 
 KEPT_BATCHES = 10
@@ -68,29 +71,6 @@ _OWN = ""  # the source of batches that apply() is given without one
 _turn = threading.RLock()  # whose holder makes the next version: a stream has a thread of its own
 
 
-@dataclass(frozen=True)
-class BatchStats:
-    """What the last batch took.
-
-    Attributes:
-        seconds: From the call to the commit.
-        partitions: Partitions of all stages that were stepped.
-        engines: How many of them had their engine from where: ``kept`` in the worker, ``caught up`` from an
-            earlier state there, ``image``, ``evaluated`` anew, ``new`` for a partition's first rows.
-        head_changes: Rows of changes of the result.
-    """
-
-    seconds: float
-    partitions: int
-    engines: Mapping[str, int]
-    head_changes: int
-
-    @classmethod
-    def of(cls, receipts: Sequence[Receipt], seconds: float) -> BatchStats:
-        engines = dict(Counter(receipt.source for receipt in receipts))
-        return cls(seconds, len(receipts), engines, sum(receipt.head_rows for receipt in receipts))
-
-
 class MaintainedJoin:
     """A program over relations, its last head kept up to date under batches of changes.
 
@@ -98,8 +78,15 @@ class MaintainedJoin:
     the state took.
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
-    there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.  Other
-    arguments as for :func:`~spark_bridge.join.join`.
+    there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
+    ``policy``: ``"maintain"`` follows each batch by what changed, ``"anew"`` joins the cells that a batch
+    reaches again and subtracts, ``"auto"`` does in each cell what costs less; another one may be given when
+    a state is opened again.
+    ``replan``: a factor; where ``stats.plan`` has left the plan by so much, the next batch begins with
+    :meth:`repartition`.  By default none does.
+    ``engine_bytes``: of engines that each Python worker keeps between batches; by default 1 GiB, and never
+    more than a quarter of what ``spark.executor.pyspark.memory`` gives it.  Other arguments as for
+    :func:`~spark_bridge.join.join`.
 
     Raises RuleError, SourceError and UnsupportedTypeError for a wrong program or relation, StateError for a
     state of something else, and the engine's DataError and EvaluationError for wrong data.
@@ -115,7 +102,18 @@ class MaintainedJoin:
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: Nulls = "refuse",
+        policy: Policy = "auto",
+        replan: float | None = None,
+        engine_bytes: int | None = None,
     ) -> None:
+        if policy not in STRATEGIES:
+            raise ValueError(f"policy is {policy!r}; it can be {', '.join(map(repr, STRATEGIES))}")
+        check_engine_bytes(engine_bytes)
+        if replan is not None and not replan > 1:
+            raise ValueError(f"replan is {replan!r}; it is a factor above 1, or None")
+        self._policy: Policy = policy
+        self._replan = replan
+        self._engine_bytes = engine_bytes
         self._text = ProgramText(rule, head, arrow_schemas(relations))
         plans = self._text.plans()
         read = {name for plan in plans for name in plan.reads}
@@ -126,6 +124,7 @@ class MaintainedJoin:
             spark_schema(plan.arrow_schema)
         self._nulls = nulls
         self.stats: BatchStats | None = None
+        self._chain = self._chain_of(())
         self._session: SparkSession | None = next(iter(relations.values())).sparkSession
         self._store = StateStore(state)
         found = self._store.newest()
@@ -135,8 +134,7 @@ class MaintainedJoin:
             found.refuse_other(
                 self._identity(found.identity["partitions"] if partitions is None else partitions)
             )
-            self._chain = self._chain_of(found)
-            self._manifest = found
+            self._take(found)
             self._tidy(self._store.sweep)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -230,6 +228,20 @@ class MaintainedJoin:
             writer = writer.queryName(name)
         return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
 
+    def repartition(self, partitions: int | None = None, *, shares: Mapping[str, int] | None = None) -> None:
+        """Plan where tuples go anew, for the relations as they are, and build all partitions again.
+
+        The result does not change, nor which batches were applied: it is a version without a batch.
+        ``stats.plan`` says when it pays.  ``partitions`` and ``shares`` as for the constructor; by default as
+        many partitions as before, and what sends least, by a sample of the relations as the state has them.
+
+        Cost: that of making the state, from its own files.  Raises as :meth:`apply` does, and OrderError and
+        LimitError for wrong shares and partitions; then nothing has changed.
+        """
+        with _turn:
+            self._read_again()
+            self._repartition(partitions, shares)
+
     # -- how it is done -------------------------------------------------------------
 
     def _make(
@@ -238,37 +250,64 @@ class MaintainedJoin:
         """The first version."""
         started = time.perf_counter()
         self._store.create()
-        plans = self._text.plans()
+        self._manifest = Manifest(0, self._identity(partitions), {}, {}, {}, ())
         try:
-            if shares is None:
-                frames = head_frames(self._text, relations, partitions, None, self._nulls)
-                grids = [sampled_grids(frames, self._text, head, partitions) for head in range(len(plans))]
-            else:
-                grids = [checked_grids(plans, plan, shares, partitions) for plan in plans]
+            grids = self._grids(relations, partitions, shares)
         except PythonException:
             # Wrong data, most likely: under any grids the stages say so by an error of ours.
-            any_grids = [checked_grids(plans, plan, {}, partitions) for plan in plans]
+            any_grids = self._grids(relations, partitions, {})
             with attempt(self._store, self.session, 1) as token:
-                self._first_receipts(relations, any_grids, token)
+                self._built(relations, self._chain_of(any_grids), token)
                 raise
-        with attempt(self._store, self.session, 1) as token:
-            receipts = self._first_receipts(relations, grids, token)
-            self._commit(receipts, None, None)
+        self._make_version(relations, grids, started)
+
+    def _grids(
+        self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
+    ) -> list[HeadGrids]:
+        """Grids for all heads: by the caller's shares, else by a sample."""
+        plans = self._text.plans()
+        if shares is not None:
+            return [checked_grids(plans, plan, shares, partitions) for plan in plans]
+        frames = head_frames(self._text, relations, partitions, None, self._nulls)
+        return [sampled_grids(frames, self._text, head, partitions) for head in range(len(plans))]
+
+    def _make_version(
+        self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids], started: float
+    ) -> None:
+        """The next version: the relations under these grids, nothing of what was before."""
+        was, chain = self._manifest, self._chain_of(grids)
+        with attempt(self._store, self.session, was.version + 1) as token:
+            receipts = self._built(relations, chain, token)
+            rows = _grown(dict.fromkeys(self._relations, 0), receipts)
+            placement: dict[str, Any] = {
+                "heads": [one.to_json() for one in grids],
+                "planned": rows,
+                "rows": rows,
+            }
+            states = {receipt.partition: receipt.state for receipt in receipts if receipt.state}
+            placement["skew"] = self._fit(chain, placement, states).skew
+            identity = self._identity(chain.partitions)
+            self._commit(Manifest(was.version + 1, identity, placement, was.applied, states, was.batches))
+        self._chain = chain
         self._committed(token, receipts, started)
 
-    def _first_receipts(
-        self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids], token: str
-    ) -> list[Receipt]:
-        """Run the relations as they are through all stages."""
-        self._chain = StageChain(self._text, tuple(grids), self._nulls)
-        placement = {"heads": [one.to_json() for one in grids]}
-        self._manifest = Manifest(0, self._identity(self._chain.partitions), placement, {}, {}, ())
+    def _built(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
+        """Run the relations as they are through all stages, of which none has a state."""
         frames = {
             name: relations[name].select("*", F.lit(1).cast("bigint").alias(weight_of(schema)))
             for name, schema in self._relations.items()
         }
         tagged = TaggedInput.of(frames, [(name, signed(schema)) for name, schema in self._relations.items()])
-        return self._run(tagged.frame, tagged.reader(), token)
+        return self._run(chain, {}, tagged.frame, tagged.reader(), token)
+
+    def _repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
+        started = time.perf_counter()
+        wanted = self._chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
+        relations = {
+            name: relation_frame(self.session, self._store, self._chain, self._manifest, name)
+            for name in self._relations
+        }
+        self._make_version(relations, self._grids(relations, wanted, shares), started)
 
     def _identity(self, partitions: int) -> dict[str, Any]:
         schemas = {
@@ -283,16 +322,21 @@ class MaintainedJoin:
             "nulls": self._nulls,
         }
 
-    def _chain_of(self, manifest: Manifest) -> StageChain:
-        grids = tuple(HeadGrids.from_json(text) for text in manifest.placement["heads"])
-        return StageChain(self._text, grids, self._nulls)
+    def _chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
+        return StageChain(self._text, tuple(grids), self._nulls)
 
     def _read_again(self) -> None:
         """Take note of versions that others have made since, a stream on this state for example."""
         newest = self._store.newest()
         if newest is None:
             raise StateError(f"the state at {self._store.path!r} is gone: make it anew at another path")
-        self._manifest = newest
+        self._take(newest)
+
+    def _take(self, manifest: Manifest) -> None:
+        """Go on from a version, under the grids that it has."""
+        self._manifest = manifest
+        if manifest.placement["heads"] != [one.to_json() for one in self._chain.grids]:
+            self._chain = self._chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
 
     def _tagged(self, changes: Mapping[str, DataFrame]) -> TaggedInput:
         """The changes in the relations' own types.  Raises ChangeError and UnknownRelationError."""
@@ -304,7 +348,7 @@ class MaintainedJoin:
             if schema is None:
                 known = ", ".join(self._relations)
                 raise UnknownRelationError(f"changes of {name!r}, which no rule reads; relations are {known}")
-            frames[name] = _in_types(name, frame, schema)
+            frames[name] = changes_in_types(name, frame, schema)
             schemas.append((name, signed(schema)))
         return TaggedInput.of(frames, schemas)
 
@@ -316,53 +360,65 @@ class MaintainedJoin:
             if batch_id is None:
                 batch_id = last + 1
             if batch_id > last:
+                if self._left_plan():
+                    self._repartition(None, None)
                 self._apply(frame, reader, batch_id, source)
             return self._recorded(source, batch_id)
+
+    def _left_plan(self) -> bool:
+        """Whether rows or skew have left the plan by the factor that asks for another one."""
+        placement = self._manifest.placement
+        fit = self._fit(self._chain, placement, self._manifest.partitions)
+        planned = PlanFit(skew=placement["skew"])
+        return self._replan is not None and fit.left_by(planned) >= self._replan
 
     def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
         reached("batch: before the job")
         started = time.perf_counter()
         with attempt(self._store, frame.sparkSession, self._manifest.version + 1) as token:
-            receipts = self._run(frame, reader, token)
+            receipts = self._run(self._chain, self._manifest.partitions, frame, reader, token)
             reached("batch: job done")
-            self._commit(receipts, source, batch_id)
+            self._commit(self._following(receipts, source, batch_id))
         self._committed(token, receipts, started)
 
-    def _run(self, frame: DataFrame, reader: TagReader, token: str) -> list[Receipt]:
-        """Run a batch through all stages.  Raises an error that a receipt of the earliest stage has."""
-        chain, store = self._chain, self._store
-        packets = frame.mapInArrow(in_worker(placing_changes(chain, reader)), SPARK_SCHEMA)
-        for stage in chain.stages:
-            prefix = f"{stage.number}-"
-            states = {n: s for n, s in self._manifest.partitions.items() if n.startswith(prefix)}
-            worker = StageWorker(chain, stage, states, store, token)
-            step = in_worker(worker.packets)
-            packets = packets.repartitionById(chain.partitions, "pid").mapInArrow(step, SPARK_SCHEMA)
-        rows = packets.select("read", "rows").collect()
-        receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
-        # A later stage has seen a part of the changes only: what it complains of may follow from that.
-        errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)
-        if errors:
-            raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
+    def _run(
+        self,
+        chain: StageChain,
+        states: Mapping[str, PartitionState],
+        frame: DataFrame,
+        reader: TagReader,
+        token: str,
+    ) -> list[Receipt]:
+        """Run a batch through all stages; raises what its tasks complain of."""
+        # Spark runs all tasks, also those that get nothing, so there are no more than its shuffles have.
+        # The first version reaches all partitions, and each has much to read.
+        most = chosen_partitions(frame.sparkSession, None) if states else chain.partitions
+        index = StateIndex.written(self._store, token, states, len(chain.stages), chain.partitions)
+        worker = partial(StageWorker, chain, states=index, token=token)
+        steps = partial(worker, engine_bytes=self._engine_bytes, policy=self._policy)
+        receipts = run_stages(chain, frame, reader, steps, min(chain.partitions, most))
+        self._tidy(index.delete)
         return receipts
 
-    def _commit(self, receipts: Sequence[Receipt], source: str | None, batch_id: int | None) -> None:
-        """Make the next version of what a batch's partitions say."""
+    def _following(self, receipts: Sequence[Receipt], source: str, batch_id: int) -> Manifest:
+        """The next version, of what a batch's partitions say."""
         was = self._manifest
         partitions: dict[str, PartitionState] = dict(was.partitions)
         partitions.update({receipt.partition: receipt.state for receipt in receipts if receipt.state})
-        applied, batches = dict(was.applied), was.batches
-        if source is not None and batch_id is not None:
-            applied[source] = batch_id
-            files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
-            batches = (*batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:]
-        following = Manifest(was.version + 1, was.identity, was.placement, applied, partitions, batches)
+        files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
+        batches = (*was.batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:]
+        applied = {**was.applied, source: batch_id}
+        placement = {**was.placement, "rows": _grown(was.placement["rows"], receipts)}
+        return Manifest(was.version + 1, was.identity, placement, applied, partitions, batches)
+
+    def _commit(self, following: Manifest) -> None:
         self._store.commit(following)
         self._manifest = following
 
     def _committed(self, token: str, receipts: Sequence[Receipt], started: float) -> None:
         """What follows a commit."""
-        self.stats = BatchStats.of(receipts, time.perf_counter() - started)
+        fit = self._fit(self._chain, self._manifest.placement, self._manifest.partitions)
+        self.stats = BatchStats.of(receipts, time.perf_counter() - started, fit)
         reached("batch: committed, not cleaned")
         self._tidy(partial(self._store.end, token))
         # At the first version, too: of tries before it there may be files without a marker.
@@ -370,6 +426,20 @@ class MaintainedJoin:
             self._tidy(partial(self._store.clean, KEPT_BATCHES))
         else:
             self._tidy(self._store.sweep)
+
+    def _fit(
+        self, chain: StageChain, placement: Mapping[str, Any], states: Mapping[str, PartitionState]
+    ) -> PlanFit:
+        """How the grids fit what there is; partitions' rows are those at their snapshots."""
+        rows = [
+            [
+                states[name].rows if (name := f"{stage.number}-{pid}") in states else 0
+                for pid in range(chain.partitions)
+            ]
+            for stage in chain.stages
+            if not stage.combines
+        ]
+        return plan_fit(chain.plans, chain.grids, placement["planned"], placement["rows"], rows)
 
     def _tidy(self, tidying: Callable[[], object]) -> None:
         """What is no part of the state goes.  Where that fails the state is what it is, and goes on."""
@@ -389,67 +459,9 @@ class MaintainedJoin:
         return changes_frame(self.session, self._store, signed(self._chain.plans[-1].arrow_schema), files)
 
 
-def _stage_number(receipt: Receipt) -> int:
-    """The stage that a receipt is of; -1 for the placing of the inputs."""
-    return int(receipt.partition.partition("-")[0] or -1)
-
-
-def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
-    """What a task of a batch does: packets of its rows, or a receipt with the error."""
-
-    def place(batches: Batches) -> Batches:
-        tables: dict[str, list[pa.Table]] = {}
-        try:
-            for batch in batches:
-                for name, rows in reader.tables(batch):
-                    refuse_null_weights(name, rows)
-                    tables.setdefault(name, []).append(without_nulls(name, rows, chain.nulls))
-            gathered = {name: iter([pa.concat_tables(parts)]) for name, parts in tables.items()}
-            yield from chain.placed(gathered)
-        except LftjError as error:
-            writer = PacketWriter()
-            writer.add(0, 0, "", RECEIPT, error_receipt("", error).to_bytes(), len(chain.stages))
-            yield from writer.rest()
-
-    return place
-
-
-def _in_types(name: str, frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """Changes of a relation with its columns in its types, in its order, and the weight."""
-    label = weight_of(schema)
-    given = arrow_schema(name, frame)
-    wanted = [*schema.names, label]
-    missing = [column for column in wanted if column not in given.names]
-    extra = [column for column in given.names if column not in wanted]
-    if missing or extra:
-        raise ChangeError(
-            f"changes of {name!r} have the columns {', '.join(given.names)};"
-            f" they have to be {', '.join(wanted)}"
-        )
-    if not pa.types.is_integer(given.field(label).type):
-        raise ChangeError(
-            f"changes of {name!r}: the weight is of type {given.field(label).type}, not an integer"
-        )
-    columns = []
-    types = {field.name: field.dataType for field in spark_schema(signed(schema))}
-    for column in wanted:
-        have, want = given.field(column).type, signed(schema).field(column).type
-        if have != want and not _widens(have, want):
-            raise ChangeError(
-                f"changes of {name!r}, column {column!r}: the values are of type {have}, the relation's"
-                f" of type {want}: cast the column"
-            )
-        place = given.get_field_index(column)
-        columns.append(F.col(f"c{place}").cast(plain(types[column])).alias(column))
-    # By place: Spark takes names that differ in case only for one.
-    return frame.toDF(*(f"c{place}" for place in range(len(given)))).select(*columns)
-
-
-def _widens(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether every value of a type is one of another."""
-    integers = pa.types.is_integer(have) and pa.types.is_integer(want)
-    floats = pa.types.is_floating(have) and pa.types.is_floating(want)
-    return (integers or floats) and have.bit_width <= want.bit_width
+def _grown(rows: Mapping[str, int], receipts: Sequence[Receipt]) -> dict[str, int]:
+    """Rows by relation after a batch."""
+    return {name: n + sum(receipt.grown.get(name, 0) for receipt in receipts) for name, n in rows.items()}
 
 
 def _to_folder(path: str) -> Callable[[DataFrame, int], object]:

@@ -189,11 +189,11 @@ class SparkState(Stream):
 
         from bench.spark.state_processor import PartitionProcessor
         from spark_bridge.cells.signed_tables import signed
-        from spark_bridge.maintained_join import placing_changes
         from spark_bridge.placing.packets import SPARK_SCHEMA
         from spark_bridge.placing.schemas import arrow_schemas, spark_schema
         from spark_bridge.placing.tagged_input import TaggedInput
         from spark_bridge.placing.worker_process import in_worker
+        from spark_bridge.stages.placing_changes import placing_changes
 
         chain = self._chain()
         schema = arrow_schemas({"edge": self.edges()})[0][1]

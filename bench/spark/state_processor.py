@@ -26,7 +26,7 @@ from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
 from spark_bridge.placing.worker_process import settle
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import LOGGED_PART, MOST_LOGGED
-from spark_bridge.state.engine_cache import EngineCache
+from spark_bridge.state.engine_cache import MOST_BYTES, EngineCache, Kept
 
 CHUNK_BYTES = 64 << 10
 _engines: EngineCache[SearchEngine] = EngineCache()
@@ -62,7 +62,8 @@ class PartitionProcessor(StatefulProcessor):
         token = uuid4().hex
         entries.append([token, self._write(len(entries), batches), count])
         self._entries.update((json.dumps(entries),))
-        _engines.put(self._key(key[0]), token, engine, engine.rows)
+        nbytes = sum(entry[1] for entry in entries) * CHUNK_BYTES
+        _engines.put(self._key(key[0]), Kept(token, engine, nbytes), MOST_BYTES)
         schema = signed(self._chain.plans[0].arrow_schema)
         yield pa.concat_tables([schema.empty_table(), *changes]).to_pandas()
         settle("PartitionProcessor")
@@ -76,8 +77,8 @@ class PartitionProcessor(StatefulProcessor):
     def _engine(self, partition: int, entries: list[list[Any]]) -> SearchEngine:
         kept = _engines.take(self._key(partition))
         tokens = [token for token, _, _ in entries]
-        if kept is not None and kept[0] in tokens:
-            engine, first = kept[1], tokens.index(kept[0]) + 1
+        if kept is not None and kept.token in tokens:
+            engine, first = kept.engine, tokens.index(kept.token) + 1
             source = "kept" if first == len(entries) else "caught up"
         else:
             engine, first = SearchEngine(self._chain.text, 0, self._chain.schemas(0)), 0
@@ -107,7 +108,7 @@ class PartitionProcessor(StatefulProcessor):
 
 
 def _snapshot(engine: SearchEngine) -> list[pa.RecordBatch]:
-    writer = PacketWriter()
+    writer, batches = PacketWriter(), []
     for address, label, rows in engine.snapshot():
-        writer.add(0, address.number, address.grid_text(), label, rows)
-    return list(writer.rest())
+        batches += writer.add(0, address.number, address.grid_text(), label, rows)
+    return [*batches, *writer.rest()]

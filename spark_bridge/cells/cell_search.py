@@ -28,8 +28,9 @@ from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, Placement, ProgramText
-from spark_bridge.placing.packets import CellAddress, CellInput, PacketWriter, cell_inputs
-from spark_bridge.placing.placing import packed, split
+from spark_bridge.placing.packets import CellAddress, CellInput, PacketWriter, cell_inputs, packed
+from spark_bridge.placing.placing import split
+from spark_bridge.placing.slices import slices
 from spark_bridge.placing.value_hash import hashes_of, parts, row_hashes
 
 BATCH_ROWS = 1 << 16
@@ -73,9 +74,10 @@ class CellSearch:
         for cell in cell_inputs(batches):
             given = self._contributions(cell, databases)
             for read, columns, table in each_keeping(self._orders(cell), given):
-                for part, rows in split(table, key_parts(table, columns, self._partitions)):
-                    writer.add(part, 0, COMBINED, read, packed(rows))
-                yield from writer.full()
+                for piece in slices(table):
+                    for part, rows in split(piece, key_parts(piece, columns, self._partitions)):
+                        for packet in packed(rows):
+                            yield from writer.add(part, 0, COMBINED, read, packet)
         yield from writer.rest()
 
     def _contributions(

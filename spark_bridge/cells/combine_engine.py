@@ -35,8 +35,7 @@ from spark_bridge.cells.cell_search import contribution, in_types
 from spark_bridge.cells.search_engine import contribution_schema
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
-from spark_bridge.placing.packets import CellAddress, CellInput
-from spark_bridge.placing.placing import packed
+from spark_bridge.placing.packets import CellAddress, CellInput, packed
 
 ADDRESS = CellAddress(0, 0, ())
 
@@ -82,7 +81,8 @@ class CombineEngine:
     def snapshot(self) -> Iterator[tuple[CellAddress, str, bytes]]:
         """The rows that cells gave, as packets from which :meth:`step` makes the engine again."""
         for share in self._shares:
-            yield ADDRESS, share.label, packed(share.table())
+            for packet in packed(share.table()):
+                yield ADDRESS, share.label, packet
 
     def head(self) -> pa.Table:
         """The tuples of the head."""

@@ -1,8 +1,12 @@
 """The cells of one Spark partition, each a workspace that follows its inputs.
 
-A cell's relations are its placements, and its rule is kept by the default strategy: what a
+A cell's relations are its placements, and its rule is kept by a strategy of the policy: what a
 cell searches and records is about what was sent there and nothing else; only the key orders are chosen
 for all cells of a grid at once (:mod:`lftj.planning.kept_orders`).
+
+Whether a batch is maintained or joined anew is decided by each cell, which alone knows what the batch costs
+it: by ``auto`` it is maintained until it has taken as many operations as joining took last, and then joined
+(:mod:`maintenance.strategies.auto.auto_body`).
 
 Invariant: what all steps gave adds up to what the cells have: tuples of a set head, and
 for aggregates the assignments by group keys and arguments.
@@ -10,7 +14,8 @@ for aggregates the assignments by group keys and arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +24,17 @@ from lftj.aggregates.whole import argument_names
 from lftj.language.syntax import Aggregate
 from lftj.planning.kept_orders import keeping
 from lftj.storage.relation import Relation
+from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
-from spark_bridge.placing.packets import CellAddress, CellInput
-from spark_bridge.placing.placing import packed
+from spark_bridge.placing.packets import CellAddress, CellInput, packed
+
+STRATEGIES = {"auto": "auto", "maintain": "delta", "anew": "recompute"}
+"""Of a workspace, by policy."""
+
+Policy = Literal["auto", "maintain", "anew"]
 
 Contribution = tuple[str, tuple[int, ...], pa.Table]
 """What cells give to a head: label, the columns that it meets others by, and a table with weights."""
@@ -40,30 +50,35 @@ class SearchEngine:
         self._schemas = schemas
         self._cells: dict[int, _Cell] = {}
         self.taken = 0
+        self.anew = 0
 
-    def step(self, inputs: Sequence[CellInput]) -> list[Contribution]:
-        """Apply changes to the cells; returns what they change in the head.  ``taken``: their rows.
+    def step(self, inputs: Sequence[CellInput], policy: Policy = "auto") -> list[Contribution]:
+        """Apply changes to the cells; returns what they change in the head.
+
+        Afterwards ``taken`` is the number of their rows, and ``anew`` that of cells that had something to
+        maintain and were joined anew.
 
         Raises the engine's DataError and EvaluationError; then the engine is of no more use.
         """
         found: list[Contribution] = []
-        self.taken = 0
+        self.taken = self.anew = 0
         for cell_input in inputs:
             cell = self._cells.get(cell_input.address.number)
             if cell is None:
                 cell = _Cell(self._text, self._head, self._schemas, cell_input.address)
                 self._cells[cell_input.address.number] = cell
             with keeping(orders_of(self._text, self._head, cell.address.rule, cell.address.marks)):
-                found += cell.step(cell_input)
+                found += cell.step(cell_input, STRATEGIES[policy])
             self.taken += cell.taken
+            self.anew += cell.anew
         return found
 
     def snapshot(self) -> Iterator[tuple[CellAddress, str, bytes]]:
         """The relations of all cells, as packets from which :meth:`step` makes them again."""
         for cell in self._cells.values():
             for label in cell.labels:
-                table = cell.workspace[label].table
-                yield cell.address, label, packed(with_weight(table))
+                for packet in packed(with_weight(cell.workspace[label].table)):
+                    yield cell.address, label, packet
 
     def head(self) -> pa.Table:
         """The tuples of the head, of one that does not cross cells."""
@@ -75,6 +90,10 @@ class SearchEngine:
     @property
     def plan(self) -> HeadPlan:
         return self._text.plans()[self._head]
+
+    def count(self, cell: int, label: str) -> int:
+        """Rows of a placement in a cell; 0 where there is no such cell yet."""
+        return self._cells[cell].workspace[label].count if cell in self._cells else 0
 
     @property
     def rows(self) -> int:
@@ -95,6 +114,7 @@ class _Cell:
         self._program = self._rule.program(dict(address.marks))
         self.workspace = Workspace()
         self.taken = 0
+        self.anew = False
 
     @property
     def _plan(self) -> HeadPlan:
@@ -104,26 +124,32 @@ class _Cell:
     def _rule(self) -> HeadRule:
         return self._plan.rules[self.address.rule]
 
-    def step(self, cell_input: CellInput) -> list[Contribution]:
+    def step(self, cell_input: CellInput, strategy: str) -> list[Contribution]:
+        head = self._plan.name
         changes = {label: cell_input.table(label, signed(schema)) for label, schema in self._schemas.items()}
         self.taken = sum(table.num_rows for table in changes.values())
+        self.anew = False
         if self.workspace.heads:
-            return self._contributions(self._changed(changes)[self._plan.name])
+            if self.workspace.strategy_of(head) != strategy:
+                self.workspace.set_strategy(head, strategy)
+            done = self._changed(changes)
+            self.anew = strategy == "recompute" or done.stats[head].recomputed > 0
+            return self._contributions(done.changes[head])
         # The program comes last: what is not yet erased may contradict what it says.
         for label, table in changes.items():
             first = came(table) if all_came(table) else self._schemas[label].empty_table()
             self.workspace.add(Relation.from_table(label, first, self.workspace.domains))
         self._changed({label: table for label, table in changes.items() if not all_came(table)})
-        self.workspace.install(self._program)
-        return self._contributions(with_weight(self.workspace[self._plan.name].table))
+        self.workspace.install(self._program, strategy=strategy)
+        return self._contributions(with_weight(self.workspace[head].table))
 
-    def _changed(self, changes: dict[str, pa.Table]) -> Mapping[str, pa.Table]:
-        """Commit changes of the relations; returns those of the heads."""
+    def _changed(self, changes: dict[str, pa.Table]) -> Transaction:
+        """Commit changes of the relations; what was committed has those of the heads."""
         with self.workspace.transaction() as transaction:
             for label, table in changes.items():
                 if table.num_rows:
                     transaction.apply(label, table)
-        return transaction.changes
+        return transaction
 
     def _contributions(self, change: pa.Table) -> list[Contribution]:
         """A change of the cell's head as the head's combination takes it."""

@@ -4,6 +4,10 @@ One row in ``ONE_IN`` is taken, by a hash of its values: equal rows are taken to
 a relation is a set.  Tasks count the hashes of values by column, the most frequent ones
 travel to one task, which makes the grids.  All of it is part of the plan of the join: no
 job runs before an action.
+
+Cost: a task keeps COUNTED hashes of a column at most, however many rows it has, and so may count
+a value too low that was not among the COUNTED // 2 most frequent ones whenever it chose: none
+that weighs in a cell.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 ONE_IN = 16
 FREQUENT = 64
 """Values per column that a task reports."""
+
+COUNTED = 1 << 17
+"""Hashes of a column after which a task counts them, and forgets all but half as many values."""
 
 _ALL = -1  # in place of a column: the rows of a relation
 COUNTS = pa.schema([("tag", pa.int32()), ("column", pa.int32()), ("value", pa.int64()), ("rows", pa.int64())])
@@ -55,29 +62,56 @@ def sampled_grids(
 def _counter(reader: TagReader, text: ProgramText, head: int) -> TaskFunction:
     def count(batches: Batches) -> Batches:
         wanted = _axis_columns(text.plans()[head])
-        domains = Domains()
         rows: dict[int, int] = {}
-        hashes: dict[tuple[int, int], list[np.ndarray]] = {}
+        counts: dict[tuple[int, int], _Counts] = {}
         tags = {name: tag for tag, (name, _) in enumerate(reader.relations)}
         for batch in batches:
             for name, table in reader.tables(batch):
                 table = without_nulls(name, table, "drop")
                 rows[tags[name]] = rows.get(tags[name], 0) + table.num_rows
                 for column in wanted.get(name, ()):
-                    hashes.setdefault((tags[name], column), []).append(
-                        hashes_of(table.column(column), domains)
-                    )
-        yield _counts(rows, hashes)
+                    of_column = counts.setdefault((tags[name], column), _Counts())
+                    # Domains of these rows alone: dictionaries never shrink.
+                    of_column.add(hashes_of(table.column(column), Domains()))
+        yield _found(rows, counts)
 
     return count
 
 
-def _counts(rows: dict[int, int], hashes: dict[tuple[int, int], list[np.ndarray]]) -> pa.RecordBatch:
+class _Counts:
+    """How often hashes came, of those that came most often."""
+
+    def __init__(self) -> None:
+        self._values = np.empty(0, np.uint64)
+        self._numbers = np.empty(0, np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._n_waiting = 0
+
+    def add(self, hashes: np.ndarray) -> None:
+        self._waiting.append(hashes)
+        self._n_waiting += len(hashes)
+        if self._n_waiting >= COUNTED:
+            self._count(COUNTED // 2)
+
+    def most(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The most frequent hashes, the most frequent one first, and how often each came."""
+        self._count(number)
+        return self._values, self._numbers
+
+    def _count(self, kept: int) -> None:
+        values, places = np.unique(np.concatenate([self._values, *self._waiting]), return_inverse=True)
+        came = np.ones(self._n_waiting, np.int64)
+        numbers = np.bincount(places, np.concatenate([self._numbers, came]), len(values)).astype(np.int64)
+        most = np.argsort(-numbers, kind="stable")[:kept]
+        self._values, self._numbers = values[most], numbers[most]
+        self._waiting, self._n_waiting = [], 0
+
+
+def _found(rows: dict[int, int], counts: dict[tuple[int, int], _Counts]) -> pa.RecordBatch:
     found = [(tag, _ALL, 0, number) for tag, number in rows.items()]
-    for (tag, column), parts in hashes.items():
-        values, numbers = np.unique(np.concatenate(parts), return_counts=True)
-        most = np.argsort(-numbers, kind="stable")[:FREQUENT]
-        counted = zip(values[most].view(np.int64).tolist(), numbers[most].tolist(), strict=True)
+    for (tag, column), of_column in counts.items():
+        values, numbers = of_column.most(FREQUENT)
+        counted = zip(values.view(np.int64).tolist(), numbers.tolist(), strict=True)
         found += [(tag, column, value, number) for value, number in counted if number > 1]
     columns = list(zip(*found, strict=True)) or [()] * len(COUNTS)
     return pa.RecordBatch.from_arrays(

@@ -8,6 +8,8 @@ A packet is a row of (``pid``, ``cell``, ``grid``, ``read``, ``rows``, ``stage``
 partition, the number of the cell, what its grid is like as JSON, the label of the placement,
 the record batch without its schema, which both sides know, and, where several stages follow
 each other in one query (:mod:`spark_bridge.stages.stages`), the one that it is for.
+
+Invariant: a packet has at most MOST_BYTES, and so has a batch of packets, unless a single row has more.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_bridge.placing.slices import slices
 
 SCHEMA = pa.schema(
     [
@@ -31,7 +35,11 @@ SCHEMA = pa.schema(
 )
 SPARK_SCHEMA = from_arrow_schema(SCHEMA)
 
-_BATCH_BYTES = 16 << 20
+MOST_BYTES = 16 << 20
+"""Of a packet, and of a batch of packets."""
+
+_BESIDE_COLUMNS = 64  # bytes of a packet's numbers, and of what Python keeps for its entries in the lists
+_PER_COLUMN = 128  # bytes of a record batch's own for a column: its place, and what rounds its buffers up
 
 
 @dataclass(frozen=True)
@@ -58,23 +66,33 @@ class PacketWriter:
         self._columns: list[list[object]] = [[] for _ in SCHEMA]
         self._bytes = 0
 
-    def add(self, pid: int, cell: int, grid: str, read: str, rows: bytes, stage: int = 0) -> None:
+    def add(
+        self, pid: int, cell: int, grid: str, read: str, rows: bytes, stage: int = 0
+    ) -> list[pa.RecordBatch]:
+        """Take a packet in; gives what was there before, if both are too much for one batch."""
+        size = len(rows) + len(grid) + len(read) + _BESIDE_COLUMNS
+        full = self.rest() if self._bytes + size > MOST_BYTES else []
         for column, value in zip(self._columns, (pid, cell, grid, read, rows, stage), strict=True):
             column.append(value)
-        self._bytes += len(rows)
+        self._bytes += size
+        return full
 
-    def full(self) -> Iterator[pa.RecordBatch]:
-        """What has been gathered, if that is enough for a batch."""
-        if self._bytes >= _BATCH_BYTES:
-            yield from self.rest()
+    def rest(self) -> list[pa.RecordBatch]:
+        """What has been gathered: a batch, or none."""
+        columns, self._columns, self._bytes = self._columns, [[] for _ in SCHEMA], 0
+        if not columns[0]:
+            return []
+        arrays = [pa.array(v, f.type) for v, f in zip(columns, SCHEMA, strict=True)]
+        return [pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)]
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been gathered."""
-        if self._columns[0]:
-            arrays = [pa.array(v, f.type) for v, f in zip(self._columns, SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-        self._columns = [[] for _ in SCHEMA]
-        self._bytes = 0
+
+def packed(rows: pa.Table) -> Iterator[bytes]:
+    """A table as what packets carry: record batches without their schema; of no rows, one of no rows."""
+    most = MOST_BYTES - _BESIDE_COLUMNS - _PER_COLUMN * (2 + rows.num_columns)
+    for piece in slices(rows, most_bytes=max(most, MOST_BYTES // 2)):
+        batches = piece.combine_chunks().to_batches()
+        batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+        yield bytes(batch.serialize())
 
 
 @dataclass

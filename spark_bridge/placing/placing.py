@@ -1,12 +1,14 @@
 """Placing: a task's rows of the inputs to packets for the cells (:mod:`spark_bridge.placing.grids`).
 
 Cost: per row one hash per cut column and one sort of small numbers per placement; a
-record batch is written once for all cells that it is copied to.
+record batch is written once for all cells that it is copied to.  In memory are a slice of
+rows, twice while it is put in order, and for each placer a batch of packets
+(:mod:`spark_bridge.placing.slices`): the same for two partitions and for ten thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,12 +20,10 @@ from lftj.storage.sorting import first_rows_of_equal
 from lftj.values.domains import Domains
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import CUT, HEAVY, LIGHT, HeadPlan, Placement
-from spark_bridge.placing.packets import CellAddress, PacketWriter
+from spark_bridge.placing.packets import CellAddress, PacketWriter, packed
+from spark_bridge.placing.slices import gathered, slices
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.value_hash import hashes_of, parts
-
-BUFFERED_ROWS = 1 << 19
-"""Rows that a task gathers before it sends them: packets are the larger for it."""
 
 Nulls = Literal["refuse", "drop"]
 
@@ -40,41 +40,28 @@ class Placer:
 
     def packets(self, reader: TagReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Packets of everything that comes."""
-        waiting: dict[str, list[pa.Table]] = {}
-        n_waiting = 0
-        for batch in batches:
-            for name, rows in reader.tables(batch):
-                waiting.setdefault(name, []).append(rows)
-                n_waiting += rows.num_rows
-            if n_waiting >= BUFFERED_ROWS:
-                yield from self._placed(waiting)
-                waiting, n_waiting = {}, 0
-        yield from self._placed(waiting)
-        yield from self.rest()
+        tables = (
+            (name, without_nulls(name, rows, self.nulls))
+            for batch in batches
+            for name, rows in reader.tables(batch)
+        )
+        return placed(tables, [self])
 
-    def _placed(self, waiting: dict[str, list[pa.Table]]) -> Iterator[pa.RecordBatch]:
-        for name, tables in waiting.items():
-            rows = without_nulls(name, pa.concat_tables(tables).combine_chunks(), self.nulls)
-            yield from self.placed(name, rows)
-
-    def placed(self, name: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Take in rows of a relation, without NULL; gives packets when there are enough of them."""
-        if rows.num_rows:
-            self._place(name, rows)
-            yield from self._writer.full()
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """The packets that are left."""
-        yield from self._writer.rest()
-
-    def _place(self, name: str, rows: pa.Table) -> None:
+    def place(self, name: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Take in rows of a relation, without NULL; gives packets whenever there are enough of them."""
         hashes = _Hashes(name, rows, Domains())  # of these rows alone: dictionaries never shrink
         for grid in self.grids.grids:
             for placement in self.plan.rules[grid.rule].placements(grid.marks):
                 if placement.relation == name:
-                    self._send(rows, hashes, grid, placement)
+                    yield from self._sent(rows, hashes, grid, placement)
 
-    def _send(self, rows: pa.Table, hashes: _Hashes, grid: Grid, placement: Placement) -> None:
+    def rest(self) -> list[pa.RecordBatch]:
+        """The packets that are left."""
+        return self._writer.rest()
+
+    def _sent(
+        self, rows: pa.Table, hashes: _Hashes, grid: Grid, placement: Placement
+    ) -> Iterator[pa.RecordBatch]:
         chosen: np.ndarray | None = None  # which rows the placement takes; None for all
         key = np.zeros(rows.num_rows, np.int64)
         shares = []
@@ -93,11 +80,24 @@ class Placer:
             rows, key = rows.take(pa.array(taken)), key[taken]
         grid_text = CellAddress(0, grid.rule, tuple(grid.marks.items())).grid_text()
         for part, some in split(rows, key):
-            packet = packed(some)
             place = [int(number) for number in np.unravel_index(part, shares)] if shares else []
-            for cell in grid.cells_of(placement, place):
-                pid = self.grids.partition_of(cell)
-                self._writer.add(pid, cell, grid_text, placement.label, packet, self.stage)
+            cells = grid.cells_of(placement, place)
+            for packet in packed(some):
+                for cell in cells:
+                    pid = self.grids.partition_of(cell)
+                    yield from self._writer.add(pid, cell, grid_text, placement.label, packet, self.stage)
+
+
+def placed(tables: Iterable[tuple[str, pa.Table]], placers: Sequence[Placer]) -> Iterator[pa.RecordBatch]:
+    """Packets of rows of relations, without NULL, from every placer whose head reads them."""
+    for name, rows in gathered(tables):
+        reading = [placer for placer in placers if name in placer.plan.reads]
+        for piece in slices(rows):
+            if piece.num_rows:
+                for placer in reading:
+                    yield from placer.place(name, piece)
+    for placer in placers:
+        yield from placer.rest()
 
 
 class _Hashes:
@@ -151,10 +151,3 @@ def split(rows: pa.Table, key: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
     rows = rows.take(pa.array(order))
     for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
         yield int(ordered[start]), rows.slice(start, end - start)
-
-
-def packed(rows: pa.Table) -> bytes:
-    """A table as one record batch without its schema."""
-    batches = rows.combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
-    return bytes(batch.serialize())

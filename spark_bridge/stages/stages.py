@@ -8,7 +8,7 @@ ones.  So a batch is one query with one shuffle before each stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,8 +18,10 @@ from spark_bridge.cells.cell_search import COMBINED, key_parts
 from spark_bridge.cells.search_engine import Contribution
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
-from spark_bridge.placing.packets import PacketWriter
-from spark_bridge.placing.placing import Nulls, Placer, packed, split
+from spark_bridge.placing.homes import Homes
+from spark_bridge.placing.packets import PacketWriter, packed
+from spark_bridge.placing.placing import Nulls, Placer, placed, split
+from spark_bridge.placing.slices import slices
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,19 @@ class StageChain:
         known = dict(self.text.relations) | {plan.name: plan.arrow_schema for plan in self.plans}
         return {name: known[name] for name in self.plans[head].reads}
 
-    def searches(self, relation: str) -> list[Stage]:
-        """The stages whose cells read a relation."""
-        reading = (stage for stage in self.stages if not stage.combines)
-        return [stage for stage in reading if relation in self.plans[stage.head].reads]
-
     def result(self, stage: Stage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""
         return stage.combines or not self.plans[stage.head].crosses
+
+    def homed(self, stage: Stage) -> tuple[str, ...]:
+        """The relations whose tuples have their homes in the cells of a stage: the first that reads them."""
+        before = {name for plan in self.plans[: stage.head] for name in plan.reads}
+        names = [name for name, _ in self.text.relations if name in self.plans[stage.head].reads]
+        return () if stage.combines else tuple(name for name in names if name not in before)
+
+    def homes(self, stage: Stage) -> Homes:
+        """Where these tuples are."""
+        return Homes(self.plans[stage.head], self.grids[stage.head], self.homed(stage))
 
     @property
     def last(self) -> Stage:
@@ -78,21 +85,16 @@ class StageChain:
         """What places rows for a stage that searches."""
         return Placer(self.plans[stage.head], self.grids[stage.head], self.nulls, stage.number)
 
-    def placed(self, tables: Mapping[str, Iterator[pa.Table]]) -> Iterator[pa.RecordBatch]:
-        """Packets of signed rows of relations for every stage that reads them."""
-        placers = {stage.number: self.placer(stage) for stage in self.stages if not stage.combines}
-        for name, parts in tables.items():
-            for rows in parts:
-                for stage in self.searches(name):
-                    yield from placers[stage.number].placed(name, rows)
-        for placer in placers.values():
-            yield from placer.rest()
+    def placed(self, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
+        """Packets of signed rows of relations, by name, for every stage that reads them."""
+        return placed(tables, [self.placer(stage) for stage in self.stages if not stage.combines])
 
     def contributed(self, stage: Stage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
         """Packets of what the cells of a stage give, for the stage that combines them."""
         writer = PacketWriter()
         for label, columns, table in given:
-            for part, rows in split(table, key_parts(table, columns, self.partitions)):
-                writer.add(part, 0, COMBINED, label, packed(rows), stage.number + 1)
-            yield from writer.full()
+            for piece in slices(table):
+                for part, rows in split(piece, key_parts(piece, columns, self.partitions)):
+                    for packet in packed(rows):
+                        yield from writer.add(part, 0, COMBINED, label, packet, stage.number + 1)
         yield from writer.rest()

@@ -1,4 +1,4 @@
-"""What a task of a maintained stage does: step its partition's engine, and write what makes it durable.
+"""What a task of a maintained stage does: step its partitions' engines, and write what makes them durable.
 
     packets for this stage -> engine at the state's token -> one step -> files -> packets for later stages
 
@@ -17,22 +17,24 @@ error in the data is a receipt too: the driver raises it, and nothing is retried
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import DataError, EvaluationError, ImageError, LftjError
 from maintenance.image import read_image, write_image
 from spark_bridge.cells.combine_engine import CombineEngine
-from spark_bridge.cells.search_engine import Contribution, SearchEngine
+from spark_bridge.cells.search_engine import Contribution, Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
+from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
 from spark_bridge.stages.stages import Stage, StageChain
-from spark_bridge.state.engine_cache import EngineCache
+from spark_bridge.state.engine_cache import EngineCache, Kept, kept_bytes
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.manifest import Logged, PartitionState
+from spark_bridge.state.state_index import StateIndex, state_of
 from spark_bridge.state.store import StateStore, token_of
 from spark_bridge.state.task_files import TaskFiles
 
@@ -53,8 +55,10 @@ _engines: EngineCache[Engine] = EngineCache()
 class Receipt:
     """What a partition's step was: its state from now on, or an error.
 
+    ``grown``: by relation the rows that it has more, or less, in their homes.
     ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
-    where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.
+    where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.  Of cells that
+    search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.
     """
 
     partition: str
@@ -62,6 +66,10 @@ class Receipt:
     head_changes: str | None = None
     head_rows: int = 0
     source: str = ""
+    cells: int = 0
+    anew: int = 0
+    changed: int = 0
+    grown: dict[str, int] = field(default_factory=dict)
     error: str = ""
     message: str = ""
 
@@ -72,10 +80,7 @@ class Receipt:
     def of(cls, data: bytes) -> Receipt:
         entries = json.loads(data)
         state = entries.pop("state")
-        if state is not None:
-            state["logged"] = tuple(Logged(**logged) for logged in state["logged"])
-            state = PartitionState(**state)
-        return cls(state=state, **entries)
+        return cls(state=None if state is None else state_of(state), **entries)
 
 
 def error_receipt(partition: str, error: LftjError) -> Receipt:
@@ -84,41 +89,49 @@ def error_receipt(partition: str, error: LftjError) -> Receipt:
 
 @dataclass
 class StageWorker:
-    """Steps the partitions of one stage.  ``states``: as the manifest has them, by partition.
+    """Steps the partitions of one stage: of those that packets come for, one after the other.
 
-    ``token``: names the states that this batch makes.
+    ``states``: those that the manifest has.  ``token``: names the states that this batch makes.
+    ``engine_bytes``: as :func:`~spark_bridge.state.engine_cache.kept_bytes` takes them.
     """
 
     chain: StageChain
     stage: Stage
-    states: Mapping[str, PartitionState]
-    store: StateStore
+    states: StateIndex
     token: str
-    _writer: PacketWriter = field(default_factory=PacketWriter)
+    engine_bytes: int | None = None
+    policy: Policy = "auto"
+
+    @property
+    def store(self) -> StateStore:
+        return self.states.store
 
     def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take in the packets of one partition; gives those for later stages, and a receipt."""
-        own: list[pa.RecordBatch] = []
+        """Take in the packets of some partitions; gives those for later stages, and receipts."""
+        own: dict[int, list[pa.RecordBatch]] = {}
         for batch in batches:
             is_own = pc.equal(batch.column("stage"), self.stage.number)
-            own.append(batch.filter(is_own))
-            yield batch.filter(pc.invert(is_own))
-        own = [batch for batch in own if batch.num_rows]
-        if own:
-            yield from self._step(own)
+            mine = batch.filter(is_own)
+            for pid in np.unique(mine.column("pid").to_numpy()).tolist():
+                own.setdefault(pid, []).append(mine.filter(pc.equal(mine.column("pid"), pid)))
+            if mine.num_rows < batch.num_rows:
+                yield batch.filter(pc.invert(is_own))
+        for pid in sorted(own):
+            yield from self._step(pid, own.pop(pid))
 
-    def _step(self, own: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition = f"{self.stage.number}-{own[0].column('pid')[0].as_py()}"
-        state = self.states.get(partition)
+    def _step(self, pid: int, own: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition = f"{self.stage.number}-{pid}"
+        state = self.states.of(self.stage.number, pid)
         try:
-            engine, source = self._engine(partition, state)
+            engine, source, nbytes = self._engine(partition, state)
             inputs = cell_inputs(iter(own))
             given: list[Contribution] = []
             change: pa.Table | None = None
             if isinstance(engine, CombineEngine):
                 change = engine.step(inputs)
             else:
-                given = engine.step(inputs)
+                rows_before = self._home_rows(engine, inputs)
+                given = engine.step(inputs, self.policy)
                 if self.chain.result(self.stage):
                     schema = self.chain.plans[self.stage.head].arrow_schema
                     change = _one_table(given, schema)
@@ -128,48 +141,74 @@ class StageWorker:
         with TaskFiles(self.store, self.token, partition) as files:
             reached("worker: before writing")
             receipt = self._written(files, state, engine, source, own, change)
+            made = receipt.state
+            assert made is not None
+            if made.image is not None and not made.logged:
+                nbytes = self.store.nbytes([made.image])
+            else:
+                nbytes += sum(batch.nbytes for batch in own)
+        if isinstance(engine, SearchEngine):
+            rows = self._home_rows(engine, inputs)
+            grown = {name: number - rows_before[name] for name, number in rows.items()}
+            receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
-        _engines.put(self._key(partition), self.token, engine, engine.rows)
+        kept = Kept(self.token, engine, nbytes)
+        _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))
         if change is None:
             yield from self.chain.contributed(self.stage, given)
         elif self.stage != self.chain.last:
             name = self.chain.plans[self.stage.head].name
-            yield from self.chain.placed({name: iter([change])})
+            yield from self.chain.placed([(name, change)])
         yield from self._receipt(receipt)
+
+    def _home_rows(self, engine: SearchEngine, inputs: list[CellInput]) -> dict[str, int]:
+        """Rows that have their home in some cells, by relation."""
+        homes = self.chain.homes(self.stage)
+        rows = dict.fromkeys(self.chain.homed(self.stage), 0)
+        for one in inputs:
+            for name, label in homes.of(one.address.number).items():
+                rows[name] += engine.count(one.address.number, label)
+        return rows
 
     # -- engines -------------------------------------------------------------------
 
     def _key(self, partition: str) -> str:
         return f"{self.store.path}#{partition}"
 
-    def _engine(self, partition: str, state: PartitionState | None) -> tuple[Engine, str]:
-        """The partition's engine as the manifest has it, and where it came from."""
+    def _engine(self, partition: str, state: PartitionState | None) -> tuple[Engine, str, int]:
+        """The partition's engine as the manifest has it, where it came from, and its bytes."""
         kept = _engines.take(self._key(partition))
         if state is None:
-            return self._new_engine(), "new"
-        if kept is not None and kept[0] == state.token:
-            return kept[1], "kept"
+            return self._new_engine(), "new", 0
+        if kept is not None and kept.token == state.token:
+            return kept.engine, "kept", kept.nbytes
         tokens = [token_of(state.snapshot), *(logged.token for logged in state.logged)]
-        if kept is not None and kept[0] in tokens:
-            engine, behind = kept[1], state.logged[tokens.index(kept[0]) :]
-            source = "caught up"
+        if kept is not None and kept.token in tokens:
+            engine, nbytes, source = kept.engine, kept.nbytes, "caught up"
+            behind = state.logged[tokens.index(kept.token) :]
         else:
-            engine, source = self._restored(state)
+            engine, source, nbytes = self._restored(state)
             behind = state.logged
         for logged in behind:
-            engine.step(cell_inputs(iter(self.store.read_table(logged.changes).to_batches())))
-        return engine, source
+            changes = self.store.read_table(logged.changes)
+            engine.step(cell_inputs(iter(changes.to_batches())))
+            nbytes += changes.nbytes
+        return engine, source, nbytes
 
-    def _restored(self, state: PartitionState) -> tuple[Engine, str]:
+    def _restored(self, state: PartitionState) -> tuple[Engine, str, int]:
         """The engine at a partition's snapshot."""
+        nbytes = 0
         if state.image is not None:
+            image = self.store.read_buffer(state.image)
+            nbytes = image.size
             try:
-                return read_image(self.store.read_buffer(state.image), PACKAGES), "image"
+                return read_image(image, PACKAGES), "image", nbytes
             except ImageError:
                 pass  # of other software: what the snapshot says holds for any
         engine = self._new_engine()
-        engine.step(cell_inputs(iter(self.store.read_table(state.snapshot).to_batches())))
-        return engine, "evaluated"
+        snapshot = self.store.read_table(state.snapshot)
+        engine.step(cell_inputs(iter(snapshot.to_batches())))
+        return engine, "evaluated", max(nbytes, snapshot.nbytes)
 
     def _new_engine(self) -> Engine:
         if self.stage.combines:
@@ -213,8 +252,7 @@ class StageWorker:
         writer = PacketWriter()
         batches: list[pa.RecordBatch] = []
         for address, label, rows in engine.snapshot():
-            writer.add(0, address.number, address.grid_text(), label, rows, self.stage.number)
-            batches += writer.full()
+            batches += writer.add(0, address.number, address.grid_text(), label, rows, self.stage.number)
         batches += writer.rest()
         return pa.Table.from_batches(batches, SCHEMA)
 

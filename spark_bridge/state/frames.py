@@ -46,7 +46,7 @@ def changes_frame(
     if len(files) <= FILES_HERE and store.nbytes(files) <= READ_HERE:
         whole = pa.concat_tables([schema.empty_table(), *map(table, files)])
         return session.createDataFrame(whole, spark_schema(schema))
-    return _mapped(session, files, read, schema)
+    return mapped_frame(session, files, read, schema)
 
 
 def table_frame(
@@ -63,15 +63,16 @@ def table_frame(
                 table = _changed(head, [store.read_table(name) for name in changes]) if changes else head
                 yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
-    return _mapped(session, [json.dumps(asdict(state)) for state in states], read, schema)
+    return mapped_frame(session, [json.dumps(asdict(state)) for state in states], read, schema)
 
 
-def _mapped(
+def mapped_frame(
     session: SparkSession,
     items: Sequence[str],
     function: TaskFunction,
     schema: pa.Schema,
 ) -> DataFrame:
+    """What a function gives for texts, each of which is a row of its input."""
     frame = session.createDataFrame(pa.table({"item": pa.array(items, pa.string())}))
     return frame.mapInArrow(in_worker(function), spark_schema(schema))
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from lftj.errors import StateError
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when an entry of the JSON below changes its meaning."""
 
 _MOST_REPEATED = 60

@@ -221,6 +221,11 @@ class StateStore:
         with self._path.reading(name), self._path.input(self._data_name(name)) as stream:
             return ipc.open_file(stream).read_all()
 
+    def read_batch(self, name: str, number: int) -> pa.RecordBatch:
+        """One record batch of a file, by number; the others are not read."""
+        with self._path.reading(name), self._path.input(self._data_name(name)) as stream:
+            return ipc.open_file(stream).get_batch(number)
+
     def nbytes(self, names: Iterable[str]) -> int:
         """The bytes of data files together; of one that is gone none."""
         return self._path.nbytes([self._data_name(name) for name in names])

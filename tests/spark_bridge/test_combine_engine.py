@@ -13,8 +13,7 @@ from lftj.values import collector
 from spark_bridge.cells.combine_engine import ADDRESS, CombineEngine
 from spark_bridge.cells.search_engine import SearchEngine
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.packets import CellAddress, CellInput
-from spark_bridge.placing.placing import packed
+from spark_bridge.placing.packets import CellAddress, CellInput, packed
 from support.cell_pipeline import program_text
 from support.rows import rows_of
 
@@ -55,7 +54,7 @@ class Partition:
 
     def step(self, changes: list[tuple[str, str, int]]) -> None:
         columns = [list(column) for column in zip(*changes, strict=True)]
-        table = packed(pa.Table.from_arrays([pa.array(column) for column in columns], schema=signed(EDGE)))
+        (table,) = packed(pa.Table.from_arrays([pa.array(column) for column in columns], schema=signed(EDGE)))
         cells = [
             CellInput(CellAddress(rule, rule, ()), {placement.label: [pa.py_buffer(table)]})
             for rule in range(self.n_rules)
@@ -63,7 +62,7 @@ class Partition:
         ]
         given = CellInput(ADDRESS)
         for label, _, rows in self.search.step(cells):
-            given.packets.setdefault(label, []).append(pa.py_buffer(packed(rows)))
+            given.packets.setdefault(label, []).extend(map(pa.py_buffer, packed(rows)))
         self.combine.step([given])
 
     def n_values(self) -> int:

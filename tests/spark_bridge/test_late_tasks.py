@@ -27,6 +27,7 @@ from spark_bridge.stages.worker import StageWorker
 from spark_bridge.state.attempt import attempt
 from spark_bridge.state.fault_points import POINTS
 from spark_bridge.state.manifest import Manifest, PartitionState
+from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore, token_of
 from spark_bridge.state.task_files import TaskFiles
 from support.cell_pipeline import program_text
@@ -63,8 +64,8 @@ def chain() -> StageChain:
 
 def step(store: StateStore, token: str) -> None:
     """What a task does: the step of the only partition of the only stage."""
-    packets = list(chain().placed({"e": iter([with_weight(EDGES)])}))
-    list(StageWorker(chain(), chain().last, {}, store, token).packets(iter(packets)))
+    packets = list(chain().placed([("e", with_weight(EDGES))]))
+    list(StageWorker(chain(), chain().last, StateIndex(store, 1), token).packets(iter(packets)))
 
 
 @contextmanager

@@ -165,8 +165,8 @@ def test_a_missing_entry_is_refused() -> None:
 
 
 def test_a_later_format_is_refused_by_its_number_alone() -> None:
-    with pytest.raises(StateError, match=r"^f: its format is 2, .* reads format 1: use the version"):
-        manifest_of(b'{"format": 2, "contents": "unheard of"}\n', "f")
+    with pytest.raises(StateError, match=r"^f: its format is 3, .* reads format 2: use the version"):
+        manifest_of(b'{"format": 3, "contents": "unheard of"}\n', "f")
 
 
 def test_deep_nesting_is_damage() -> None:

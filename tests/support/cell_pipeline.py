@@ -161,12 +161,18 @@ def cut(items: Any, random: Random) -> list[Any]:
     return [items[start:end] for start, end in zip([0, *ends], [*ends, len(items)], strict=True)]
 
 
-def exchanged(packets: Batches, partitions: int, random: Random) -> Iterator[Batches]:
-    """Packets by partition, as ``repartitionById`` does, in any order and in batches of any size."""
+def exchanged(
+    packets: Batches, partitions: int, random: Random, tasks: int | None = None
+) -> Iterator[Batches]:
+    """Packets by partition, as ``repartitionById`` does, in any order and in batches of any size.
+
+    ``tasks``: that share the partitions, by default one for each.
+    """
+    tasks = tasks or partitions
     table = pa.Table.from_batches(packets, SCHEMA)
     pids = table.column("pid").to_numpy()
-    for pid in range(partitions):
-        rows = np.flatnonzero(pids == pid).tolist()
+    for task in range(tasks):
+        rows = np.flatnonzero(pids % tasks == task).tolist()
         random.shuffle(rows)
         mine = table.take(pa.array(rows, pa.int64())).combine_chunks()
         yield mine.to_batches(max_chunksize=random.choice((1, 3, 1000)))

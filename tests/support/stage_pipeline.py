@@ -5,7 +5,7 @@ worker process gets a partition, in which order, which tasks are run twice, and 
 Worker processes are caches of engines of their own; they die, which empties the cache, and an engine that
 another worker has stepped since stays behind in theirs.  On the way are checked
 
-1. the packets of a stage go to the partition that they say; each partition that got some gives a receipt;
+1. the packets of a stage go to the task of the partition that they say; each that got some gives a receipt;
 2. a task that is run twice gives the same both times;
 3. the state that was written can be read by itself: what the manifest names is there, and what it does not
    name is gone after cleaning.
@@ -31,17 +31,20 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import lftj.errors
 from maintenance import Workspace
 from maintenance.image import read_image
+from spark_bridge.cells.search_engine import STRATEGIES
 from spark_bridge.cells.signed_tables import signed, with_weight
-from spark_bridge.maintained_join import placing_changes
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.placing import Nulls
 from spark_bridge.stages import worker as stage_worker
+from spark_bridge.stages.placing_changes import placing_changes
 from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.stored_relations import relation_frame
 from spark_bridge.stages.worker import RECEIPT, Engine, Receipt, StageWorker
 from spark_bridge.state import frames
 from spark_bridge.state.engine_cache import EngineCache
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 from support.cell_pipeline import (
     Batches,
@@ -107,7 +110,9 @@ class StagePipeline:
             assert HeadGrids.from_json(grids[-1].to_json()) == grids[-1]
         self.chain = StageChain(self.text, tuple(grids), nulls)
         self.store = StateStore(path)
+        self.rows: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
+        self._engine_bytes = random.choice((None, None, None, None, 0, 100_000))
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
         self.manifest = Manifest(0, {}, {}, {}, {}, ())
@@ -143,6 +148,10 @@ class StagePipeline:
         states = [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
         return table_frame(self._session, self.store, self.schema, states)
 
+    def relation(self, name: str) -> pa.Table:
+        """A relation as the files have it."""
+        return relation_frame(self._session, self.store, self.chain, self.manifest, name)
+
     def lose_engines(self) -> None:
         """All worker processes end."""
         self._workers = [EngineCache() for _ in range(N_WORKERS)]
@@ -174,6 +183,9 @@ class StagePipeline:
             raise getattr(lftj.errors, errors[0].error)(errors[0].message)
         assert len({receipt.partition for receipt in receipts}) == len(receipts)
         self.seen.update(receipt.source for receipt in receipts)
+        for receipt in receipts:
+            self.rows.update(receipt.grown)
+        self.seen["joined anew"] += sum(receipt.anew for receipt in receipts)
         return receipts
 
     def _placed(self, changes: Tables) -> Batches:
@@ -191,20 +203,23 @@ class StagePipeline:
         return packets
 
     def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
-        prefix = f"{stage.number}-"
-        states = {n: s for n, s in self.manifest.partitions.items() if n.startswith(prefix)}
-        worker = StageWorker(self.chain, stage, states, self.store, token)
-        tasks = list(enumerate(exchanged(packets, self.chain.partitions, self._random)))
+        partitions, stages = self.chain.partitions, len(self.chain.stages)
+        index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
+        policy: Any = self._random.choice(("auto", *STRATEGIES))
+        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy)
+        n_tasks = self._random.randint(1, partitions)
+        tasks = list(exchanged(packets, partitions, self._random, n_tasks))
         self._random.shuffle(tasks)
         given: Batches = []
-        for pid, mine in tasks:
+        for mine in tasks:
             found = self._task(worker, mine)
-            self._check_task(stage, pid, mine, found)
+            self._check_task(stage, mine, found)
             if self._random.randrange(8) == 0:  # the first try's answer was lost
                 again = self._task(worker, mine)
                 assert _comparable(found) == _comparable(again)
                 found = again
             given += found
+        index.delete()
         return given
 
     def _task(self, worker: StageWorker, mine: Batches) -> Batches:
@@ -219,8 +234,8 @@ class StagePipeline:
         ):
             return list(sent(worker.packets)(iter(mine)))
 
-    def _check_task(self, stage: Stage, pid: int, mine: Batches, found: Batches) -> None:
-        own = sum((batch.column("stage").to_numpy() == stage.number).sum() for batch in mine)
+    def _check_task(self, stage: Stage, mine: Batches, found: Batches) -> None:
+        own = {pid for batch in mine for pid, of in rows_of(batch.select([0, 5])) if of == stage.number}
         for batch in found:
             assert batch.num_rows == 0 or min(batch.column("stage").to_numpy()) > stage.number
             for place, label, rows in rows_of(batch.select([0, 3, 4])):
@@ -228,8 +243,7 @@ class StagePipeline:
                 if label == RECEIPT and (receipt := Receipt.of(rows)).partition.startswith(
                     f"{stage.number}-"
                 ):
-                    assert receipt.partition == f"{stage.number}-{pid}" and own
-                    own = 0
+                    own.remove(int(receipt.partition.partition("-")[2]))
         assert not own, "a partition with packets gives a receipt"
 
     # -- what the driver does -------------------------------------------------------

@@ -1,0 +1,51 @@
+"""What a batch took, and how well the grids fit what there is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spark_bridge.placing.plan_fit import PlanFit
+from spark_bridge.stages.worker import Receipt
+
+
+@dataclass(frozen=True)
+class BatchStats:
+    """What the last batch took.
+
+    Attributes:
+        seconds: From the call to the commit.
+        partitions: Partitions of all stages that were stepped.
+        engines: How many of them had their engine from where: ``kept`` in the worker, ``caught up`` from an
+            earlier state there, ``image``, ``evaluated`` anew, ``new`` for a partition's first rows.
+        head_changes: Rows of changes of the result.
+        cells: How many cells had changes; of all heads, as all figures but ``head_changes``.
+        anew: How many of them were joined anew, since that costs less than to maintain them, or was asked
+            for; cells that are new are not counted.
+        changed: Rows of changes that cells got, copies counted.
+        plan: How far rows and skew have left what the grids were planned for
+            (:class:`~spark_bridge.placing.plan_fit.PlanFit`).
+    """
+
+    seconds: float
+    partitions: int
+    engines: Mapping[str, int]
+    head_changes: int
+    cells: int
+    anew: int
+    changed: int
+    plan: PlanFit
+
+    @classmethod
+    def of(cls, receipts: Sequence[Receipt], seconds: float, plan: PlanFit) -> BatchStats:
+        return cls(
+            seconds=seconds,
+            partitions=len(receipts),
+            engines=dict(Counter(receipt.source for receipt in receipts)),
+            head_changes=sum(receipt.head_rows for receipt in receipts),
+            cells=sum(receipt.cells for receipt in receipts),
+            anew=sum(receipt.anew for receipt in receipts),
+            changed=sum(receipt.changed for receipt in receipts),
+            plan=plan,
+        )

@@ -1,0 +1,49 @@
+"""A batch as one query: its rows are placed, and go through one stage after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import lftj.errors
+from lftj.errors import LftjError
+from spark_bridge.placing.packets import SPARK_SCHEMA
+from spark_bridge.placing.tagged_input import TagReader
+from spark_bridge.placing.worker_process import in_worker
+from spark_bridge.stages.placing_changes import placing_changes
+from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker
+
+
+def run_stages(
+    chain: StageChain,
+    frame: DataFrame,
+    reader: TagReader,
+    worker: Callable[[Stage], StageWorker],
+    tasks: int,
+) -> list[Receipt]:
+    """The receipts of all partitions that a batch reaches.
+
+    ``worker``: what steps the partitions of a stage; ``tasks`` share them, each stage anew.
+
+    Raises an error that a receipt of the earliest stage has.
+    """
+    packets = frame.mapInArrow(in_worker(placing_changes(chain, reader)), SPARK_SCHEMA)
+    by = F.expr(f"pid % {tasks}")
+    for stage in chain.stages:
+        step = in_worker(worker(stage).packets)
+        packets = packets.repartitionById(tasks, by).mapInArrow(step, SPARK_SCHEMA)
+    rows = packets.select("read", "rows").collect()
+    receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
+    # A later stage has seen a part of the changes only: what it complains of may follow from that.
+    errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)
+    if errors:
+        raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
+    return receipts
+
+
+def _stage_number(receipt: Receipt) -> int:
+    """The stage that a receipt is of; -1 for the placing of the inputs."""
+    return int(receipt.partition.partition("-")[0] or -1)
