@@ -57,7 +57,9 @@ def test_maintained_cells_of_a_grid_are_planned_once(
     orders_chosen: list[str], edges: pa.Table, tmp_path: Path
 ) -> None:
     """With the terms of their delta rules, and also those that are made anew from their snapshots."""
-    pipeline = StagePipeline(TRIANGLES, {"e": edges}, tmp_path, N_CELLS, in_64_cells, Random(0))
+    pipeline = StagePipeline(
+        TRIANGLES, {"e": edges}, tmp_path, N_CELLS, in_64_cells, Random(0), policies=["auto"]
+    )
     # Once by the cells, and once by the workspace that tells the pipeline what the heads hold.
     assert sorted(orders_chosen) == [planner.__name__] * 2 + [term_order.__name__] * 2
     pipeline.lose_engines()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -31,7 +31,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import lftj.errors
 from maintenance import Workspace
 from maintenance.image import read_image
-from spark_bridge.cells.search_engine import STRATEGIES
+from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import signed, with_weight
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.placing import Nulls
@@ -95,7 +95,9 @@ class StagePipeline:
         *,
         head: str | None = None,
         nulls: Nulls = "refuse",
+        policies: Sequence[Policy] = ("auto", *STRATEGIES),  # type: ignore[assignment]
     ) -> None:
+        self._policies = policies
         self._random = random
         self._session: Any = LocalSession()
         self.text = program_text(text, relations, head)
@@ -205,7 +207,7 @@ class StagePipeline:
     def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
         partitions, stages = self.chain.partitions, len(self.chain.stages)
         index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
-        policy: Any = self._random.choice(("auto", *STRATEGIES))
+        policy = self._random.choice(self._policies)
         worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy)
         n_tasks = self._random.randint(1, partitions)
         tasks = list(exchanged(packets, partitions, self._random, n_tasks))
