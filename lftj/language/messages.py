@@ -23,7 +23,6 @@ _PUNCTUATION = {
 }
 _HEAD_VALUE = "a head's value is a variable or an aggregate: write v here and v = ... in the body"
 _HINTS_BY_CHARACTER = {
-    ":": "an arrow is written <-",
     "'": "strings stand in double quotes",
     "%": "comments start with //",
     "#": "comments start with //",
@@ -49,12 +48,13 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
         start = place.pos_in_stream
         character = text[start]
         message = _HINTS_BY_CHARACTER.get(character, f"unexpected character {character!r}")
-        if text.startswith(":-", start):
-            return error_at(RuleSyntaxError, text, (start, start + 2), message)
         end = text.find("\n", start) if character in "\"'" else start + 1
         return error_at(RuleSyntaxError, text, (start, end if end >= 0 else len(text)), message)
     assert isinstance(error, UnexpectedToken) and error.interactive_parser is not None
     token: Any = error.token
+    if token.type == "COLON" and text.startswith(":-", token.start_pos):
+        span = (token.start_pos, token.start_pos + 2)
+        return error_at(RuleSyntaxError, text, span, "an arrow is written <-")
     accepted = set(error.interactive_parser.accepts())
     at_end = token.type == "$END"
     span = (len(text), len(text)) if at_end else (token.start_pos, token.end_pos)

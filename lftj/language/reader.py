@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
+    ColumnName,
     Comparison,
     Constant,
     Disjunction,
@@ -48,6 +50,18 @@ def _span(meta: Any) -> Span:
 
 def _token_span(token: Any) -> Span:
     return (token.start_pos, token.end_pos)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """``orderkey: o``, until the atom or head around it takes it apart."""
+
+    name: ColumnName
+    term: Any
+
+
+def _unnamed(term: Any) -> Any:
+    return term.term if isinstance(term, _Named) else term
 
 
 @v_args(meta=True)
@@ -93,12 +107,34 @@ class Reader(Transformer_NonRecursive):
         self._check_relation_name(name)
         if not arguments:
             raise self._error(_span(meta), f"head '{name}' needs at least one variable")
-        return Head(str(name), tuple(arguments), None, _span(meta), _token_span(name))
+        return self._head(meta, name, arguments, None)
 
     def functional_head(self, meta: Any, children: list[Any]) -> Head:
         name, arguments, value = children
         self._check_relation_name(name)
-        return Head(str(name), tuple(arguments or []), value, _span(meta), _token_span(name))
+        return self._head(meta, name, arguments or [], value)
+
+    def _head(self, meta: Any, name: Any, terms: list[Any], value: Any) -> Head:
+        columns = terms if value is None else [*terms, value]
+        names = tuple(column.name if isinstance(column, _Named) else None for column in columns)
+        self._refuse_twice([column for column in names if column is not None])
+        return Head(
+            str(name),
+            tuple(map(_unnamed, terms)),
+            _unnamed(value),
+            _span(meta),
+            _token_span(name),
+            names if any(names) else (),
+        )
+
+    def named(self, meta: Any, children: list[Any]) -> _Named:
+        name, term = children
+        return _Named(ColumnName(str(name), _token_span(name)), term)
+
+    def _refuse_twice(self, names: list[ColumnName]) -> None:
+        for place, column in enumerate(names):
+            if column in names[:place]:
+                raise self._error(column.span, f"column '{column.name}' stands here twice")
 
     def _check_head_variables(self, head: Head) -> None:
         """Heads are made of any terms first: of a fact the message is that it is one."""
@@ -149,17 +185,19 @@ class Reader(Transformer_NonRecursive):
         self._check_relation_name(name)
         if not arguments:
             raise self._error(_span(meta), f"atom '{name}' needs at least one term")
-        return Atom(str(name), self._terms(arguments), False, False, _span(meta), _token_span(name))
+        names, terms = self._names_and_terms(arguments)
+        return Atom(str(name), terms, False, False, _span(meta), _token_span(name), names)
 
     def functional_atom(self, meta: Any, children: list[Any]) -> Atom:
         name, arguments, value = children
         self._check_relation_name(name)
-        terms = self._terms([*(arguments or []), value])
-        return Atom(str(name), terms, True, False, _span(meta), _token_span(name))
+        names, keys = self._names_and_terms(arguments or [])
+        terms = (*keys, *self._terms([value]))
+        return Atom(str(name), terms, True, False, _span(meta), _token_span(name), names)
 
     def negation(self, meta: Any, children: list[Atom]) -> Atom:
         (atom,) = children
-        return Atom(atom.relation, atom.terms, atom.functional, True, _span(meta), atom.name_span)
+        return replace(atom, negated=True, span=_span(meta))
 
     def comparison(self, meta: Any, children: list[Any]) -> Comparison:
         left, operator, right = children
@@ -177,6 +215,19 @@ class Reader(Transformer_NonRecursive):
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
         return Disjunction(tuple(tuple(alternative) for alternative in children), _span(meta))
+
+    def _names_and_terms(self, arguments: list[Any]) -> tuple[tuple[ColumnName, ...], tuple[Term, ...]]:
+        names = [argument.name for argument in arguments if isinstance(argument, _Named)]
+        terms = self._terms([_unnamed(argument) for argument in arguments])
+        if names and len(names) < len(arguments):
+            place = next(place for place, one in enumerate(arguments) if not isinstance(one, _Named))
+            raise self._error(
+                terms[place].span,
+                f"an atom's terms stand by name or by place: '{self._written(terms[place])}'"
+                " has no name here",
+            )
+        self._refuse_twice(names)
+        return tuple(names), terms
 
     def _terms(self, expressions: list[Expression | Wildcard]) -> tuple[Term, ...]:
         for expression in expressions:
@@ -224,7 +275,7 @@ class Reader(Transformer_NonRecursive):
         if isinstance(operand, Wildcard):
             raise self._error(operand.span, "'_' has no value to compute with: name the variable")
 
-    def _written(self, expression: Expression | Aggregate) -> str:
+    def _written(self, expression: Expression | Aggregate | Wildcard) -> str:
         return " ".join(self._text[slice(*expression.span)].split())
 
     # -- literals -----------------------------------------------------------

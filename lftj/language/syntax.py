@@ -72,8 +72,21 @@ Expression = Variable | Constant | BinaryOperation | Negative
 
 
 @dataclass(frozen=True)
+class ColumnName:
+    """The name in front of a term: ``orderkey`` in ``orders(orderkey: o)``."""
+
+    name: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Atom:
-    """``e(a, _)``, ``!e(a, 5)`` or, when ``functional``, ``price[p] = v`` with v as the last term."""
+    """``e(a, _)``, ``!e(a, 5)`` or, when ``functional``, ``price[p] = v`` with v as the last term.
+
+    ``names``: of the columns that the terms are for, in ``orders(orderkey: o)``; the value of a functional
+    atom has none.  Empty where terms count by their place, as they all do behind
+    :func:`lftj.language.by_name.by_place`.
+    """
 
     relation: str
     terms: tuple[Term, ...]
@@ -81,6 +94,7 @@ class Atom:
     negated: bool = False
     span: Span = _span()
     name_span: Span = _span()
+    names: tuple[ColumnName, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +130,8 @@ class Head:
     """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
 
     Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    ``names``: what the columns are called, ``stats(a, n: count())``, with None where that follows from the
+    term; empty where it always does.
     """
 
     relation: str
@@ -123,6 +139,7 @@ class Head:
     value: Variable | Aggregate | None = None
     span: Span = _span()
     name_span: Span = _span()
+    names: tuple[ColumnName | None, ...] = ()
 
     @property
     def columns(self) -> tuple[Variable | Aggregate, ...]:

@@ -87,7 +87,7 @@ def typed(node: Any) -> str:
     )
 )
 def test_rendered_programs_parse_back(scenario: Scenario) -> None:
-    assert typed(own(parse(scenario.text))) == typed(scenario.program)
+    assert typed(own(parse(render(scenario.program)))) == typed(scenario.program)
 
 
 @pytest.mark.parametrize("value", [v for kind in KINDS for v in kind.literals], ids=repr)

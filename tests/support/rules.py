@@ -12,9 +12,10 @@ literals with an exponent (``1.5e0``).
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 
@@ -109,6 +110,7 @@ class Rule:
 
 
 Program = tuple[Rule, ...]
+Columns = Mapping[str, Sequence[str]]
 
 
 # -- shorthand for tests written by hand --------------------------------------
@@ -249,17 +251,33 @@ def render_call(relation: str, terms: list[str], functional: bool) -> str:
     return f"{relation}({', '.join(terms)})"
 
 
-def render_literal(node: Literal) -> str:
+def render_by_name(node: Atom, columns: Sequence[str]) -> str:
+    """The last columns first, wildcards left out; the value of a functional atom stands by place.
+
+    >>> render_by_name(atom("e", "a", "_", 5), ["src", "dst", "cost"])
+    'e(cost: 5, src: a)'
+    """
+    terms = [render_term(t) for t in node.terms]
+    keys = [(c, t) for c, t in zip(columns, terms, strict=True)][: len(terms) - node.functional]
+    named = [f"{column}: {text}" for column, text in reversed(keys) if text != "_"] or [
+        f"{column}: _" for column, _ in keys[:1]
+    ]
+    return render_call(node.relation, [*named, *terms[len(keys) :]], node.functional)
+
+
+def render_literal(node: Literal, columns: Columns) -> str:
+    if isinstance(node, Atom) and node.relation in columns:
+        return ("!" if node.negated else "") + render_by_name(node, columns[node.relation])
     if isinstance(node, Atom):
         call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
         return ("!" if node.negated else "") + call
     if isinstance(node, Comparison):
         return f"{render_expression(node.left)} {node.operator} {render_expression(node.right)}"
-    return "(" + " ; ".join(render_body(alternative) for alternative in node.alternatives) + ")"
+    return "(" + " ; ".join(render_body(alternative, columns) for alternative in node.alternatives) + ")"
 
 
-def render_body(body: tuple[Literal, ...]) -> str:
-    return ", ".join(render_literal(literal) for literal in body)
+def render_body(body: tuple[Literal, ...], columns: Columns) -> str:
+    return ", ".join(render_literal(literal, columns) for literal in body)
 
 
 def render_column(node: Variable | Aggregate) -> str:
@@ -273,8 +291,8 @@ def render_head(node: Head) -> str:
     return render_call(node.relation, columns, functional=node.value is not None)
 
 
-def render(program: Program) -> str:
-    """The program's text, a rule a line.
+def render(program: Program, columns: Columns = MappingProxyType({})) -> str:
+    """The program's text, a rule a line.  ``columns``: of the relations whose atoms are written by name.
 
     >>> e, n = atom("e", "a", "b"), no("f", "b", "_", 5)
     >>> print(render((Rule((head("h", "a"),), (e, n, compare("a", "<", arith("b", "+", 3)))),)))
@@ -285,5 +303,6 @@ def render(program: Program) -> str:
     h(max(b), a, count()) <- e(a, b).
     """
     return "\n".join(
-        f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body)}." for rule in program
+        f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body, columns)}."
+        for rule in program
     )

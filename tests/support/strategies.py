@@ -75,12 +75,16 @@ class Signature:
 
 @dataclass(frozen=True)
 class Scenario:
+    """``by_name``: the loaded relations whose atoms name their columns."""
+
     loaded: tuple[Loaded, ...]
     program: Program
+    by_name: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        return render(self.program)
+        columns = {r.name: [f"c{i}" for i in range(len(r.kinds))] for r in self.loaded}
+        return render(self.program, {name: columns[name] for name in self.by_name})
 
     @property
     def relations(self) -> Relations:
@@ -377,7 +381,8 @@ def scenarios(draw: DrawFn, most_atoms: int = 5, most_rules: int = 1, plain: boo
         # Sums of extreme floats may be NaN, which a later rule must refuse: they end the chain.
         signatures = [s for _, s in heads if s.kinds]
         catalog = [s for s in signatures if EXTREME not in s.kinds[-1 if s.functional else 0 :]] + catalog
-    return Scenario(tuple(loaded), tuple(program))
+    by_name = tuple(r.name for r in loaded if draw(st.integers(0, 3)) == 3)
+    return Scenario(tuple(loaded), tuple(program), by_name)
 
 
 def draw_union(draw: DrawFn, head: Head, signature: Signature, catalog: list[Signature]) -> Rule | None:
