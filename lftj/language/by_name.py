@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from lftj.errors import ArityError, UnknownColumnError
 from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.predicates import tested
 from lftj.language.syntax import (
     Aggregate,
     Atom,
@@ -64,6 +65,7 @@ def column_names(head: Head) -> list[str]:
 def by_place(program: Program, first_heads: Mapping[str, Head], columns: Columns) -> Program:
     """The program with every atom's terms, and every head's columns, by place.
 
+    What looks like an atom of no relation, and is a test, becomes one (:mod:`lftj.language.predicates`).
     ``first_heads``: of each derived relation; ``columns``: of loaded and derived relations.
     Raises UnknownColumnError, and ArityError for a head with other columns than its first rule has.
 
@@ -89,7 +91,11 @@ def _body(text: str, body: Sequence[Literal], columns: Columns) -> tuple[Literal
     placed: list[Literal] = []
     for literal in body:
         if isinstance(literal, Atom):
-            literal = _atom(text, literal, columns)
+            known = columns(literal.relation)
+            if known is None:
+                literal = tested(text, literal) or literal
+            else:
+                literal = _atom(text, literal, known)
         elif isinstance(literal, Disjunction):
             alternatives = tuple(_body(text, alternative, columns) for alternative in literal.alternatives)
             literal = replace(literal, alternatives=alternatives)
@@ -97,9 +103,8 @@ def _body(text: str, body: Sequence[Literal], columns: Columns) -> tuple[Literal
     return tuple(placed)
 
 
-def _atom(text: str, atom: Atom, columns: Columns) -> Atom:
-    known = columns(atom.relation)
-    if not atom.names or known is None:
+def _atom(text: str, atom: Atom, known: Sequence[str]) -> Atom:
+    if not atom.names:
         return atom
     keys = known[:-1] if atom.functional else known
     terms: list[Term] = [Wildcard(atom.span) for _ in keys]

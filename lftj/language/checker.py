@@ -36,6 +36,7 @@ from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
 from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
+from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
 from lftj.values.names import AGGREGATES
 from lftj.values.schema import Column, ColumnType, Schema
@@ -233,6 +234,8 @@ class _Checker:
         if columns is None:
             known = [known for known in (*self._catalog, *self._first_heads) if not is_auxiliary(known)]
             near = suggestion(name, known)
+            if name in FUNCTIONS:
+                near = f", but a function: compare what it gives, as in {name}(...) = v"
             raise error_at(
                 UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
             )

@@ -55,7 +55,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class BinaryOperation:
-    operator: str  # one of + - * /
+    operator: str  # one of + - * / %
     left: Expression
     right: Expression
     span: Span = _span()
@@ -67,8 +67,17 @@ class Negative:
     span: Span = _span()
 
 
+@dataclass(frozen=True)
+class Call:
+    """``lower(s)``, ``least(a, b + 1)``; ``x in (1, 2)`` and ``s like "a%"`` with x and s first."""
+
+    function: str  # one of lftj.values.functions.FUNCTIONS, or "in"
+    arguments: tuple[Expression, ...]
+    span: Span = _span()
+
+
 Term = Variable | Wildcard | Constant
-Expression = Variable | Constant | BinaryOperation | Negative
+Expression = Variable | Constant | BinaryOperation | Negative | Call
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,8 @@ class Atom:
 
 @dataclass(frozen=True)
 class Comparison:
+    """Of two expressions.  A test such as ``contains(s, "a")`` is compared with true, or false if negated."""
+
     operator: str  # one of < <= > >= = !=
     left: Expression
     right: Expression

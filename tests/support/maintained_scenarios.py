@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from maintenance import Transaction, Workspace
-from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate_each
+from support.functions import DivisionByZero, Overflow
+from support.reference import FunctionalConflict, Row, evaluate_each
 from support.strategies import Loaded, Scenario
 from support.transactions import Staged, Tuples, zset_table
 

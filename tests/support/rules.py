@@ -18,6 +18,8 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from support.functions import TESTS
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -36,7 +38,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    operator: str  # + - * /
+    operator: str  # + - * / %
     left: Expression
     right: Expression
 
@@ -46,8 +48,16 @@ class Minus:
     operand: Expression
 
 
+@dataclass(frozen=True)
+class Call:
+    """A function; one of ``TESTS`` stands in a body as its comparison with a boolean constant."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
 Term = Variable | Wildcard | Constant
-Expression = Variable | Constant | Arithmetic | Minus
+Expression = Variable | Constant | Arithmetic | Minus | Call
 
 
 @dataclass(frozen=True)
@@ -141,7 +151,7 @@ def lookup(relation: str, *terms: Any) -> Atom:
 
 
 def expression(value: Any) -> Expression:
-    if isinstance(value, Arithmetic | Minus):
+    if isinstance(value, Arithmetic | Minus | Call):
         return value
     made = term(value)
     assert not isinstance(made, Wildcard)
@@ -192,6 +202,8 @@ def variables_of(node: Any) -> list[str]:
         parts = (node.left, node.right)
     elif isinstance(node, Minus):
         parts = (node.operand,)
+    elif isinstance(node, Call):
+        parts = node.arguments
     return list(dict.fromkeys(name for part in parts for name in variables_of(part)))
 
 
@@ -242,7 +254,19 @@ def render_expression(node: Expression, nested: bool = False) -> str:
         left = render_expression(node.left, nested=True)
         text = f"{left} {node.operator} {render_expression(node.right, nested=True)}"
         return f"({text})" if nested else text
+    if isinstance(node, Call):
+        return f"{node.function}({', '.join(map(render_expression, node.arguments))})"
     return render_term(node)
+
+
+def render_test(node: Call, wanted: bool) -> str:
+    """``s like "a%"``, ``x not in (1, 2)``, ``!contains(s, "a")``."""
+    first, *others = (render_expression(argument, nested=True) for argument in node.arguments)
+    if node.function not in ("in", "like"):
+        return ("" if wanted else "!") + render_expression(node)
+    operator = node.function if wanted else f"not {node.function}"
+    right = f"({', '.join(others)})" if node.function == "in" else others[0]
+    return f"{first} {operator} {right}"
 
 
 def render_call(relation: str, terms: list[str], functional: bool) -> str:
@@ -271,6 +295,9 @@ def render_literal(node: Literal, columns: Columns) -> str:
     if isinstance(node, Atom):
         call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
         return ("!" if node.negated else "") + call
+    if isinstance(node, Comparison) and isinstance(node.left, Call) and node.left.function in TESTS:
+        assert isinstance(node.right, Constant)
+        return render_test(node.left, node.right.value)
     if isinstance(node, Comparison):
         return f"{render_expression(node.left)} {node.operator} {render_expression(node.right)}"
     return "(" + " ; ".join(render_body(alternative, columns) for alternative in node.alternatives) + ")"
