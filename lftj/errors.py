@@ -77,6 +77,10 @@ class UnknownRelationError(RuleError, KeyError):
     __str__ = LftjError.__str__  # a KeyError would show the message in quotes
 
 
+class UnknownColumnError(RuleError):
+    """A rule or call names a column that the relation does not have."""
+
+
 class ArityError(RuleError):
     """An atom, a head or a tuple that is looked for has the wrong number of terms."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from lftj.database.ordering import OrderBy, wanted_rows
 from lftj.database.prepared import PreparedProgram, PreparedPrograms, PreparedRule, parsed
 from lftj.errors import OrderError, RuleError, UnknownRelationError
 from lftj.files.csv_options import CsvOptions
@@ -169,26 +170,33 @@ class Database:
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
+        order_by: OrderBy | None = None,
+        limit: int | None = None,
         progress: bool = False,
     ) -> pa.Table:
-        """The rows of a head, in no particular order, each once.
+        """The rows of a head, each once; without ``order_by`` and ``limit`` in no particular order.
 
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
         ``params``: values of the rule's parameters, ``$name``, by name.  ``max_rounds``: a recursion that
         still gives new tuples after so many rounds raises RoundLimitError.
 
+        ``order_by``: columns of the result, ``"price desc, item"`` or a list of such; rows that agree in them
+        are in the order of the other columns, so the order depends on the rows alone.  ``limit``: how many
+        rows, the first in that order.
+
         Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
         :meth:`count` may still do.
         """
         evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
+        schema = evaluation.program.derived[name]
+        ordering = wanted_rows(schema, order_by, limit)
         with _progress(evaluation.settings, progress, "joining") as settings:
             evaluation.settings = settings
             evaluation.derive_for(name)
-            schema = evaluation.program.derived[name]
             batches = [
                 _record_batch(schema, piece)
-                for columns in evaluation.head_batches(name)
+                for columns in ordering(evaluation.head_batches(name))
                 for piece in _pieces(columns, QUERY_BATCH_ROWS)
             ]
         return pa.Table.from_batches(batches, schema.arrow)
@@ -203,18 +211,22 @@ class Database:
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
+        order_by: OrderBy | None = None,
+        limit: int | None = None,
         progress: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
 
         Memory is bounded when the search itself gives distinct rows; ``explain`` says when it does not and
-        all distinct rows have to be held.  With ``threads`` above 1 the order of batches varies.
+        all distinct rows have to be held; ``order_by`` holds all rows, ``limit`` so many.
+        With ``threads`` above 1 the order of batches varies, unless one of them is given.
         An empty result is one empty batch.
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
         evaluation, name = self._evaluation(rule, head, threads, order, batch_rows, params, max_rounds)
         schema = evaluation.program.derived[name]
+        ordering = wanted_rows(schema, order_by, limit)
 
         def run() -> Generator[pa.RecordBatch, None, None]:
             with (
@@ -225,7 +237,7 @@ class Database:
                 evaluation.derive_for(name)
                 # an error's traceback holds the batches, but not the threads that search for them
                 with closing(evaluation.head_batches(name)) as batches:
-                    yield from _rebatched(schema, batches, batch_rows)
+                    yield from _rebatched(schema, ordering(batches), batch_rows)
 
         return each(run())
 

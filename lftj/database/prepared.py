@@ -3,7 +3,7 @@
 Invariants
 
 1. A checked program is used as long as the relations that it reads have the schemas
-   that it was checked against, and none of its heads has become a relation.
+   that it was checked against, and none of its heads or tests has become a relation.
 2. Nothing here holds data: plans are apart from it (:mod:`lftj.evaluation.plans`).
 """
 
@@ -50,11 +50,13 @@ class CheckedForTypes:
     program: CheckedProgram
     reads: dict[str, Schema]
     plans: Plans
+    tests: frozenset[str]
+    """Calls that would be atoms if there were relations of these names."""
 
     def holds_for(self, schemas: Mapping[str, Schema]) -> bool:
         """Whether the program reads relations of these schemas and derives none of them."""
         read = all(schemas.get(name) == was for name, was in self.reads.items())
-        return read and not any(name in schemas for name in self.program.derived)
+        return read and not any(name in schemas for name in (*self.program.derived, *self.tests))
 
 
 class PreparedProgram:
@@ -77,6 +79,7 @@ class PreparedProgram:
         """The program for parameters of the types that these values have."""
         from lftj.evaluation.plans import Plans
         from lftj.language.parameters import types_of, with_values
+        from lftj.language.predicates import tests_of
 
         types = types_of(values)
         with self._lock:
@@ -91,7 +94,7 @@ class PreparedProgram:
                 for name in body.relations
             }
             reads = {name: schemas[name] for name in read - set(program.derived)}
-            kept = CheckedForTypes(program, reads, Plans())
+            kept = CheckedForTypes(program, reads, Plans(), tests_of(program.tree))
             with self._lock:
                 self._variants[types] = kept
                 while len(self._variants) > VARIANTS:
@@ -167,12 +170,15 @@ class PreparedRule:
         """The rows of the head, with the parameters' values as a mapping or by name."""
         return self.query({**(params or {}), **named})
 
-    def query(self, params: Mapping[str, Any] | None = None) -> pa.Table:
-        """Like :meth:`~lftj.database.database.Database.query`."""
-        return self._database.query(self._program, params=params, **self._options)
+    def query(self, params: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
+        """Like :meth:`~lftj.database.database.Database.query`, whose ``order_by`` and ``limit`` it takes."""
+        return self._database.query(self._program, params=params, **self._options, **options)
 
     def stream(self, params: Mapping[str, Any] | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Like :meth:`~lftj.database.database.Database.stream`, whose ``batch_rows`` it takes."""
+        """Like :meth:`~lftj.database.database.Database.stream`.
+
+        It takes ``batch_rows``, ``order_by`` and ``limit``.
+        """
         return self._database.stream(self._program, params=params, **self._options, **options)
 
     def count(self, params: Mapping[str, Any] | None = None) -> int:

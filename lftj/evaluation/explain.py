@@ -18,7 +18,7 @@ from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.plans import BodyRun
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
-from lftj.language.expressions import text_of
+from lftj.language.expressions import comparison_text, text_of
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.strata import components
 from lftj.language.syntax import Aggregate
@@ -235,7 +235,7 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     else:
         notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
     for comparison in lowered.comparisons:
-        text = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
+        text = comparison_text(comparison)
         notes.append(f"on the rows, after the search: {text}")
     for assignment in lowered.assignments:
         source = text_of(assignment.expression)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Span
+from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Program, Span
 from lftj.values.schema import ColumnType, Schema
 
 MAX_ROUNDS = 1_000_000
@@ -91,11 +91,13 @@ class CheckedProgram:
 
     ``components``: relations that depend on each other and themselves, in evaluation order.
     Among the first two are auxiliary heads (:mod:`lftj.language.several_aggregates`).
+    ``tree``: the program as it was written, all columns by place (:mod:`lftj.language.by_name`).
     """
 
     strata: tuple[tuple[CheckedRule, ...], ...]
     derived: dict[str, Schema]
     text: str
+    tree: Program
 
     @property
     def result(self) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from lftj.errors import RuleError, TypeClashError, UnboundVariableError, UnsafeNegationError
 from lftj.language.body import Assignment, Body
 from lftj.language.diagnostics import error_at
-from lftj.language.expressions import comparison_types, fold, result_type, text_of, variables_of
+from lftj.language.expressions import comparison_types, result_type, text_of, variables_of
+from lftj.language.folding import fold
 from lftj.language.normal_form import Conjunction, order_assignments
 from lftj.language.syntax import Atom, Comparison, Constant, Span, Variable
 from lftj.values.comparisons import comparable

@@ -27,6 +27,7 @@ from lftj.errors import (
 )
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
+from lftj.language.by_name import by_place, column_names
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.normal_form import conjunctions, name_wildcards
 from lftj.language.parameters import constants_of
@@ -35,6 +36,7 @@ from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
 from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
+from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
 from lftj.values.names import AGGREGATES
 from lftj.values.schema import Column, ColumnType, Schema
@@ -95,6 +97,8 @@ class _Checker:
         for rule in rules:
             for head in rule.heads:
                 self._check_head_shape(head)
+        self._program = by_place(self._program, self._first_heads, self._columns_of)
+        rules = self._program.rules
         for rule in rules:
             for atom in atoms_of(rule.body):
                 self._check_atom_shape(atom)
@@ -111,6 +115,7 @@ class _Checker:
             text=self._text,
             last_heads=tuple(dict.fromkeys(head.relation for head in rules[-1].heads)),
             components=stratification.components,
+            tree=self._program,
         )
 
     def _check_rules(self, stratification: Stratification) -> dict[int, tuple[Body, ...]]:
@@ -131,7 +136,7 @@ class _Checker:
         typing = RecursiveTypes(self._program, self._domains, component, self._schema_of, self._term_type)
         found = typing.found()
         columns = {
-            name: tuple(map(Column, _column_names(self._first_heads[name]), found[name])) for name in found
+            name: tuple(map(Column, column_names(self._first_heads[name]), found[name])) for name in found
         }
         schemas = {
             name: Schema(own, functional=self._first_heads[name].value is not None)
@@ -198,7 +203,7 @@ class _Checker:
                 ArityError,
                 self._text,
                 head.span,
-                f"'{name}' has {_columns(_column_names(first))} in its first rule, not {len(head.columns)}",
+                f"'{name}' has {_columns(column_names(first))} in its first rule, not {len(head.columns)}",
             )
         if (head.value is None) != (first.value is None):
             forms = ["a relation", "functional"]
@@ -225,13 +230,12 @@ class _Checker:
 
     def _check_atom_shape(self, atom: Atom) -> None:
         name = atom.relation
-        if name in self._first_heads:
-            columns = _column_names(self._first_heads[name])
-        elif name in self._catalog:
-            columns = [column.name for column in self._catalog[name].columns]
-        else:
+        columns = self._columns_of(name)
+        if columns is None:
             known = [known for known in (*self._catalog, *self._first_heads) if not is_auxiliary(known)]
             near = suggestion(name, known)
+            if name in FUNCTIONS:
+                near = f", but a function: compare what it gives, as in {name}(...) = v"
             raise error_at(
                 UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
             )
@@ -248,6 +252,14 @@ class _Checker:
             atom.span,
             f"'{name}' has {_columns(columns)}{':' if atom.functional else ','} {found}",
         )
+
+    def _columns_of(self, name: str) -> list[str] | None:
+        """The names of a relation's columns; None of one that is neither loaded nor derived."""
+        if name in self._first_heads:
+            return column_names(self._first_heads[name])
+        if name in self._catalog:
+            return [column.name for column in self._catalog[name].columns]
+        return None
 
     # -- rules ----------------------------------------------------------------
 
@@ -280,7 +292,7 @@ class _Checker:
         term = head.columns[column]
         if first.domain is not second.domain:
             message = (
-                f"{head.relation}.{_column_names(head)[column]} is of type {plain_type(first.arrow)} {here} "
+                f"{head.relation}.{column_names(head)[column]} is of type {plain_type(first.arrow)} {here} "
                 f"and {plain_type(second.arrow)} {there}: they have no domain in common"
             )
             raise error_at(TypeClashError, self._text, term.span, message)
@@ -339,22 +351,9 @@ class _Checker:
                     self._joined(known, new, head, column, "in an earlier rule", "here")
                     for column, (known, new) in enumerate(zip(types, more, strict=True))
                 ]
-            columns = map(Column, _column_names(first), types)
+            columns = map(Column, column_names(first), types)
             self._derived[name] = Schema(tuple(columns), functional=first.value is not None)
         return self._derived[name]
-
-
-def _column_names(head: Head) -> list[str]:
-    """Names of variables, and of an aggregate for its value; a name that is taken gets a number."""
-    names: list[str] = []
-    for term in head.columns:
-        name = wanted = term.function if isinstance(term, Aggregate) else term.name
-        number = 2
-        while name in names:
-            name = f"{wanted}_{number}"
-            number += 1
-        names.append(name)
-    return names
 
 
 def _columns(names: list[str]) -> str:

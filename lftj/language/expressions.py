@@ -1,4 +1,4 @@
-"""Expressions of rules over Arrow columns: types, constant folding, checked evaluation.
+"""Expressions of rules over Arrow columns: types, checked evaluation.
 
 Invariants
 
@@ -6,43 +6,46 @@ Invariants
    :class:`~lftj.errors.RangeError`, division by zero
    :class:`~lftj.errors.EvaluationError`; both name the row's values.
 2. Subexpressions of constants are folded exactly (``1 + 0.2`` is 1.2) before
-   they meet a column.
+   they meet a column (:mod:`lftj.language.folding`).
 
-A literal like ``1.2`` is a decimal beside a decimal column, else a float; the
-types of operations stand in :mod:`lftj.values.arithmetic`.  Columns hold no NULLs (NULLs
+A literal like ``1.2`` is a decimal beside a decimal column, else a float; the types of operations stand in
+:mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  Columns hold no NULLs (NULLs
 are refused or dropped at load).  Cost: whole-array operations, one per operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import EvaluationError, RangeError, TypeClashError
-from lftj.language.syntax import BinaryOperation, Comparison, Constant, Expression, Negative, Variable
+from lftj.language.folding import fold
+from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
 from lftj.values.arithmetic import (
     Kernel,
+    Refused,
     Signature,
     cast,
-    decimal_result,
     first_refused,
     kernel,
     negated_type,
     signature,
 )
 from lftj.values.comparisons import comparable, compare_arrays
-from lftj.values.kinds import INT64_RANGE, kind, literal_type, plain_type
+from lftj.values.functions import Argument, Bound, bind
+from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.spelling import literal, spelled
 
 Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
 """Columns of an expression's variables, and their number of rows, to its values."""
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+_MEMBER = "member#"  # no variable has such a name
 
 
 def result_type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -167,6 +170,13 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression, Negative):
         inner = text_of(expression.operand)
         return f"-({inner})" if isinstance(expression.operand, BinaryOperation) else f"-{inner}"
+    if isinstance(expression, Call):
+        first, *others = map(text_of, expression.arguments)
+        if expression.function == "in":
+            return f"{first} in ({', '.join(others)})"
+        if expression.function == "like":
+            return f"{first} like {others[0]}"
+        return f"{expression.function}({', '.join([first, *others])})"
     rank = _PRECEDENCE[expression.operator]
     left, right = text_of(expression.left), text_of(expression.right)
     if isinstance(expression.left, BinaryOperation) and _PRECEDENCE[expression.left.operator] < rank:
@@ -174,6 +184,22 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression.right, BinaryOperation) and _PRECEDENCE[expression.right.operator] <= rank:
         right = f"({right})"
     return f"{left} {expression.operator} {right}"
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The comparison as a rule would write it.
+
+    >>> comparison_text(Comparison("=", Call("contains", (Variable("s"), Constant("a"))), Constant(False)))
+    '!contains(s, "a")'
+    """
+    left, right = comparison.left, comparison.right
+    if isinstance(left, Call) and isinstance(right, Constant) and isinstance(right.value, bool):
+        text = text_of(left)
+        if right.value:
+            return text
+        infix = f" {left.function} "
+        return text.replace(infix, f" not{infix}", 1) if left.function in ("in", "like") else f"!{text}"
+    return f"{text_of(left)} {comparison.operator} {text_of(right)}"
 
 
 def variables_of(expression: Expression) -> list[Variable]:
@@ -184,58 +210,9 @@ def variables_of(expression: Expression) -> list[Variable]:
         return variables_of(expression.operand)
     if isinstance(expression, BinaryOperation):
         return variables_of(expression.left) + variables_of(expression.right)
+    if isinstance(expression, Call):
+        return [variable for argument in expression.arguments for variable in variables_of(argument)]
     return []
-
-
-def fold(expression: Expression) -> Expression:
-    """The expression with every operation on two numeric constants carried out.
-
-    What has no value (a division by zero, an integer beyond 64 bits) stays, for the evaluation to refuse.
-
-    >>> fold(BinaryOperation("+", Constant(1), Constant(Decimal("0.2")))).value
-    Decimal('1.2')
-    """
-    if isinstance(expression, Negative):
-        operand = fold(expression.operand)
-        if isinstance(operand, Constant) and _is_number(operand.value):
-            number: Any = operand.value
-            return Constant(number.copy_negate() if isinstance(number, Decimal) else -number, expression.span)
-        return Negative(operand, expression.span)
-    if not isinstance(expression, BinaryOperation):
-        return expression
-    left, right = fold(expression.left), fold(expression.right)
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        value = _folded(expression.operator, left.value, right.value)
-        if value is not None:
-            return Constant(value, expression.span)
-    return BinaryOperation(expression.operator, left, right, expression.span)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-
-
-def _folded(operator: str, left: Any, right: Any) -> int | float | Decimal | None:
-    if not (_is_number(left) and _is_number(right)):
-        return None
-    try:
-        if isinstance(left, float) or isinstance(right, float):
-            left, right = float(left), float(right)
-        elif isinstance(left, Decimal) or isinstance(right, Decimal):
-            left, right = Decimal(left), Decimal(right)
-            if operator != "/":
-                return decimal_result(operator, left, right)
-            left, right = float(left), float(right)
-        if operator == "/":
-            return float(left / right)
-        value: int | float = (
-            left + right if operator == "+" else left - right if operator == "-" else left * right
-        )
-    except (ZeroDivisionError, OverflowError):
-        return None
-    if isinstance(value, int) and value not in INT64_RANGE:
-        return None
-    return value
 
 
 def _standing_alone(value_type: pa.DataType, folded: Expression) -> pa.DataType:
@@ -257,6 +234,8 @@ def _type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataTy
     try:
         if isinstance(expression, Negative):
             return negated_type(_type(expression.operand, types))
+        if isinstance(expression, Call):
+            return _call_type(expression, types)
         return _signature_of(expression, types).result
     except TypeClashError as error:
         raise TypeClashError(str(error), error.span or expression.span) from None
@@ -277,6 +256,35 @@ def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Si
     return signature(node.operator, *met)
 
 
+def _call_type(call: Call, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    if call.function != "in":
+        return _bound(call, types).result
+    first, *items = call.arguments
+    for item in items:
+        comparison_types(Comparison("=", first, item), types)
+    return pa.bool_()
+
+
+def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
+    """What a call means for arguments of these types."""
+    own = [_type(argument, types) for argument in call.arguments]
+    decimals = any(
+        kind(type_) == "decimal" and not isinstance(argument, Constant)
+        for type_, argument in zip(own, call.arguments, strict=True)
+    )
+    arguments = []
+    for argument, type_ in zip(call.arguments, own, strict=True):
+        if not isinstance(argument, Constant):
+            arguments.append(Argument(type_))
+            continue
+        if decimals and kind(type_) == "integer":
+            type_ = literal_type(Decimal(str(argument.value)))
+        elif not decimals:
+            type_ = _standing_alone(type_, argument)
+        arguments.append(Argument(type_, argument.value, argument.parameter is None))
+    return bind(call.function, arguments)
+
+
 # -- evaluation ---------------------------------------------------------------
 
 
@@ -291,6 +299,14 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
     elif isinstance(node, Negative):
         value_type = negated_type(_type(node.operand, types))
         values = _checked(pc.negate_checked, [_evaluator(node.operand, types, value_type)], node, value_type)
+    elif isinstance(node, Call) and node.function == "in":
+        value_type, values = pa.bool_(), _membership(node, types)
+    elif isinstance(node, Call):
+        bound = _bound(node, types)
+        taken = [node.arguments[place] for place in bound.places]
+        sides = [_evaluator(side, types, its) for side, its in zip(taken, bound.types, strict=True)]
+        value_type = bound.result
+        values = _checked(bound.kernel, sides, node, value_type)
     else:
         chosen = _signature_of(node, types)
         sides = [_evaluator(node.left, types, chosen.left), _evaluator(node.right, types, chosen.right)]
@@ -299,6 +315,39 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
     if value_type == wanted:
         return values
     return _checked(partial(cast, wanted=wanted), [values], node, wanted)
+
+
+def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """Whether the first argument, which is evaluated once, equals one of the others."""
+    first, *items = call.arguments
+    first_type = _standing_alone(_type(first, types), first)
+    value = _evaluator(first, types, first_type)
+    known = {**types, _MEMBER: first_type}
+    equals = [comparer(Comparison("=", Variable(_MEMBER), item), known) for item in items]
+
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        with_member = _WithMember(columns, value(columns, n_rows))
+        return reduce(pc.or_, (equal(with_member, n_rows) for equal in equals))
+
+    return values
+
+
+class _WithMember(Mapping[str, pa.Array]):
+    """Columns, which are made when they are asked for, and one more."""
+
+    def __init__(self, columns: Mapping[str, pa.Array], member: pa.Array) -> None:
+        self._columns = columns
+        self._member = member
+
+    def __getitem__(self, name: str) -> pa.Array:
+        return self._member if name == _MEMBER else self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._columns
+        yield _MEMBER
+
+    def __len__(self) -> int:
+        return len(self._columns) + 1
 
 
 def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
@@ -319,6 +368,8 @@ def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result
             return operation(*arrays)
         except pa.ArrowInvalid as error:
             where = _row_text(node, columns, first_refused(operation, arrays))
+            if isinstance(error, Refused):
+                raise EvaluationError(f"{error} in {text_of(node)}{where}") from None
             if "divide by zero" in str(error):
                 raise EvaluationError(f"division by zero in {text_of(node)}{where}") from None
             raise RangeError(f"{text_of(node)} does not fit type {result}{where}") from None

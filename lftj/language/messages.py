@@ -23,9 +23,7 @@ _PUNCTUATION = {
 }
 _HEAD_VALUE = "a head's value is a variable or an aggregate: write v here and v = ... in the body"
 _HINTS_BY_CHARACTER = {
-    ":": "an arrow is written <-",
     "'": "strings stand in double quotes",
-    "%": "comments start with //",
     "#": "comments start with //",
     "&": "literals are separated by commas",
     "|": "alternatives are separated by ';', in parentheses",
@@ -49,15 +47,18 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
         start = place.pos_in_stream
         character = text[start]
         message = _HINTS_BY_CHARACTER.get(character, f"unexpected character {character!r}")
-        if text.startswith(":-", start):
-            return error_at(RuleSyntaxError, text, (start, start + 2), message)
         end = text.find("\n", start) if character in "\"'" else start + 1
         return error_at(RuleSyntaxError, text, (start, end if end >= 0 else len(text)), message)
     assert isinstance(error, UnexpectedToken) and error.interactive_parser is not None
     token: Any = error.token
+    if token.type == "COLON" and text.startswith(":-", token.start_pos):
+        span = (token.start_pos, token.start_pos + 2)
+        return error_at(RuleSyntaxError, text, span, "an arrow is written <-")
     accepted = set(error.interactive_parser.accepts())
     at_end = token.type == "$END"
     span = (len(text), len(text)) if at_end else (token.start_pos, token.end_pos)
+    if token.type == "PERCENT" and accepted <= {"NAME", "$END"}:
+        return error_at(RuleSyntaxError, text, (token.start_pos, token.end_pos), "comments start with //")
     previous = _last_token(text[: span[0]], grammar)
     before: int = (previous.end_pos or 0) if previous is not None else 0
     on_new_line = token.type == "NAME" and "\n" in text[before : span[0]]
@@ -92,6 +93,8 @@ def _expected(accepted: set[str], found: str) -> str:
     """``expected ',' or '.', not 'c'``."""
     if accepted >= {"NAME", "INTEGER"}:
         return f"expected a variable or a constant, not {found}"
+    if accepted & {"COMMA", "DOT", "RPAR"} and "OPERATOR" in accepted:
+        accepted = accepted - {"OPERATOR", "EQUAL"}  # an atom, or a call to be compared
     if "COMMA" in accepted:
         accepted = accepted - {"LPAR"}  # of an aggregate: what stands before it is a variable
     words = [mark for terminal, mark in _PUNCTUATION.items() if terminal in accepted]
@@ -131,7 +134,8 @@ def _body_hint(token: Token, previous: Any, accepted: set[str], between: str) ->
         return "; a functional predicate is written F[k] = v"
     if kind in ("OPERATOR", "EQUAL") and not between and str(previous) + token in ("==", "=<", "=>", "<>"):
         return "; the comparisons are < <= > >= = !="
-    if kind in ("OPERATOR", "EQUAL") and accepted & {"COMMA", "DOT"} and "OPERATOR" not in accepted:
+    chained = accepted & {"COMMA", "DOT"} and "OPERATOR" not in accepted and previous.type != "RPAR"
+    if kind in ("OPERATOR", "EQUAL") and chained:
         return "; comparisons don't chain: write a < b, b < c"
     if kind == "LPAR" and previous.type == "NAME":
         return "; functions stand only in heads, as in n[a] = count()"

@@ -23,6 +23,7 @@ from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
+    Call,
     Comparison,
     Constant,
     Disjunction,
@@ -131,6 +132,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Assignment: ("expression",),
     BinaryOperation: ("left", "right"),
     Negative: ("operand",),
+    Call: ("arguments",),
     Disjunction: ("alternatives",),
 }
 """Where constants stand.  A head's own constants (the separator of ``concat``) are no parameters."""

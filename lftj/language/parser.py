@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at
-from lftj.language.syntax import BinaryOperation, Comparison, Disjunction, Negative, Program
+from lftj.language.syntax import BinaryOperation, Call, Comparison, Disjunction, Negative, Program
 
 if TYPE_CHECKING:
     import lark
@@ -80,3 +80,5 @@ def _refuse_deep_nesting(program: Program) -> None:
             pending.extend((side, depth + 1) for side in (node.left, node.right))
         elif isinstance(node, Negative):
             pending.append((node.operand, depth + 1))
+        elif isinstance(node, Call):
+            pending.extend((argument, depth + 1) for argument in node.arguments)

@@ -6,20 +6,23 @@ itself imported on first use (:func:`lftj.language.parser.parse`).
 
 from __future__ import annotations
 
-import datetime
 import re
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark.visitors import v_args
 
-from lftj.errors import RuleSyntaxError
-from lftj.language.diagnostics import error_at, quoted_list
+from lftj.errors import ArityError
+from lftj.language.diagnostics import error_at, quoted_list, suggestion
+from lftj.language.literal_reader import LiteralReader, span_of, token_span
+from lftj.language.predicates import holds, is_test
 from lftj.language.syntax import (
-    UNSET,
     Aggregate,
     Atom,
     BinaryOperation,
+    Call,
+    ColumnName,
     Comparison,
     Constant,
     Disjunction,
@@ -28,38 +31,31 @@ from lftj.language.syntax import (
     Literal,
     Negative,
     Rule,
-    Span,
     Term,
     Variable,
     Wildcard,
 )
-from lftj.values.literals import Value
+from lftj.values.functions import FUNCTIONS
 from lftj.values.names import AGGREGATES
 
 _RESERVED = ("true", "false", "_")
-_MAX_DIGITS = 1000
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-_SIMPLE_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 
 
-def _span(meta: Any) -> Span:
-    return (meta.start_pos, meta.end_pos)
+@dataclass(frozen=True)
+class _Named:
+    """``orderkey: o``, until the atom or head around it takes it apart."""
+
+    name: ColumnName
+    term: Any
 
 
-def _token_span(token: Any) -> Span:
-    return (token.start_pos, token.end_pos)
+def _unnamed(term: Any) -> Any:
+    return term.term if isinstance(term, _Named) else term
 
 
 @v_args(meta=True)
-class Reader(Transformer_NonRecursive):
+class Reader(LiteralReader):
     """A bottom-up fold without recursion: one method per grammar rule, ``(meta, children) -> node``."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
-
-    def _error(self, span: Span, message: str) -> RuleSyntaxError:
-        return error_at(RuleSyntaxError, self._text, span, message)
 
     # -- program and rules --------------------------------------------------
 
@@ -70,12 +66,12 @@ class Reader(Transformer_NonRecursive):
         heads, body = children
         for head in heads:
             self._check_head_variables(head)
-        return Rule(tuple(heads), tuple(body), _span(meta))
+        return Rule(tuple(heads), tuple(body), span_of(meta))
 
     def fact(self, meta: Any, children: list[Any]) -> Rule:
         (heads,) = children
         name = heads[0].relation
-        raise self._error(
+        raise self.error(
             (heads[0].span[0], heads[-1].span[1]),
             f"a rule needs a body; to state facts, load data: db.load('{name}', [...], columns=[...])",
         )
@@ -92,13 +88,35 @@ class Reader(Transformer_NonRecursive):
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
-            raise self._error(_span(meta), f"head '{name}' needs at least one variable")
-        return Head(str(name), tuple(arguments), None, _span(meta), _token_span(name))
+            raise self.error(span_of(meta), f"head '{name}' needs at least one variable")
+        return self._head(meta, name, arguments, None)
 
     def functional_head(self, meta: Any, children: list[Any]) -> Head:
         name, arguments, value = children
         self._check_relation_name(name)
-        return Head(str(name), tuple(arguments or []), value, _span(meta), _token_span(name))
+        return self._head(meta, name, arguments or [], value)
+
+    def _head(self, meta: Any, name: Any, terms: list[Any], value: Any) -> Head:
+        columns = terms if value is None else [*terms, value]
+        names = tuple(column.name if isinstance(column, _Named) else None for column in columns)
+        self._refuse_twice([column for column in names if column is not None])
+        return Head(
+            str(name),
+            tuple(map(_unnamed, terms)),
+            _unnamed(value),
+            span_of(meta),
+            token_span(name),
+            names if any(names) else (),
+        )
+
+    def named(self, meta: Any, children: list[Any]) -> _Named:
+        name, term = children
+        return _Named(ColumnName(str(name), token_span(name)), term)
+
+    def _refuse_twice(self, names: list[ColumnName]) -> None:
+        for place, column in enumerate(names):
+            if column in names[:place]:
+                raise self.error(column.span, f"column '{column.name}' stands here twice")
 
     def _check_head_variables(self, head: Head) -> None:
         """Heads are made of any terms first: of a fact the message is that it is one."""
@@ -106,16 +124,16 @@ class Reader(Transformer_NonRecursive):
             if isinstance(term, Aggregate):
                 if head.value is not None and term is not head.value:  # a key
                     terms = ", ".join(self._written(column) for column in head.columns)
-                    raise self._error(
+                    raise self.error(
                         term.span,
                         "an aggregate is no key: a head with aggregates among its terms has round brackets, "
                         f"{head.relation}({terms})",
                     )
                 continue
             if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name == "_"):
-                raise self._error(term.span, "a head takes variables: '_' has no value to put there")
+                raise self.error(term.span, "a head takes variables: '_' has no value to put there")
             if not isinstance(term, Variable) or term.name in _RESERVED:
-                raise self._error(
+                raise self.error(
                     term.span,
                     f"a head takes variables only: write v here and v = {self._written(term)} in the body",
                 )
@@ -125,41 +143,59 @@ class Reader(Transformer_NonRecursive):
         if name not in AGGREGATES:
             from lftj.values.semigroup import registered_names  # with the compiler
 
+            if name in FUNCTIONS:
+                written = self._text[slice(*span_of(meta))]
+                raise self.error(
+                    span_of(meta), f"a head takes variables only: write v here and v = {written} in the body"
+                )
             if str(name) not in (registered := registered_names()):
                 known = quoted_list([*AGGREGATES, *registered], "and")
-                raise self._error(_token_span(name), f"unknown aggregate '{name}'; there are {known}")
+                raise self.error(token_span(name), f"unknown aggregate '{name}'; there are {known}")
         for place, argument in enumerate(arguments or []):
+            if isinstance(argument, _Named):
+                raise self.error(
+                    argument.name.span, f"'{name}' is an aggregate: its arguments stand by place"
+                )
             if isinstance(argument, Wildcard):
-                raise self._error(argument.span, f"'{name}' takes variables: '_' has no value to aggregate")
+                raise self.error(argument.span, f"'{name}' takes variables: '_' has no value to aggregate")
             if name == "concat" and place == 1 and isinstance(argument, Constant):
                 if not isinstance(argument.value, str):
-                    raise self._error(argument.span, "the separator of 'concat' is a string")
+                    raise self.error(argument.span, "the separator of 'concat' is a string")
             elif not isinstance(argument, Variable):
                 written = self._written(argument)
-                raise self._error(
+                raise self.error(
                     argument.span,
                     f"'{name}' takes variables: write v here and v = {written} in the body",
                 )
-        return Aggregate(str(name), tuple(arguments or []), _span(meta))
+        return Aggregate(str(name), tuple(arguments or []), span_of(meta))
 
     # -- body ---------------------------------------------------------------
 
-    def relation_atom(self, meta: Any, children: list[Any]) -> Atom:
+    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison:
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
-            raise self._error(_span(meta), f"atom '{name}' needs at least one term")
-        return Atom(str(name), self._terms(arguments), False, False, _span(meta), _token_span(name))
+            raise self.error(span_of(meta), f"atom '{name}' needs at least one term")
+        if is_test(name) and not all(
+            isinstance(_unnamed(one), Variable | Constant | Wildcard) for one in arguments
+        ):
+            return holds(self.call(meta, [name, arguments]))
+        names, terms = self._names_and_terms(arguments)
+        return Atom(str(name), terms, False, False, span_of(meta), token_span(name), names)
 
     def functional_atom(self, meta: Any, children: list[Any]) -> Atom:
         name, arguments, value = children
         self._check_relation_name(name)
-        terms = self._terms([*(arguments or []), value])
-        return Atom(str(name), terms, True, False, _span(meta), _token_span(name))
+        names, keys = self._names_and_terms(arguments or [])
+        terms = (*keys, *self._terms([value]))
+        return Atom(str(name), terms, True, False, span_of(meta), token_span(name), names)
 
-    def negation(self, meta: Any, children: list[Atom]) -> Atom:
+    def negation(self, meta: Any, children: list[Atom | Comparison]) -> Atom | Comparison:
         (atom,) = children
-        return Atom(atom.relation, atom.terms, atom.functional, True, _span(meta), atom.name_span)
+        if isinstance(atom, Comparison):
+            assert isinstance(atom.left, Call)
+            return holds(atom.left, negated=True)
+        return replace(atom, negated=True, span=span_of(meta))
 
     def comparison(self, meta: Any, children: list[Any]) -> Comparison:
         left, operator, right = children
@@ -169,20 +205,47 @@ class Reader(Transformer_NonRecursive):
         left, right = children
         return self._comparison(meta, "=", left, right)
 
+    def membership(self, meta: Any, children: list[Any]) -> Comparison:
+        value, operator, items = children
+        return self._infix(meta, "in", operator, (value, *items))
+
+    def like(self, meta: Any, children: list[Any]) -> Comparison:
+        value, operator, pattern = children
+        return self._infix(meta, "like", operator, (value, pattern))
+
+    def _infix(self, meta: Any, function: str, operator: Any, arguments: tuple[Any, ...]) -> Comparison:
+        for argument in arguments:
+            if isinstance(argument, Wildcard):
+                raise self.error(argument.span, "'_' has no value to compare: name the variable")
+        return holds(Call(function, arguments, span_of(meta)), negated=operator.startswith("not"))
+
     def _comparison(self, meta: Any, operator: str, left: Any, right: Any) -> Comparison:
         for side in (left, right):
             if isinstance(side, Wildcard):
-                raise self._error(side.span, "'_' has no value to compare: name the variable")
-        return Comparison(operator, left, right, _span(meta))
+                raise self.error(side.span, "'_' has no value to compare: name the variable")
+        return Comparison(operator, left, right, span_of(meta))
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
-        return Disjunction(tuple(tuple(alternative) for alternative in children), _span(meta))
+        return Disjunction(tuple(tuple(alternative) for alternative in children), span_of(meta))
+
+    def _names_and_terms(self, arguments: list[Any]) -> tuple[tuple[ColumnName, ...], tuple[Term, ...]]:
+        names = [argument.name for argument in arguments if isinstance(argument, _Named)]
+        terms = self._terms([_unnamed(argument) for argument in arguments])
+        if names and len(names) < len(arguments):
+            place = next(place for place, one in enumerate(arguments) if not isinstance(one, _Named))
+            raise self.error(
+                terms[place].span,
+                f"an atom's terms stand by name or by place: '{self._written(terms[place])}'"
+                " has no name here",
+            )
+        self._refuse_twice(names)
+        return tuple(names), terms
 
     def _terms(self, expressions: list[Expression | Wildcard]) -> tuple[Term, ...]:
         for expression in expressions:
             if not isinstance(expression, Variable | Constant | Wildcard):
                 written = self._written(expression)
-                raise self._error(
+                raise self.error(
                     expression.span,
                     f"an atom takes variables and constants: write v here and v = {written} beside the atom",
                 )
@@ -190,110 +253,63 @@ class Reader(Transformer_NonRecursive):
 
     def _check_relation_name(self, name: Any) -> None:
         if name in _RESERVED:
-            raise self._error(_token_span(name), f"'{name}' can't name a relation")
+            raise self.error(token_span(name), f"'{name}' can't name a relation")
 
     # -- expressions --------------------------------------------------------
 
     def arguments(self, meta: Any, children: list[Any]) -> list[Any]:
         return children
 
+    def call(self, meta: Any, children: list[Any]) -> Call:
+        name, arguments = children
+        if name in AGGREGATES:
+            raise self.error(
+                token_span(name),
+                f"'{name}' is an aggregate: it stands alone in a head, as in n[a] = count()",
+            )
+        if name not in FUNCTIONS:
+            arrow = re.compile(r"\s*(<-)").match(self._text, meta.end_pos)
+            if arrow:  # read as a comparison of a call with what is negative
+                raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
+            raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
+        for argument in arguments or []:
+            if not isinstance(argument, _Named):
+                self._check_operand(argument)
+                continue
+            raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
+        function = FUNCTIONS[name]
+        if not function.least <= len(arguments or []) <= function.most:
+            raise error_at(ArityError, self._text, span_of(meta), f"'{name}' takes {function.arity}")
+        return Call(str(name), tuple(arguments), span_of(meta))
+
     def variable(self, meta: Any, children: list[Any]) -> Variable:
-        return Variable(str(children[0]), _span(meta))
+        return Variable(str(children[0]), span_of(meta))
 
     def wildcard(self, meta: Any, children: list[Any]) -> Wildcard:
-        return Wildcard(_span(meta))
+        return Wildcard(span_of(meta))
 
     def binary_operation(self, meta: Any, children: list[Any]) -> BinaryOperation:
         left, operator, right = children
         for side in (left, right):
             self._check_operand(side)
-        return BinaryOperation(str(operator), left, right, _span(meta))
+        return BinaryOperation(str(operator), left, right, span_of(meta))
 
     def negative(self, meta: Any, children: list[Any]) -> Expression:
         _, operand = children
         self._check_operand(operand)
         if isinstance(operand, Constant) and operand.parameter is not None:
-            return Negative(operand, _span(meta))
+            return Negative(operand, span_of(meta))
         if isinstance(operand, Constant) and isinstance(operand.value, Decimal):
-            return Constant(operand.value.copy_negate(), _span(meta))  # unary minus would round to 28 digits
+            return Constant(
+                operand.value.copy_negate(), span_of(meta)
+            )  # unary minus would round to 28 digits
         if isinstance(operand, Constant) and type(operand.value) in (int, float):
-            return Constant(-operand.value, _span(meta))  # type: ignore[operator]
-        return Negative(operand, _span(meta))
+            return Constant(-operand.value, span_of(meta))  # type: ignore[operator]
+        return Negative(operand, span_of(meta))
 
     def _check_operand(self, operand: Expression | Wildcard) -> None:
         if isinstance(operand, Wildcard):
-            raise self._error(operand.span, "'_' has no value to compute with: name the variable")
+            raise self.error(operand.span, "'_' has no value to compute with: name the variable")
 
-    def _written(self, expression: Expression | Aggregate) -> str:
+    def _written(self, expression: Expression | Aggregate | Wildcard) -> str:
         return " ".join(self._text[slice(*expression.span)].split())
-
-    # -- literals -----------------------------------------------------------
-
-    def parameter(self, meta: Any, children: list[Any]) -> Constant:
-        name = str(children[0])[1:]
-        return Constant(UNSET, _span(meta), name)
-
-    def integer(self, meta: Any, children: list[Any]) -> Constant:
-        if len(children[0]) > _MAX_DIGITS:  # int() refuses more than 4,300 digits, with an error of its own
-            raise self._error(_span(meta), f"a number of more than {_MAX_DIGITS} digits")
-        return Constant(int(children[0]), _span(meta))
-
-    def decimal(self, meta: Any, children: list[Any]) -> Constant:
-        return Constant(Decimal(str(children[0])), _span(meta))
-
-    def float(self, meta: Any, children: list[Any]) -> Constant:
-        value = float(children[0])
-        if value == float("inf"):
-            raise self._error(_span(meta), "a number beyond the range of 64-bit floats")
-        return Constant(value, _span(meta))
-
-    def true(self, meta: Any, children: list[Any]) -> Constant:
-        return Constant(True, _span(meta))
-
-    def false(self, meta: Any, children: list[Any]) -> Constant:
-        return Constant(False, _span(meta))
-
-    def string(self, meta: Any, children: list[Any]) -> Constant:
-        (token,) = children
-        start = token.start_pos + 1
-
-        def replace(match: re.Match[str]) -> str:
-            code = match.group(1)
-            if code[0] == "u" and len(code) == 5:
-                return chr(int(code[1:], 16))
-            if code not in _SIMPLE_ESCAPES:
-                raise self._error(
-                    (start + match.start(), start + match.end()),
-                    r"unknown escape in a string; there are \" \\ \n \t and \uXXXX",
-                )
-            return _SIMPLE_ESCAPES[code]
-
-        value = _ESCAPE.sub(replace, str(token[1:-1]))
-        try:
-            # Escapes may spell a character beyond U+FFFF as a surrogate pair; half of one is no text.
-            value = value.encode("utf-16", "surrogatepass").decode("utf-16")
-        except UnicodeDecodeError:
-            raise self._error(_span(meta), r"half of a \u surrogate pair is no character") from None
-        return Constant(value, _span(meta))
-
-    def binary(self, meta: Any, children: list[Any]) -> Constant:
-        digits = children[0][2:-1]
-        if not re.fullmatch(r"([0-9A-Fa-f]{2})*", digits):
-            raise self._error(_span(meta), 'a binary constant is pairs of hexadecimal digits: x"00ff"')
-        return Constant(bytes.fromhex(digits), _span(meta))
-
-    def date(self, meta: Any, children: list[Any]) -> Constant:
-        return self._temporal(meta, children[0], datetime.date, "date")
-
-    def timestamp(self, meta: Any, children: list[Any]) -> Constant:
-        fraction = re.search(r"\.([0-9]+)", children[0])
-        if fraction and len(fraction.group(1)) > 6:
-            raise self._error(_span(meta), "a timestamp constant has at most 6 digits behind the seconds")
-        return self._temporal(meta, str(children[0]), datetime.datetime, "timestamp")
-
-    def _temporal(self, meta: Any, text: str, kind: type[datetime.date], name: str) -> Constant:
-        try:
-            value: Value = kind.fromisoformat(text)
-        except ValueError as error:
-            raise self._error(_span(meta), f"no such {name}: {error}") from None
-        return Constant(value, _span(meta))

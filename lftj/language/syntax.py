@@ -55,7 +55,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class BinaryOperation:
-    operator: str  # one of + - * /
+    operator: str  # one of + - * / %
     left: Expression
     right: Expression
     span: Span = _span()
@@ -67,13 +67,35 @@ class Negative:
     span: Span = _span()
 
 
+@dataclass(frozen=True)
+class Call:
+    """``lower(s)``, ``least(a, b + 1)``; ``x in (1, 2)`` and ``s like "a%"`` with x and s first."""
+
+    function: str  # one of lftj.values.functions.FUNCTIONS, or "in"
+    arguments: tuple[Expression, ...]
+    span: Span = _span()
+
+
 Term = Variable | Wildcard | Constant
-Expression = Variable | Constant | BinaryOperation | Negative
+Expression = Variable | Constant | BinaryOperation | Negative | Call
+
+
+@dataclass(frozen=True)
+class ColumnName:
+    """The name in front of a term: ``orderkey`` in ``orders(orderkey: o)``."""
+
+    name: str
+    span: Span = _span()
 
 
 @dataclass(frozen=True)
 class Atom:
-    """``e(a, _)``, ``!e(a, 5)`` or, when ``functional``, ``price[p] = v`` with v as the last term."""
+    """``e(a, _)``, ``!e(a, 5)`` or, when ``functional``, ``price[p] = v`` with v as the last term.
+
+    ``names``: of the columns that the terms are for, in ``orders(orderkey: o)``; the value of a functional
+    atom has none.  Empty where terms count by their place, as they all do behind
+    :func:`lftj.language.by_name.by_place`.
+    """
 
     relation: str
     terms: tuple[Term, ...]
@@ -81,10 +103,13 @@ class Atom:
     negated: bool = False
     span: Span = _span()
     name_span: Span = _span()
+    names: tuple[ColumnName, ...] = ()
 
 
 @dataclass(frozen=True)
 class Comparison:
+    """Of two expressions.  A test such as ``contains(s, "a")`` is compared with true, or false if negated."""
+
     operator: str  # one of < <= > >= = !=
     left: Expression
     right: Expression
@@ -116,6 +141,8 @@ class Head:
     """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
 
     Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    ``names``: what the columns are called, ``stats(a, n: count())``, with None where that follows from the
+    term; empty where it always does.
     """
 
     relation: str
@@ -123,6 +150,7 @@ class Head:
     value: Variable | Aggregate | None = None
     span: Span = _span()
     name_span: Span = _span()
+    names: tuple[ColumnName | None, ...] = ()
 
     @property
     def columns(self) -> tuple[Variable | Aggregate, ...]:

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment, Body
-from lftj.language.expressions import fold, text_of, variables_of
+from lftj.language.expressions import comparison_text, text_of, variables_of
+from lftj.language.folding import fold
 from lftj.language.parameters import constants_of
 from lftj.language.syntax import (
     Atom,
@@ -368,7 +369,7 @@ class _Lowering:
         if x is None:
             return False
         type_ = self.body.types[x]
-        label = f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
+        label = comparison_text(comparison)
         if isinstance(right, Constant):
             return x_offset == 0 and self._push_literal(x, operator, right, label)
         y, y_offset = self._affine(right)

@@ -170,6 +170,8 @@ def cli() -> None:
 @csv_arguments
 @_one_head
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
+@click.option("--order-by", metavar="COLUMNS", help="Sort the rows, such as by 'price desc, item'.")
+@click.option("--limit", type=click.IntRange(min=0), help="The first rows in that order only.")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
 @click.option(
     "--out",
@@ -188,12 +190,16 @@ def query(
     head: str | None,
     order: list[str] | None,
     threads: int | None,
+    order_by: str | None,
+    limit: int | None,
     count: bool,
     out: str | None,
 ) -> None:
     """Run rules over files and output the head of the last one."""
     if count and out is not None:
         raise click.UsageError("--count prints a number: it does not go with --out")
+    if count and not (order_by is None and limit is None):
+        raise click.UsageError("--count counts all rows: it does not go with --order-by and --limit")
     program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
     load_sources(database, sources, nulls, renames, csv)
@@ -203,7 +209,15 @@ def query(
     if count:
         click.echo(database.count(program, head=head, threads=threads, order=order, progress=progress))
         return
-    batches = database.stream(program, head=head, threads=threads, order=order, progress=progress)
+    batches = database.stream(
+        program,
+        head=head,
+        threads=threads,
+        order=order,
+        order_by=order_by,
+        limit=limit,
+        progress=progress,
+    )
     if to_terminal:
         click.echo(sink.format_table(batches, TERMINAL_ROWS))
     elif out in (None, "-"):

@@ -1,5 +1,6 @@
 """One arithmetic operation on two Arrow columns: its types, and a kernel that refuses what does not fit.
 
+``%`` is the remainder of a division that is truncated towards zero, with the sign of the dividend, as in SQL.
 Integers compute in ``int64``, floats in ``float64``.  ``/`` is true division and
 gives ``float64``, as in Python and DuckDB; of two integers the correctly rounded
 quotient.  Decimals keep all digits; a result of ``decimal128`` columns that could
@@ -37,6 +38,11 @@ from lftj.values.kinds import (
 
 Kernel = Callable[..., pa.Array]
 
+
+class Refused(pa.ArrowInvalid):
+    """A row has no result, for the reason that the message says."""
+
+
 _CHECKED: dict[str, Kernel] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
@@ -48,13 +54,15 @@ _WIDE = decimal.Context(prec=400)
 
 
 def decimal_result(operator: str, left: Decimal, right: Decimal) -> Decimal:
-    """``left operator right`` with all its digits; the operator is ``+ -`` or ``*``.
+    """``left operator right`` with all its digits; the operator is ``+ - *`` or ``%``.
 
     >>> decimal_result("*", Decimal("1.5"), Decimal("0.25"))
     Decimal('0.375')
     """
     if operator == "+":
         return _WIDE.add(left, right)
+    if operator == "%":
+        return _WIDE.remainder(left, right)
     return _WIDE.subtract(left, right) if operator == "-" else _WIDE.multiply(left, right)
 
 
@@ -143,7 +151,7 @@ def _decimal_signature(operator: str, left: pa.DataType, right: pa.DataType) -> 
         scale, digits = left_scale + right_scale, left_digits + right_digits + 1
     else:
         scale = max(left_scale, right_scale)
-        digits = max(left_digits - left_scale, right_digits - right_scale) + scale + 1
+        digits = max(left_digits - left_scale, right_digits - right_scale) + scale + (operator != "%")
     if scale > MAX_DIGITS:
         raise TypeClashError(f"{left} {operator} {right} needs {scale} digits behind the point")
     if digits > 38 and left_digits <= 38 and right_digits <= 38 and scale <= 38:
@@ -178,6 +186,9 @@ def kernel(operator: str, signature: Signature) -> Kernel:
         return partial(_shift_date, operator)
     if signature.left == pa.date32():
         return lambda left, right: pc.subtract_checked(_days(left), _days(right))
+    if operator == "%":
+        remainders = _REMAINDERS[kind(signature.result)]
+        return lambda left, right: remainders(left, right).cast(signature.result)
     if pa.types.is_decimal(signature.result):
         return partial(_decimal_operation, operator, signature)
     if operator == "/" and signature.left == pa.int64():
@@ -206,6 +217,39 @@ def _divide_integers(left: pa.Array, right: pa.Array) -> pa.Array:
         pairs = zip(dividends[wide].tolist(), divisors[wide].tolist(), strict=True)
         quotients[wide] = [dividend / divisor for dividend, divisor in pairs]
     return pa.array(quotients)
+
+
+def _integer_remainders(left: pa.Array, right: pa.Array) -> pa.Array:
+    dividends, divisors = left.to_numpy(), right.to_numpy()
+    if not divisors.all():
+        raise pa.ArrowInvalid("divide by zero")
+    divisors = np.where(divisors == -1, 1, divisors)  # both leave nothing, and -1 overflows on the way
+    return pa.array(np.fmod(dividends, divisors))
+
+
+def _float_remainders(left: pa.Array, right: pa.Array) -> pa.Array:
+    dividends, divisors = left.to_numpy(), right.to_numpy()
+    if not divisors.all():
+        raise pa.ArrowInvalid("divide by zero")
+    with np.errstate(invalid="ignore"):  # an infinite dividend leaves NaN
+        return pa.array(np.fmod(dividends, divisors))
+
+
+def _decimal_remainders(left: pa.Array, right: pa.Array) -> pa.Array:
+    rows = list(zip(left.to_pylist(), right.to_pylist(), strict=True))
+    if not all(divisor for _, divisor in rows):
+        raise pa.ArrowInvalid("divide by zero")
+    return pa.array(
+        [decimal_result("%", *row) for row in rows],
+        pa.decimal256(MAX_DIGITS, max(left.type.scale, right.type.scale)),
+    )
+
+
+_REMAINDERS: dict[str, Kernel] = {
+    "integer": _integer_remainders,
+    "float": _float_remainders,
+    "decimal": _decimal_remainders,
+}
 
 
 def _beyond_floats(integers: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
+    Call,
     Constant,
     Expression,
     Negative,
@@ -267,4 +268,7 @@ def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     if isinstance(expression, BinaryOperation):
         left, right = _renamed(expression.left, names), _renamed(expression.right, names)
         return BinaryOperation(expression.operator, left, right)
+    if isinstance(expression, Call):
+        arguments = tuple(_renamed(argument, names) for argument in expression.arguments)
+        return Call(expression.function, arguments)
     return expression

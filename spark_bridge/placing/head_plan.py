@@ -240,8 +240,8 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     database = Database()
     for name, schema in program.relations:
         database.add(Relation.from_table(name, schema.empty_table(), database.domains))
-    tree = parse(program.text)
-    checked = database.check(tree)
+    checked = database.check(parse(program.text))
+    tree = checked.tree
     target = chosen_head(checked, program.head)
     needed: list[str] = []
 

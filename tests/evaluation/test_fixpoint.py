@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import lftj
 from lftj import errors
 from lftj.evaluation import growing_relation, recursive_body
+from support.functions import DivisionByZero, Overflow
 from support.recursive_programs import TEXTBOOK, inputs_of, random_row, recursive_scenarios
-from support.reference import DivisionByZero, FunctionalConflict, Overflow, evaluate
+from support.reference import FunctionalConflict, evaluate
 from support.rows import rows_of
 from support.rules import render
 from support.strategies import Scenario, any_row

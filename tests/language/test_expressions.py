@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lftj.errors import EvaluationError, RangeError, TypeClashError
-from lftj.language.expressions import compare, evaluate, fold, result_type, text_of, variables_of
+from lftj.language.expressions import compare, evaluate, result_type, text_of, variables_of
+from lftj.language.folding import fold
 from lftj.language.parser import parse
 from lftj.language.syntax import Comparison, Constant, Expression, Negative
 from support.expression_columns import COLUMNS, DECIMALS, NEAR, TYPES, comparison

@@ -121,9 +121,45 @@ expected a variable or a constant, not '>'; the comparisons are < <= > >= = !=
   a(x) <- b(x), x => 3.
                    ^
 
-expected ',' or '.', not '('; functions stand only in heads, as in n[a] = count()
-  a(x) <- b(x), x = f(x).
-                     ^
+unknown function 'lowr'; did you mean 'lower'?
+  a(x) <- b(x), x = lowr(x).
+                    ^^^^
+
+'count' is an aggregate: it stands alone in a head, as in n[a] = count()
+  a(x) <- b(x), x = count().
+                    ^^^^^
+
+'count' is an aggregate: it stands alone in a head, as in n[a] = count()
+  a(count() + 1) <- b(x).
+    ^^^^^
+
+'_' has no value to compute with: name the variable
+  a(x) <- b(x), x = abs(_).
+                        ^
+
+'_' has no value to compare: name the variable
+  a(x) <- b(x), _ in (1, 2).
+                ^
+
+'abs' is a function: its arguments stand by place
+  a(x) <- b(x), x = abs(y: x).
+                        ^
+
+'sum' is an aggregate: its arguments stand by place
+  n[x] = sum(y: x) <- b(x).
+             ^
+
+expected a variable or a constant, not ')'
+  a(x) <- b(x), x in ().
+                      ^
+
+expected a comparison, not 'inn'
+  a(x) <- b(x), x inn (1).
+                  ^^^
+
+expected ',' or '.', not '<'
+  a(x) <- b(x), (abs(x)) < 3.
+                         ^
 
 expected a comparison, not 'c'; negation is written !
   a(x) <- b(x), not c(x).
@@ -154,6 +190,10 @@ a rule needs a body; to state facts, load data: db.load('a', [...], columns=[...
 a head takes variables only: write v here and v = 1 in the body
   a(x, 1) <- b(x).
        ^
+
+a head takes variables only: write v here and v = lower(y) in the body
+  a(x, lower(y)) <- b(x, y).
+       ^^^^^^^^
 
 a head takes variables only: write v here and v = y + 1 in the body
   a(x, y + 1) <- b(x, y).

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
+from support.functions import DivisionByZero, Overflow
 from support.reference import (
-    DivisionByZero,
     FunctionalConflict,
-    Overflow,
     Relations,
     average,
     evaluate,

@@ -87,6 +87,18 @@ def test_head_order_and_threads(lftj: Lftj) -> None:
     assert done == (0, "2\n", "")
 
 
+def test_sorted_rows_and_the_first_of_them(lftj: Lftj) -> None:
+    query = ("query", "-e", "out(a, b) <- edge(a, b).", "--load", "edge=edges.csv")
+    assert lftj(*query, "--order-by", "b desc, a").out.split() == ["a,b", "1,4", "3,4", "1,3", "2,3", "1,2"]
+    assert lftj(*query, "--order-by", "a desc", "--limit", "2").out.split() == ["a,b", "3,4", "2,3"]
+    assert lftj(*query, "--limit", "2", "--out", "two.parquet") == (0, "", "")
+    assert parquet.read_table("two.parquet").to_pylist() == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
+    assert lftj(*query, "--limit", "0").out == "a,b\n"
+    fails(lftj(*query, "--order-by", "c"), 1, "no column 'c'", "'a' and 'b'")
+    assert lftj(*query, "--limit", "-1").status == 2
+    assert "--count counts all rows" in lftj(*query, "--limit", "1", "--count").err
+
+
 def test_explain(lftj: Lftj) -> None:
     plan = lftj("explain", "tri.rules", "--load", "edge=edges.csv")
     assert plan.status == 0

@@ -6,7 +6,8 @@ from collections import Counter
 from random import Random
 
 from maintenance import Transaction, Workspace
-from support.reference import DivisionByZero, FunctionalConflict, Overflow, Row, evaluate_each
+from support.functions import DivisionByZero, Overflow
+from support.reference import FunctionalConflict, Row, evaluate_each
 from support.rows import rows_of
 from support.strategies import Loaded, Scenario, any_row
 from support.transactions import Staged, Tuples, zset_table

@@ -29,13 +29,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from support.functions import EXACT, FUNCTIONS, DivisionByZero, in_range, remainder
 from support.rules import (
     Aggregate,
     Atom,
+    Call,
     Comparison,
     Constant,
     Either,
@@ -55,20 +57,9 @@ Row = tuple[Any, ...]
 Relations = Mapping[str, set[Row]]
 Binding = dict[str, Any]
 
-INT64_MAX = 2**63 - 1
-EXACT = Context(prec=200)
-
 
 class FunctionalConflict(Exception):
     """A functional relation has two values for one key."""
-
-
-class Overflow(Exception):
-    """An integer left the range of int64."""
-
-
-class DivisionByZero(Exception):
-    """A binding divides by zero."""
 
 
 # -- values -------------------------------------------------------------------
@@ -101,6 +92,8 @@ def calculate(node: Expression, binding: Binding) -> Any:
         return node.value
     if isinstance(node, Minus):
         return in_range(-calculate(node.operand, binding))
+    if isinstance(node, Call):
+        return FUNCTIONS[node.function](*(calculate(argument, binding) for argument in node.arguments))
     left, right = calculate(node.left, binding), calculate(node.right, binding)
     if isinstance(left, int) and isinstance(node.right, Constant) and isinstance(right, Decimal):
         right = float(right)  # `b * 1.2` with an integer b is a float
@@ -111,18 +104,14 @@ def calculate(node: Expression, binding: Binding) -> Any:
         if right == 0:
             raise DivisionByZero
         return left / right
+    if node.operator == "%":
+        return remainder(left, right)
     if isinstance(left, Decimal) or isinstance(right, Decimal):
         left, right = Decimal(left), Decimal(right)
         return {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[node.operator](left, right)
     if node.operator == "+":
         return in_range(left + right)
     return in_range(left - right if node.operator == "-" else left * right)
-
-
-def in_range(value: Any) -> Any:
-    if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
-        raise Overflow
-    return value
 
 
 # -- bodies -------------------------------------------------------------------

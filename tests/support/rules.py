@@ -12,10 +12,13 @@ literals with an exponent (``1.5e0``).
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
+
+from support.functions import TESTS
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    operator: str  # + - * /
+    operator: str  # + - * / %
     left: Expression
     right: Expression
 
@@ -45,8 +48,16 @@ class Minus:
     operand: Expression
 
 
+@dataclass(frozen=True)
+class Call:
+    """A function; one of ``TESTS`` stands in a body as its comparison with a boolean constant."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
 Term = Variable | Wildcard | Constant
-Expression = Variable | Constant | Arithmetic | Minus
+Expression = Variable | Constant | Arithmetic | Minus | Call
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,7 @@ class Rule:
 
 
 Program = tuple[Rule, ...]
+Columns = Mapping[str, Sequence[str]]
 
 
 # -- shorthand for tests written by hand --------------------------------------
@@ -139,7 +151,7 @@ def lookup(relation: str, *terms: Any) -> Atom:
 
 
 def expression(value: Any) -> Expression:
-    if isinstance(value, Arithmetic | Minus):
+    if isinstance(value, Arithmetic | Minus | Call):
         return value
     made = term(value)
     assert not isinstance(made, Wildcard)
@@ -190,6 +202,8 @@ def variables_of(node: Any) -> list[str]:
         parts = (node.left, node.right)
     elif isinstance(node, Minus):
         parts = (node.operand,)
+    elif isinstance(node, Call):
+        parts = node.arguments
     return list(dict.fromkeys(name for part in parts for name in variables_of(part)))
 
 
@@ -240,7 +254,19 @@ def render_expression(node: Expression, nested: bool = False) -> str:
         left = render_expression(node.left, nested=True)
         text = f"{left} {node.operator} {render_expression(node.right, nested=True)}"
         return f"({text})" if nested else text
+    if isinstance(node, Call):
+        return f"{node.function}({', '.join(map(render_expression, node.arguments))})"
     return render_term(node)
+
+
+def render_test(node: Call, wanted: bool) -> str:
+    """``s like "a%"``, ``x not in (1, 2)``, ``!contains(s, "a")``."""
+    first, *others = (render_expression(argument, nested=True) for argument in node.arguments)
+    if node.function not in ("in", "like"):
+        return ("" if wanted else "!") + render_expression(node)
+    operator = node.function if wanted else f"not {node.function}"
+    right = f"({', '.join(others)})" if node.function == "in" else others[0]
+    return f"{first} {operator} {right}"
 
 
 def render_call(relation: str, terms: list[str], functional: bool) -> str:
@@ -249,17 +275,36 @@ def render_call(relation: str, terms: list[str], functional: bool) -> str:
     return f"{relation}({', '.join(terms)})"
 
 
-def render_literal(node: Literal) -> str:
+def render_by_name(node: Atom, columns: Sequence[str]) -> str:
+    """The last columns first, wildcards left out; the value of a functional atom stands by place.
+
+    >>> render_by_name(atom("e", "a", "_", 5), ["src", "dst", "cost"])
+    'e(cost: 5, src: a)'
+    """
+    terms = [render_term(t) for t in node.terms]
+    keys = [(c, t) for c, t in zip(columns, terms, strict=True)][: len(terms) - node.functional]
+    named = [f"{column}: {text}" for column, text in reversed(keys) if text != "_"] or [
+        f"{column}: _" for column, _ in keys[:1]
+    ]
+    return render_call(node.relation, [*named, *terms[len(keys) :]], node.functional)
+
+
+def render_literal(node: Literal, columns: Columns) -> str:
+    if isinstance(node, Atom) and node.relation in columns:
+        return ("!" if node.negated else "") + render_by_name(node, columns[node.relation])
     if isinstance(node, Atom):
         call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
         return ("!" if node.negated else "") + call
+    if isinstance(node, Comparison) and isinstance(node.left, Call) and node.left.function in TESTS:
+        assert isinstance(node.right, Constant)
+        return render_test(node.left, node.right.value)
     if isinstance(node, Comparison):
         return f"{render_expression(node.left)} {node.operator} {render_expression(node.right)}"
-    return "(" + " ; ".join(render_body(alternative) for alternative in node.alternatives) + ")"
+    return "(" + " ; ".join(render_body(alternative, columns) for alternative in node.alternatives) + ")"
 
 
-def render_body(body: tuple[Literal, ...]) -> str:
-    return ", ".join(render_literal(literal) for literal in body)
+def render_body(body: tuple[Literal, ...], columns: Columns) -> str:
+    return ", ".join(render_literal(literal, columns) for literal in body)
 
 
 def render_column(node: Variable | Aggregate) -> str:
@@ -273,8 +318,8 @@ def render_head(node: Head) -> str:
     return render_call(node.relation, columns, functional=node.value is not None)
 
 
-def render(program: Program) -> str:
-    """The program's text, a rule a line.
+def render(program: Program, columns: Columns = MappingProxyType({})) -> str:
+    """The program's text, a rule a line.  ``columns``: of the relations whose atoms are written by name.
 
     >>> e, n = atom("e", "a", "b"), no("f", "b", "_", 5)
     >>> print(render((Rule((head("h", "a"),), (e, n, compare("a", "<", arith("b", "+", 3)))),)))
@@ -285,5 +330,6 @@ def render(program: Program) -> str:
     h(max(b), a, count()) <- e(a, b).
     """
     return "\n".join(
-        f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body)}." for rule in program
+        f"{', '.join(render_head(h) for h in rule.heads)} <- {render_body(rule.body, columns)}."
+        for rule in program
     )

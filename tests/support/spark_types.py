@@ -32,4 +32,4 @@ def in_spark(scenario: Scenario) -> Scenario:
         Loaded(it.name, it.kinds, tuple(map(spark_type, it.types)), it.rows, it.functional)
         for it in scenario.loaded
     )
-    return Scenario(loaded, scenario.program)
+    return Scenario(loaded, scenario.program, scenario.by_name)

@@ -7,7 +7,18 @@ every relation are named c0, c1, ...
 
 from __future__ import annotations
 
-from support.rules import Arithmetic, Atom, Comparison, Constant, Expression, Minus, Rule, Variable, Wildcard
+from support.rules import (
+    Arithmetic,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Minus,
+    Rule,
+    Variable,
+    Wildcard,
+)
 
 
 def sql_expression(node: Expression, places: dict[str, str]) -> str:
@@ -17,6 +28,11 @@ def sql_expression(node: Expression, places: dict[str, str]) -> str:
         return f"({node.value})"
     if isinstance(node, Minus):
         return f"(-{sql_expression(node.operand, places)})"
+    if isinstance(node, Call):
+        first, *others = (sql_expression(argument, places) for argument in node.arguments)
+        if node.function == "in":
+            return f"({first} in ({', '.join(others)}))"
+        return f"{node.function}({', '.join([first, *others])})"
     assert isinstance(node, Arithmetic)
     return f"({sql_expression(node.left, places)} {node.operator} {sql_expression(node.right, places)})"
 

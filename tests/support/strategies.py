@@ -22,6 +22,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from support.calls import CALLED, draw_call, draw_test, has_test
 from support.kinds import BOOLEAN, DECIMAL, EXTREME, FLOAT, INTEGER, KINDS, SIGNED, STRING, Kind
 from support.reference import Relations, Row
 from support.rules import (
@@ -75,12 +76,16 @@ class Signature:
 
 @dataclass(frozen=True)
 class Scenario:
+    """``by_name``: the loaded relations whose atoms name their columns."""
+
     loaded: tuple[Loaded, ...]
     program: Program
+    by_name: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        return render(self.program)
+        columns = {r.name: [f"c{i}" for i in range(len(r.kinds))] for r in self.loaded}
+        return render(self.program, {name: columns[name] for name in self.by_name})
 
     @property
     def relations(self) -> Relations:
@@ -186,7 +191,9 @@ def draw_comparison(draw: DrawFn, scope: Scope) -> Comparison:
     kind = scope[name]
     left: Expression = Variable(name)
     right: Expression = Variable(draw(st.sampled_from(of_kind(scope, kind))))
-    choice = draw(st.integers(0, 3))
+    choice = draw(st.integers(0, 4))
+    if choice == 4 and has_test(kind):
+        return draw_test(draw, kind, of_kind(scope, kind))
     if kind.affine and choice >= 2:
         right = draw_affine(draw, kind, of_kind(scope, kind))
         if choice == 3:
@@ -204,7 +211,9 @@ def draw_assignment(draw: DrawFn, scope: Scope, fresh: list[str]) -> Comparison:
     kind = scope[known]
     choice = draw(st.integers(0, 3))
     source: Expression = Variable(known)
-    if kind in (INTEGER, SIGNED, FLOAT, DECIMAL) and choice >= 1:
+    if kind in CALLED and draw(st.booleans()):
+        source, kind = draw_call(draw, kind, of_kind(scope, kind))
+    elif kind in (INTEGER, SIGNED, FLOAT, DECIMAL) and choice >= 1:
         source = draw_affine(draw, kind, of_kind(scope, kind))
         if kind in (INTEGER, SIGNED) and choice == 3:
             kind = FLOAT
@@ -306,7 +315,7 @@ def draw_functional_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Hea
     return Head(relation, tuple(Variable(n) for n in keys), Variable(value)), Signature(relation, kinds, True)
 
 
-def draw_call(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
+def draw_aggregate(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
     """An aggregate, and of which kind its values are."""
     argument = draw(st.sampled_from(list(scope)))
     kind = scope[argument]
@@ -325,7 +334,7 @@ def draw_call(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
 
 def draw_aggregate_head(draw: DrawFn, relation: str, scope: Scope) -> tuple[Head, Signature]:
     keys = list(dict.fromkeys(draw_variables(draw, scope, least=0)))
-    call, kind = draw_call(draw, scope)
+    call, kind = draw_aggregate(draw, scope)
     kinds = (*(scope[name] for name in keys), kind)
     return Head(relation, tuple(Variable(n) for n in keys), call), Signature(relation, kinds, True)
 
@@ -335,7 +344,7 @@ def draw_several_aggregates(draw: DrawFn, relation: str, scope: Scope) -> tuple[
     columns: list[tuple[Variable | Aggregate, Kind]] = [
         (Variable(name), scope[name]) for name in draw_variables(draw, scope, least=0)
     ]
-    columns += [draw_call(draw, scope) for _ in range(draw(st.sampled_from((2, 3, 1))))]
+    columns += [draw_aggregate(draw, scope) for _ in range(draw(st.sampled_from((2, 3, 1))))]
     terms, kinds = zip(*draw(st.permutations(columns)), strict=True)
     return Head(relation, terms), Signature(relation, kinds, False)
 
@@ -377,7 +386,8 @@ def scenarios(draw: DrawFn, most_atoms: int = 5, most_rules: int = 1, plain: boo
         # Sums of extreme floats may be NaN, which a later rule must refuse: they end the chain.
         signatures = [s for _, s in heads if s.kinds]
         catalog = [s for s in signatures if EXTREME not in s.kinds[-1 if s.functional else 0 :]] + catalog
-    return Scenario(tuple(loaded), tuple(program))
+    by_name = tuple(r.name for r in loaded if draw(st.integers(0, 3)) == 3)
+    return Scenario(tuple(loaded), tuple(program), by_name)
 
 
 def draw_union(draw: DrawFn, head: Head, signature: Signature, catalog: list[Signature]) -> Rule | None:

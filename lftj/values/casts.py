@@ -1,0 +1,116 @@
+"""`cast(x, "int64")`: the same value in another type, or a refusal.
+
+A cast gives what stands for the value exactly, and refuses the row otherwise: ``2.5`` is no integer
+(``floor``, ``ceil`` and ``round`` give one), ``300`` no ``int8``, ``1.25`` no ``decimal(4, 1)``.  What is
+nearest is taken only where the type can't be exact: numbers become the nearest float, floats the nearest
+decimal.
+
+Text is read and written as Arrow does: ``2026-01-31``, ``2026-01-31 10:00:00``, ``true``; floats as Python
+writes them.  A timestamp with a zone gives its local time.
+
+Cost: whole-array operations.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import TypeClashError
+from lftj.values.arithmetic import Kernel, to_float64
+from lftj.values.kinds import NUMERIC, cast_decimal, decimal_type, digits_and_scale, kind, plain_type
+
+_TYPES: dict[str, pa.DataType] = {
+    **{
+        f"{sign}int{width}": pa.type_for_alias(f"{sign}int{width}")
+        for sign in ("", "u")
+        for width in (8, 16, 32, 64)
+    },
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")},
+}
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
+
+_FROM: dict[str, tuple[str, ...]] = {
+    "integer": (*NUMERIC, "boolean", "string"),
+    "float": (*NUMERIC, "boolean", "string"),
+    "decimal": (*NUMERIC, "string"),
+    "boolean": ("boolean", "integer", "string"),
+    "string": (*NUMERIC, "boolean", "string", "date", "time", "timestamp"),
+    "date": ("date", "timestamp", "string"),
+    "timestamp": ("date", "timestamp", "string"),
+}
+"""What can become a type of a kind."""
+
+
+def named_type(name: str) -> pa.DataType:
+    """The type that a rule calls so.  Raises :class:`~lftj.errors.TypeClashError`.
+
+    >>> str(named_type("decimal(18, 2)")), str(named_type("timestamp[ms]"))
+    ('decimal128(18, 2)', 'timestamp[ms]')
+    """
+    if name in _TYPES:
+        return _TYPES[name]
+    numbers = _DECIMAL.fullmatch(name)
+    if numbers is None:
+        raise TypeClashError(f"no type '{name}' to cast to; there are {', '.join(_TYPES)} and decimal(18, 2)")
+    digits, scale = (int(number) for number in numbers.groups())
+    if not 0 < digits or scale > digits:
+        raise TypeClashError(
+            f"there is no {name}: a decimal has at least a digit, and not more behind the point"
+        )
+    return decimal_type(digits, scale)
+
+
+def cast_kernel(source: pa.DataType, wanted: pa.DataType) -> Kernel:
+    """What casts arrays of the plain type ``source``.  Raises :class:`~lftj.errors.TypeClashError`.
+
+    >>> cast_kernel(pa.string(), pa.int64())(pa.array(["12"])).to_pylist()
+    [12]
+    >>> cast_kernel(pa.float64(), pa.string())(pa.array([1.0, 1e20])).to_pylist()
+    ['1.0', '1e+20']
+    """
+    source = plain_type(source)
+    before, after = kind(source), kind(wanted)
+    if before not in _FROM[after]:
+        raise TypeClashError(f"there is no cast from type {source} to {wanted}")
+    if after == "float" and before in NUMERIC:
+        return partial(_to_float, wanted=wanted)
+    if after == "decimal" and before in ("decimal", "integer"):
+        return partial(_to_decimal, wanted=wanted)
+    if after == "string" and before == "float":
+        return _written_floats
+    if after in ("date", "timestamp") and before == "timestamp" and source.tz is not None:
+        return lambda moments: pc.local_timestamp(moments).cast(wanted)
+    return lambda values: values.cast(wanted)
+
+
+def _to_float(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if numbers.type == wanted:
+        return numbers
+    floats = to_float64(numbers)
+    if wanted == pa.float64():
+        return floats
+    narrow = floats.cast(wanted)
+    if pc.any(pc.and_(pc.is_inf(narrow), pc.invert(pc.is_inf(floats)))).as_py():
+        raise pa.ArrowInvalid("beyond the range of float32")
+    return narrow
+
+
+def _to_decimal(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(numbers.type):
+        numbers = numbers.cast(decimal_type(*digits_and_scale(numbers.type)))
+    return cast_decimal(numbers, wanted)
+
+
+def _written_floats(floats: pa.Array) -> pa.Array:
+    return pa.array(floats.to_numpy(zero_copy_only=False).astype(np.str_), pa.string())

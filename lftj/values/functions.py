@@ -1,0 +1,276 @@
+"""The functions that expressions can call: of which arguments, with what type of result.
+
+A function is bound to the types of its arguments, and to those that are literals: that gives
+a row-by-row kernel, as an operator has (:mod:`lftj.values.arithmetic`).
+
+Invariant: a bound kernel gives no NULL, and raises ``pa.ArrowInvalid`` when a row has no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import TypeClashError
+from lftj.values import calendar, texts
+from lftj.values.arithmetic import Kernel
+from lftj.values.casts import cast_kernel, named_type
+from lftj.values.comparisons import compare_arrays
+from lftj.values.kinds import (
+    MAX_DIGITS,
+    NUMERIC,
+    cast_decimal,
+    common_type,
+    decimal_type,
+    digits_and_scale,
+    finer_unit,
+    kind,
+    plain_type,
+)
+from lftj.values.literals import Value
+
+
+class Argument(NamedTuple):
+    """The type of an argument; its value where it is a literal, else None.  ``fixed``: no parameter."""
+
+    type: pa.DataType
+    value: Value | None = None
+    fixed: bool = False
+
+
+class Bound(NamedTuple):
+    """A function of arguments of some types.
+
+    ``places``: of the arguments that the kernel takes; ``types``: what they are cast to.
+    """
+
+    places: tuple[int, ...]
+    types: tuple[pa.DataType, ...]
+    result: pa.DataType
+    kernel: Kernel
+
+
+class Function(NamedTuple):
+    """``least``, ``most``: how many arguments it takes.  ``bind`` raises TypeClashError."""
+
+    least: int
+    most: int
+    bind: Callable[[Sequence[Argument]], Bound]
+    is_test: bool = False
+
+    @property
+    def arity(self) -> str:
+        """How many arguments it takes, in words."""
+        if self.most == MANY:
+            return f"{self.least} arguments or more"
+        if self.least == self.most == 1:
+            return "one argument"
+        return (
+            f"{self.least} arguments" if self.least == self.most else f"{self.least} or {self.most} arguments"
+        )
+
+
+MANY = 1000
+"""Arguments that a function takes at most."""
+
+
+# -- numbers -----------------------------------------------------------------------------
+
+
+def _number(name: str, type_: pa.DataType) -> pa.DataType:
+    if kind(type_) == "integer":
+        return pa.int64()
+    if kind(type_) == "float":
+        return pa.float64()
+    if kind(type_) == "decimal":
+        return decimal_type(*digits_and_scale(type_))
+    raise TypeClashError(f"there is no {name} for type {plain_type(type_)}")
+
+
+def _of_number(name: str, kernel: Kernel, arguments: Sequence[Argument]) -> Bound:
+    type_ = _number(name, arguments[0].type)
+    return Bound((0,), (type_,), type_, kernel)
+
+
+def _to_whole(name: str, kernel: Kernel, arguments: Sequence[Argument]) -> Bound:
+    """A function to whole numbers; those of decimals have a digit more, and none behind the point."""
+    type_ = _number(name, arguments[0].type)
+    if kind(type_) == "integer":
+        return Bound((0,), (type_,), type_, lambda numbers: numbers)
+    if kind(type_) == "float":
+        return Bound((0,), (type_,), type_, kernel)
+    digits, scale = digits_and_scale(type_)
+    wider = decimal_type(min(digits + 1, MAX_DIGITS), scale)
+    whole = decimal_type(min(digits + 1 - scale, MAX_DIGITS), 0)
+    return Bound((0,), (wider,), whole, lambda decimals: cast_decimal(kernel(decimals), whole))
+
+
+def _div(arguments: Sequence[Argument]) -> Bound:
+    """Truncated towards zero, as in SQL and Arrow."""
+    types = [argument.type for argument in arguments]
+    if any(kind(type_) != "integer" for type_ in types):
+        raise TypeClashError(f"there is no div for types {' and '.join(str(plain_type(t)) for t in types)}")
+    return Bound((0, 1), (pa.int64(), pa.int64()), pa.int64(), pc.divide_checked)
+
+
+def _extreme(name: str, arguments: Sequence[Argument]) -> Bound:
+    """The least or greatest of its arguments; NaN is greater than all numbers."""
+    wanted = _meeting_type(name, [argument.type for argument in arguments])
+    if wanted == pa.float64():
+        pick: Kernel = partial(_extreme_float, np.fmin if name == "least" else np.maximum)
+    else:
+        pick = partial(_extreme_value, "<" if name == "least" else ">")
+    places = tuple(range(len(arguments)))
+    return Bound(places, (wanted,) * len(arguments), wanted, lambda *arrays: reduce(pick, arrays))
+
+
+def _extreme_float(pick: Callable[..., np.ndarray], left: pa.Array, right: pa.Array) -> pa.Array:
+    return pa.array(pick(left.to_numpy(zero_copy_only=False), right.to_numpy(zero_copy_only=False)))
+
+
+def _extreme_value(operator: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    return pc.if_else(compare_arrays(operator, right, left), right, left)
+
+
+def _meeting_type(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    plain = [plain_type(type_) for type_ in types]
+    kinds = {kind(type_) for type_ in plain}
+    if kinds <= set(NUMERIC):
+        if "float" in kinds:
+            return pa.float64()
+        if "decimal" not in kinds:
+            return pa.int64()
+        parts = [digits_and_scale(type_) for type_ in plain]
+        scale = max(scale for _, scale in parts)
+        return decimal_type(max(digits - its for digits, its in parts) + scale, scale)
+    zones = {type_.tz is None for type_ in plain if kind(type_) == "timestamp"}
+    if len(kinds) > 1 or len(zones) > 1 or kinds <= {"other", "time"}:
+        shown = " and ".join(dict.fromkeys(map(str, plain)))
+        raise TypeClashError(f"there is no {name} for type{'s' if ' and ' in shown else ''} {shown}")
+    if kinds == {"timestamp"}:
+        return pa.timestamp(reduce(finer_unit, (type_.unit for type_ in plain)), plain[0].tz)
+    if kinds == {"duration"}:
+        return pa.duration(reduce(finer_unit, (type_.unit for type_ in plain)))
+    if kinds == {"string"}:
+        return reduce(common_type, map(_string_type, plain))
+    if kinds == {"binary"}:
+        return pa.large_binary()
+    return pa.date32() if kinds == {"date"} else plain[0]
+
+
+# -- strings -----------------------------------------------------------------------------
+
+
+def _string_type(type_: pa.DataType) -> pa.DataType:
+    return pa.string() if plain_type(type_) == pa.string() else pa.large_string()
+
+
+def _strings(name: str, arguments: Sequence[Argument]) -> None:
+    for argument in arguments:
+        if kind(argument.type) != "string":
+            raise TypeClashError(f"there is no {name} for type {plain_type(argument.type)}")
+
+
+def _of_string(name: str, kernel: Kernel, result: pa.DataType | None, arguments: Sequence[Argument]) -> Bound:
+    """``result`` None: a string."""
+    _strings(name, arguments)
+    type_ = _string_type(arguments[0].type)
+    return Bound((0,), (type_,), result or type_, kernel)
+
+
+def _substring(arguments: Sequence[Argument]) -> Bound:
+    _strings("substring", arguments[:1])
+    for argument in arguments[1:]:
+        if kind(argument.type) != "integer":
+            raise TypeClashError(
+                f"a place of substring is an integer, not of type {plain_type(argument.type)}"
+            )
+    type_ = _string_type(arguments[0].type)
+    places = [argument.value for argument in arguments[1:]]
+    start, wanted = [*places, None][:2]
+    if (
+        isinstance(start, int)
+        and None not in places
+        and (wanted is None or (isinstance(wanted, int) and wanted >= 0))
+    ):
+        return Bound((0,), (type_,), type_, texts.substring_kernel(start, wanted))
+    numbers = (pa.int64(),) * len(places)
+    return Bound(tuple(range(len(arguments))), (type_, *numbers), type_, texts.substrings)
+
+
+def _text_test(name: str, arguments: Sequence[Argument]) -> Bound:
+    _strings(name, arguments)
+    types = tuple(_string_type(argument.type) for argument in arguments)
+    pattern = arguments[1].value
+    if isinstance(pattern, str):
+        return Bound((0,), types[:1], pa.bool_(), texts.text_test(name, pattern))
+    return Bound((0, 1), types, pa.bool_(), texts.text_test(name, None))
+
+
+# -- dates, casts ------------------------------------------------------------------------
+
+
+def _part(name: str, arguments: Sequence[Argument]) -> Bound:
+    kernel = calendar.part_kernel(name, arguments[0].type)
+    return Bound((0,), (_moment_type(arguments[0].type),), pa.int64(), kernel)
+
+
+def _moment_type(type_: pa.DataType) -> pa.DataType:
+    return pa.date32() if kind(type_) == "date" else plain_type(type_)
+
+
+def _date_trunc(arguments: Sequence[Argument]) -> Bound:
+    unit, moment = arguments
+    result, kernel = calendar.truncation(unit.value if unit.fixed else None, moment.type)
+    return Bound((1,), (result,), result, kernel)
+
+
+def _cast(arguments: Sequence[Argument]) -> Bound:
+    value, name = arguments
+    if not name.fixed or not isinstance(name.value, str):
+        raise TypeClashError('cast takes a type second, as in cast(x, "int64")')
+    wanted = named_type(name.value)
+    source = plain_type(value.type)
+    if kind(source) == "string":
+        source = _string_type(source)
+    return Bound((0,), (source,), wanted, cast_kernel(source, wanted))
+
+
+# -- the table ---------------------------------------------------------------------------
+
+_ROUNDED: dict[str, Kernel] = {
+    "floor": pc.floor,
+    "ceil": pc.ceil,
+    "round": partial(pc.round, round_mode="half_towards_infinity"),
+}
+
+FUNCTIONS: dict[str, Function] = {
+    "abs": Function(1, 1, partial(_of_number, "abs", pc.abs_checked)),
+    **{name: Function(1, 1, partial(_to_whole, name, kernel)) for name, kernel in _ROUNDED.items()},
+    "div": Function(2, 2, _div),
+    **{name: Function(2, MANY, partial(_extreme, name)) for name in ("least", "greatest")},
+    "lower": Function(1, 1, partial(_of_string, "lower", pc.utf8_lower, None)),
+    "upper": Function(1, 1, partial(_of_string, "upper", pc.utf8_upper, None)),
+    "length": Function(1, 1, partial(_of_string, "length", texts.length, pa.int64())),
+    "substring": Function(2, 3, _substring),
+    **{name: Function(2, 2, partial(_text_test, name), is_test=True) for name in texts.TESTS},
+    **{name: Function(1, 1, partial(_part, name)) for name in calendar.PARTS},
+    "date_trunc": Function(2, 2, _date_trunc),
+    "cast": Function(2, 2, _cast),
+}
+"""The functions of the language; a test may stand in a body by itself."""
+
+
+def bind(name: str, arguments: Sequence[Argument]) -> Bound:
+    """A function of arguments of these types.  Raises :class:`~lftj.errors.TypeClashError`.
+
+    >>> bound = bind("substring", [Argument(pa.string()), Argument(pa.int64(), 2)])
+    >>> bound.places, bound.kernel(pa.array(["tea"])).to_pylist()
+    ((0,), ['ea'])
+    """
+    return FUNCTIONS[name].bind(arguments)

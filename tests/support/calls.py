@@ -1,0 +1,99 @@
+"""Hypothesis strategies: calls of functions over variables of a kind, none failing on the kind's values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from support.kinds import BOOLEAN, DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, TIME, Kind
+from support.rules import Arithmetic, Call, Comparison, Constant, Expression, Variable
+
+NUMBERS = (INTEGER, SIGNED, FLOAT, DECIMAL)
+PATTERNS = ("", "a", "%a%", "_", "%", "a_", "%\\n%", "_%", "\\%")
+DAY_PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear")
+CLOCK = ("hour", "minute", "second")
+CALLED = (*NUMBERS, STRING, DATE, MOMENT, TIME, BOOLEAN)
+"""Kinds that :func:`draw_call` knows."""
+
+
+def draw_call(draw: DrawFn, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
+    """A call over variables of a kind, and the kind of its values."""
+    x, y = (Variable(draw(st.sampled_from(names))) for _ in range(2))
+    if kind in NUMBERS:
+        return _of_number(draw, kind, x, y)
+    if kind is STRING:
+        place, length = (Constant(draw(st.integers(-3, 3))) for _ in range(2))
+        return draw(
+            st.sampled_from(
+                (
+                    (Call("lower", (x,)), STRING),
+                    (Call("length", (x,)), INTEGER),
+                    (Call("upper", (Call("lower", (x,)),)), STRING),
+                    (Call("substring", (x, place)), STRING),
+                    (Call("substring", (x, place, Constant(abs(length.value)))), STRING),
+                    (Call("substring", (x, Call("length", (y,)), Constant(1))), STRING),
+                    (Call("greatest", (x, y, Constant("aa"))), STRING),
+                )
+            )
+        )
+    if kind is BOOLEAN:
+        return Call("cast", (x, Constant("string"))), STRING
+    if kind is TIME:
+        return Call(draw(st.sampled_from(CLOCK)), (x,)), INTEGER
+    parts = DAY_PARTS if kind is DATE else (*DAY_PARTS, *CLOCK)
+    units = ("year", "quarter", "month", "week", "day", *(() if kind is DATE else CLOCK))
+    as_other = (
+        (Call("cast", (x, Constant("string"))), STRING)
+        if kind is DATE
+        else (Call("cast", (x, Constant("date"))), DATE)
+    )
+    return draw(
+        st.sampled_from(
+            (
+                (Call(draw(st.sampled_from(parts)), (x,)), INTEGER),
+                (Call("date_trunc", (Constant(draw(st.sampled_from(units))), x)), kind),
+                (Call("least", (x, y)), kind),
+                as_other,
+            )
+        )
+    )
+
+
+def _of_number(draw: DrawFn, kind: Kind, x: Variable, y: Variable) -> tuple[Expression, Kind]:
+    number = Constant(draw(st.sampled_from((1, 2, -2, 3))))
+    forms: list[tuple[Expression, Kind]] = [
+        (Call("abs", (x,)), kind),
+        (Call("least", (x, y)), kind),
+        (Arithmetic("%", x, number), kind),
+        (Call("greatest", (x, Call("abs", (y,)), number)), kind),
+        (Call(draw(st.sampled_from(("floor", "ceil", "round"))), (x,)), kind),
+        (Call("cast", (x, Constant("float64"))), FLOAT),
+    ]
+    if kind in (INTEGER, SIGNED):
+        forms += [
+            (Call("div", (x, number)), kind),
+            (Call("cast", (x, Constant("string"))), STRING),
+            (Arithmetic("%", x, Constant(Decimal("1.5"))), FLOAT),
+        ]
+    return draw(st.sampled_from(forms))
+
+
+def draw_test(draw: DrawFn, kind: Kind, names: list[str]) -> Comparison:
+    """What stands in a body by itself, over variables of a kind that has literals."""
+    x, y = (Variable(draw(st.sampled_from(names))) for _ in range(2))
+    if kind is STRING and draw(st.booleans()):
+        pattern = Constant(draw(st.sampled_from(PATTERNS)))
+        name = draw(st.sampled_from(("like", "starts_with", "ends_with", "contains")))
+        call = Call(name, (x, draw(st.sampled_from((pattern, pattern, y)))))
+    else:
+        literals = st.sampled_from(kind.literals).map(Constant)
+        items = draw(st.lists(st.one_of(literals, literals, st.just(y)), min_size=1, max_size=4))
+        call = Call("in", (x, *items))
+    return Comparison("=", call, Constant(draw(st.booleans())))
+
+
+def has_test(kind: Kind) -> bool:
+    """Whether :func:`draw_test` knows it; the literals of extreme floats are rounded in other ways."""
+    return bool(kind.literals) and kind is not EXTREME
