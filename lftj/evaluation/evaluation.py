@@ -139,10 +139,9 @@ class Evaluation:
 
     def _recursion_begins(self, rule: CheckedRule, head: CheckedHead, body: Body) -> Iterator[Columns]:
         """What a body that reads nothing of its head's component gives the head."""
-        names = [*head.variables, *([head.value] if isinstance(head.value, str) else [])]
         run = self.plan_body(rule, head, body, wanted_variables(head), counted=False)
         for rows, _ in self._rows(run):
-            yield [rows[name] for name in names]
+            yield [rows[name] for name in head.columns]
 
     def head_batches(self, name: str) -> Generator[Columns, None, None]:
         """The head's rows as code columns, each row once, in batches of any size.
