@@ -5,7 +5,6 @@ Random programs of the textbook's kind are in ``test_fixpoint.py``.
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from unittest import mock
 
@@ -19,9 +18,9 @@ import lftj
 from lftj import errors
 from lftj.evaluation import growing_relation, recursive_body
 from support.rows import rows_of
+from support.shortest_paths import SHORTEST, bellman_ford
 
 Edges = list[tuple[int, int, int]]
-SHORTEST = "dist[x] = min(n) <- start(x), n = 0. dist[y] = min(m) <- dist[x] = n, road(x, y, w), m = n + w."
 PAIRS = "dist[x, y] = min(w) <- road(x, y, w)."
 LABELS = """
     label[x] = min(x2) <- (road(x, _, _) ; road(_, x, _)), x2 = x.
@@ -41,15 +40,6 @@ def database(edges: Edges, starts: tuple[int, ...] = (0,)) -> lftj.Database:
     db.load("road", edges, columns=["a", "b", "w"])
     db.load("start", [(x,) for x in starts], columns=["x"])
     return db
-
-
-def bellman_ford(edges: Edges, starts: tuple[int, ...] = (0,)) -> dict[int, int]:
-    found = dict.fromkeys(starts, 0)
-    for _ in range(len(edges) + 1):
-        for a, b, w in edges:
-            if a in found and found[a] + w < found.get(b, math.inf):
-                found[b] = found[a] + w
-    return found
 
 
 def bottlenecks(edges: Edges, start: int) -> dict[int, int]:
