@@ -140,7 +140,7 @@ class Evaluation:
         """What a body that reads nothing of its head's component gives the head."""
         run = self.plan_body(rule, head, body, wanted_variables(head), counted=False)
         for rows, _ in self._rows(run):
-            yield [rows[name] for name in head.names]
+            yield [rows[name] for name in head.columns]
 
     def head_batches(self, name: str) -> Generator[Columns, None, None]:
         """The head's rows as code columns, each row once, in batches of any size.
@@ -178,7 +178,7 @@ class Evaluation:
 
     def _set_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
         """Distinct rows of a head without aggregate, from one rule."""
-        names = head.names
+        names = head.columns
         runs = self._plan_bodies(rule, [head])
         if len(runs) == 1 and not self._needs_distinct(runs[0], names):
             for rows, _ in self._rows(runs[0]):

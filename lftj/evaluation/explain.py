@@ -224,7 +224,9 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     if len(multiplying) > 1 and not joins_auxiliary(run.body):
         shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
         notes.append(f"cartesian product of parts that share no variable: {shown}")
-    if isinstance(run.head.value, Aggregate):
+    if evaluation.program.component_of(run.head.relation) and run.head.extremum:
+        notes.append(f"{run.head.extremum}: one value per key is held")
+    elif isinstance(run.head.value, Aggregate):
         heads = (run.head, *run.shared_with)
         functions = dict.fromkeys(head.value.function for head in heads if isinstance(head.value, Aggregate))
         one_body = "the search counts the assignments behind each row"

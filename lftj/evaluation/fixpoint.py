@@ -2,17 +2,20 @@
 
 Round 1 evaluates the bodies that read nothing of the component.  Each later round joins what came in the
 one before, the frontier, with what was there (:mod:`lftj.evaluation.recursive_body`); a
-tuple that comes again is dropped as it comes (:mod:`lftj.storage.tuple_set`).
+tuple that comes again is dropped as it comes (:mod:`lftj.storage.tuple_set`).  A head ``dist[x] = min(d)``
+has one value per key, the best that any of its rules gave so far (:mod:`lftj.storage.best_values`); its
+frontier are the keys whose value got better, with that.
 
 Invariants
 
-1. After round k the relations hold the tuples that have a derivation of depth k at most, and so in the end
-   those of the least fixpoint: negation and aggregates are over relations that are complete.
+1. After round k the relations hold the tuples that have a derivation of depth k at most, or better values
+   than those, and so in the end those of the least fixpoint: negation and aggregates are over relations that
+   are complete, ``min`` and ``max`` inside are monotone (:mod:`lftj.language.monotone`).
 2. A functional relation, and one that is read as a function, has one value per key after every round.
-3. No column by which a rule joins holds NaN.
+3. No column by which a rule joins holds NaN, nor does a value that goes round through ``min`` or ``max``.
 
-Cost: each assignment of a body is found once; memory is that of the distinct tuples, of the indices that
-non-linear rules read, and of a piece of rows.
+Cost: each assignment of a body is found once, of the best values of every round that made one better; memory
+is that of the distinct tuples, of the indices that non-linear rules read, and of a piece of rows.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lftj.errors import RoundLimitError
-from lftj.evaluation.growing_relation import GrowingRelation
+from lftj.evaluation.growing_relation import GrowingRelation, GrowingTuples, GrowingValues
 from lftj.evaluation.recursive_body import RecursiveBody
 from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.storage.catalog import Catalog
@@ -69,7 +72,7 @@ class Fixpoint:
         self._found: dict[str, Relation] | None = None
         self._is_complete = False
         self._max_rounds = max_rounds
-        self._growing = {name: GrowingRelation(name, program.derived[name]) for name in component}
+        self._growing = {name: _growing(program, name) for name in component}
         self.first: list[tuple[CheckedRule, CheckedHead, Body]] = []
         """The bodies of round 1."""
         self.bodies: list[RecursiveBody] = []
@@ -85,9 +88,15 @@ class Fixpoint:
         self._keys = {
             name: TupleSet(len(growing.schema.columns) - 1)
             for name, growing in self._growing.items()
-            if (growing.schema.functional or name in functions) and len(growing.schema.columns) > 1
+            if isinstance(growing, GrowingTuples)
+            and (growing.schema.functional or name in functions)
+            and len(growing.schema.columns) > 1
         }
-        self._nan_free = {place for body in self.bodies for place in body.lowered.nan_free}
+        self._nan_free = {place for body in self.bodies for place in body.lowered.nan_free} | {
+            (name, len(growing.schema.columns) - 1)
+            for name, growing in self._growing.items()
+            if isinstance(growing, GrowingValues)
+        }
 
     def relations(self, body_rows: BodyRows) -> dict[str, Relation]:
         """The component's relations; evaluated by the first call.
@@ -106,7 +115,7 @@ class Fixpoint:
         if self._found is not None:
             return list(self._found[name].codes)
         self._evaluate(body_rows)
-        return list(self._growing[name].tuples.since(0))
+        return self._growing[name].columns()
 
     def _evaluate(self, body_rows: BodyRows) -> None:
         """Go round until nothing new comes, if that was not done yet."""
@@ -156,8 +165,7 @@ class Fixpoint:
             growing = self._growing[name]
             frontier = growing.frontier
             if keys.add(frontier[:-1]).shape[1] < frontier.shape[1]:
-                every = growing.tuples.sorted_columns()
-                refuse_conflicts(name, growing.schema, every, self._texts[name])
+                refuse_conflicts(name, growing.schema, growing.relation().codes, self._texts[name])
         for name, column in self._nan_free:
             known = self._growing.get(name)
             if known is None or known.schema.columns[column].type.domain.name != "float":
@@ -181,6 +189,13 @@ class Fixpoint:
                 f" that were found, in {seconds:.3f} s"
             )
         return lines
+
+
+def _growing(program: CheckedProgram, name: str) -> GrowingRelation:
+    """One of the relations, empty."""
+    schema = program.derived[name]
+    extremum = next((head.extremum for _, head in program.rules_of(name)), None)
+    return GrowingTuples(name, schema) if extremum is None else GrowingValues(name, schema, extremum)
 
 
 def no_end(

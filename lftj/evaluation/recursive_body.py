@@ -116,7 +116,7 @@ class RecursiveBody:
         own = {name: relation.schema for name, relation in growing.items()}
         schemas = {name: own[name] if name in own else relations[name].schema for name in body.relations}
         body = with_values(with_variables(body, own), values)
-        self._names = head.names
+        self._names = list(head.columns)
         grouped = head.variables if head.schema.functional else ()
         self.lowered = lower(body, schemas, self._names, counted=False, grouped=grouped, lasting=True)
         if any(not atom.variables and atom.relation in growing for atom in self.lowered.problem.atoms):

@@ -18,7 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Program, Span
+from lftj.language.syntax import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Expression,
+    Program,
+    Span,
+    Variable,
+    extremum_of,
+)
 from lftj.values.schema import ColumnType, Schema
 
 MAX_ROUNDS = 1_000_000
@@ -51,8 +60,6 @@ class Body:
 
     def atom_variables(self) -> list[str]:
         """Names bound by positive atoms, in the order of first occurrence."""
-        from lftj.language.syntax import Variable
-
         seen: dict[str, None] = {}
         for atom in self.atoms:
             for term in atom.terms:
@@ -72,9 +79,18 @@ class CheckedHead:
     span: Span
 
     @property
-    def names(self) -> list[str]:
-        """Its variables, as its columns; those of an aggregate's keys alone."""
-        return [*self.variables, *([self.value] if isinstance(self.value, str) else [])]
+    def extremum(self) -> str | None:
+        """``"min"`` or ``"max"`` where its value is that; else None."""
+        return extremum_of(self.value)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The body's variable of each column: where a head's value is an extremum, its argument's."""
+        if isinstance(self.value, Aggregate):
+            (argument,) = self.value.arguments
+            assert isinstance(argument, Variable) and self.extremum
+            return (*self.variables, argument.name)
+        return (*self.variables, *([self.value] if self.value is not None else []))
 
 
 @dataclass(frozen=True)

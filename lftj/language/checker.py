@@ -2,9 +2,9 @@
 
 Order of the checks, so that the first message is the one to act on: names and
 arities of the whole program, strata, then rule by rule in evaluation order
-bindings, types and heads.  The result keeps the invariants of :mod:`lftj.language.body`;
-heads with aggregates among their terms are taken apart at the end, when nothing is
-left to complain about (:mod:`lftj.language.several_aggregates`).
+bindings, types and heads, and what goes round through ``min`` and ``max``.  The result keeps the invariants
+of :mod:`lftj.language.body`; heads with aggregates among their terms are taken apart at the end, when nothing
+is left to complain about (:mod:`lftj.language.several_aggregates`).
 
 Cost: linear in the size of the disjunctive normal forms, apart from
 assignments, whose order is found in quadratic time per conjunction; variables
@@ -29,6 +29,7 @@ from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
 from lftj.language.by_name import by_place, column_names
 from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.monotone import check_monotone
 from lftj.language.normal_form import conjunctions, name_wildcards
 from lftj.language.parameters import constants_of
 from lftj.language.recursive_types import RecursiveTypes
@@ -104,6 +105,7 @@ class _Checker:
                 self._check_atom_shape(atom)
         stratification = stratify(self._program)
         bodies = self._check_rules(stratification)
+        check_monotone(self._program, stratification.components, bodies)
         checked_strata = [
             rules
             for place in range(len(stratification.strata))

@@ -10,7 +10,8 @@ Invariants
    of its head's own component aside; all rules of a recursive component stand in one stratum.  So every
    relation is complete before one of another component reads it.
 2. No cycle goes through a negation or an aggregate: it would have no least fixpoint.  It is refused, with its
-   relations in the message.
+   relations in the message.  The ``min`` or ``max`` of a functional head may be on a cycle, as far as its
+   values can only get better by that (:mod:`lftj.language.monotone`).
 3. The heads of one rule may stand in several strata: one is recursive, and another only reads that one.
 
 Cost: linear in the program.
@@ -29,7 +30,7 @@ from lftj.language.syntax import Atom, Disjunction, Literal, Program, Rule
 
 @dataclass(frozen=True)
 class _Reading:
-    """``reader`` reads ``atom``; strict: through a negation or into an aggregate."""
+    """``reader`` reads ``atom``; strict: through a negation or into an aggregate other than an extremum."""
 
     reader: str
     atom: Atom
@@ -90,7 +91,7 @@ def stratify(program: Program) -> Stratification:
             readings.setdefault(head.relation, [])
     for rule in program.rules:
         for head in rule.heads:
-            aggregated = bool(head.aggregates)
+            aggregated = bool(head.aggregates) and head.extremum is None
             read = [atom for atom in atoms_of(rule.body) if atom.relation in rules_of]
             readings[head.relation] += [_Reading(head.relation, atom, aggregated) for atom in read]
     found = components({name: [reading.atom.relation for reading in read] for name, read in readings.items()})
@@ -136,23 +137,33 @@ def _refuse_cycles(
 def _cycle_error(
     program: Program, readings: dict[str, list[_Reading]], component: tuple[str, ...], first: _Reading
 ) -> RuleError:
-    """The shortest cycle that starts with the reading ``first``."""
-    came_from: dict[str, str] = {}
-    goal, queue = first.reader, [first.atom.relation]
-    for name in queue:
-        for reading in readings[name]:
-            read = reading.atom.relation
-            if read in component and read not in came_from and read != first.atom.relation:
-                came_from[read] = name
-                queue.append(read)
-    way = [goal]
-    while way[-1] != first.atom.relation:
-        way.append(came_from[way[-1]])
-    cycle = " -> ".join([goal, *reversed(way)])
-    span = first.atom.name_span
+    reads = {name: [reading.atom.relation for reading in read] for name, read in readings.items()}
+    goal, span = first.reader, first.atom.name_span
+    cycle = cycle_through(reads, component, goal, first.atom.relation)
     reason = "negation" if first.atom.negated else "aggregate"
     message = f"'{goal}' depends on its own {reason}: {cycle}"
     return error_at(StratificationError, program.text, span, message)
+
+
+def cycle_through(
+    reads: Mapping[str, Iterable[str]], component: Collection[str], reader: str, read: str
+) -> str:
+    """The shortest cycle of a component that begins with ``reader`` reading ``read``, as it is shown.
+
+    >>> cycle_through({"a": ["b"], "b": ["c", "a"], "c": ["a"]}, ("a", "b", "c"), "a", "b")
+    'a -> b -> a'
+    """
+    came_from: dict[str, str] = {}
+    queue = [read]
+    for name in queue:
+        for other in reads[name]:
+            if other in component and other not in came_from and other != read:
+                came_from[other] = name
+                queue.append(other)
+    way = [reader]
+    while way[-1] != read:
+        way.append(came_from[way[-1]])
+    return " -> ".join([reader, *reversed(way)])
 
 
 def components(reads: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:

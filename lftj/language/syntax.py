@@ -136,6 +136,11 @@ class Aggregate:
     span: Span = _span()
 
 
+def extremum_of(value: object) -> str | None:
+    """The function of a head's value, where that is the least or the largest of its values."""
+    return value.function if isinstance(value, Aggregate) and value.function in ("min", "max") else None
+
+
 @dataclass(frozen=True)
 class Head:
     """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
@@ -161,6 +166,11 @@ class Head:
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The aggregates of all its columns."""
         return tuple(column for column in self.columns if isinstance(column, Aggregate))
+
+    @property
+    def extremum(self) -> str | None:
+        """``"min"`` or ``"max"`` of a head ``dist[x] = min(d)``, which may depend on itself; else None."""
+        return extremum_of(self.value)
 
     @property
     def variables(self) -> tuple[Variable, ...]:

@@ -104,7 +104,7 @@ class SetSource(RuleSource):
         keeping: Keeping,
     ) -> None:
         self.rule = rule
-        self._names = head.names
+        self._names = head.columns
         grouped = head.variables if head.schema.functional else ()
         wanted = wanted_variables(head)
         self._bodies = [

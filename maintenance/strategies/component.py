@@ -34,6 +34,10 @@ class ComponentRequest:
     reads: frozenset[str]
     max_rounds: int = MAX_ROUNDS
 
+    def extremum_of(self, name: str) -> str | None:
+        """``"min"`` or ``"max"`` of a head ``dist[x] = min(d)``; else None."""
+        return next((head.extremum for _, head in self.program.rules_of(name)), None)
+
 
 class KeptComponent(Staged, ABC):
     """A component that is kept up to date."""

@@ -14,6 +14,7 @@ from hypothesis.strategies import DrawFn
 from support.kinds import INTEGER, KINDS, Kind
 from support.reference import Row
 from support.rules import (
+    Aggregate,
     Arithmetic,
     Atom,
     Constant,
@@ -22,9 +23,12 @@ from support.rules import (
     Program,
     Rule,
     Variable,
+    aggregate,
+    arith,
     atom,
     compare,
     head,
+    lookup,
     no,
 )
 from support.strategies import (
@@ -50,6 +54,14 @@ def rule(left: Head, *body: Literal) -> Rule:
 
 def plus(variable: str, number: int) -> Arithmetic:
     return Arithmetic("+", Variable(variable), Constant(number))
+
+
+def least(variable: str) -> Aggregate:
+    return aggregate("min", variable)
+
+
+def largest(variable: str) -> Aggregate:
+    return aggregate("max", variable)
 
 
 TEXTBOOK: dict[str, Program] = {
@@ -152,10 +164,77 @@ TEXTBOOK: dict[str, Program] = {
         rule(head("t", "x", "y"), atom("e", "x", "y")),
         Rule((head("t", "x", "z"), head("end", "z")), (atom("t", "x", "y"), atom("e", "y", "z"))),
     ),
+    "shortest paths": (
+        rule(head("d", "x", value=least("n")), atom("s", "x"), compare("n", "=", 0)),
+        rule(
+            head("d", "y", value=least("m")),
+            lookup("d", "x", "n"),
+            atom("w", "x", "y", "c"),
+            compare("m", "=", arith("n", "+", "c")),
+        ),
+    ),
+    "all distances, not linear": (
+        rule(head("d", "x", "y", value=least("c")), atom("w", "x", "y", "c")),
+        rule(
+            head("d", "x", "z", value=least("m")),
+            lookup("d", "x", "y", "n"),
+            lookup("d", "y", "z", "k"),
+            compare("m", "=", arith("n", "+", "k")),
+        ),
+    ),
+    "least labels": (
+        rule(head("l", "x", value=least("n")), atom("e", "x", "_"), compare("n", "=", "x")),
+        rule(head("l", "y", value=least("n")), lookup("l", "x", "n"), atom("e", "x", "y")),
+        rule(head("l", "y", value=least("n")), lookup("l", "x", "n"), atom("e", "y", "x"), no("s", "y")),
+    ),
+    "widest paths": (
+        rule(head("b", "y", value=largest("c")), atom("s", "x"), atom("w", "x", "y", "c")),
+        rule(
+            head("b", "y", value=largest("c")),
+            lookup("b", "x", "m"),
+            atom("w", "x", "y", "k"),
+            atom("w", "_", "_", "c"),
+            compare("c", "<=", "m"),
+            compare("c", "<=", "k"),
+        ),
+    ),
+    "no key": (
+        rule(head("b", value=least("c")), atom("w", "_", "_", "c")),
+        rule(head("b", value=least("m")), lookup("b", "n"), atom("s", "m"), compare("n", "<", 4)),
+        rule(head("r", "x"), lookup("b", "n"), atom("e", "x", "_"), compare("n", "<", 1)),
+        rule(head("b", value=least("x")), atom("r", "x"), atom("e", "_", "x")),
+    ),
+    "min and max": (
+        rule(head("a", "x", value=least("n")), atom("s", "x"), compare("n", "=", "x")),
+        rule(
+            head("h", "y", value=largest("m")),
+            lookup("a", "x", "n"),
+            atom("e", "x", "y"),
+            compare("m", "=", arith(9, "-", "n")),
+        ),
+        rule(
+            head("a", "y", value=least("k")),
+            lookup("h", "x", "m"),
+            atom("w", "x", "y", "c"),
+            compare("k", "=", arith(arith("c", "-", "m"), "+", 9)),
+        ),
+    ),
+    "tuples and values": (
+        rule(head("d", "x", value=least("n")), atom("s", "x"), compare("n", "=", 0)),
+        rule(head("near", "x"), lookup("d", "x", "n"), compare("n", "<", 3)),
+        rule(
+            head("d", "y", value=least("m")),
+            atom("near", "x"),
+            lookup("d", "x", "n"),
+            atom("w", "x", "y", "c"),
+            compare("m", "=", arith("n", "+", "c")),
+        ),
+        rule(head("d", "y", value=least("m")), atom("d", "x", "_"), atom("near", "y"), compare("m", "=", 2)),
+    ),
 }
 """Programs by name."""
 
-ARITIES = {"e": 2, "s": 1, "as": 2, "de": 2, "p0": 2, "q0": 3, "u": 3, "c": 3, "r3": 3, "s2": 2}
+ARITIES = {"e": 2, "s": 1, "as": 2, "de": 2, "p0": 2, "q0": 3, "u": 3, "c": 3, "r3": 3, "s2": 2, "w": 3}
 """Of what they read."""
 
 

@@ -19,7 +19,8 @@ What it computes (the rule language's semantics, in full)
 4. Several rules with one head are their union; a functional relation with two
    values for one key is a ``FunctionalConflict``.
 5. Heads that depend on themselves are the least fixpoint: all their rules are
-   evaluated over what they gave the last time, at first nothing, until nothing changes.
+   evaluated over what they gave the last time, at first nothing, until nothing changes.  Of those among them
+   that are ``min`` or ``max``, all rules together give one value per key.
 
 Cost: the product of the relations' sizes in the worst case.
 """
@@ -340,6 +341,14 @@ def head_rows(head: Head, found: list[Binding]) -> set[Row]:
     }
 
 
+def best_rows(rows: set[Row], function: str) -> set[Row]:
+    """Of the rows of each key the one with the least or the largest value."""
+    values: dict[Row, list[Any]] = {}
+    for row in rows:
+        values.setdefault(row[:-1], []).append(row[-1])
+    return {(*key, (min if function == "min" else max)(every)) for key, every in values.items()}
+
+
 def evaluate(program: Program, relations: Relations, wanted: str) -> set[Row]:
     """The tuples of relation ``wanted``; only the rules that it depends on are run."""
     return evaluate_each(program, relations, [wanted])[wanted]
@@ -372,9 +381,11 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
                 todo.append(read)
         return found
 
-    def rows_of(name: str, state: Relations) -> set[Row]:
+    def rows_of(name: str, state: Relations, recursive: bool) -> set[Row]:
         found = [head_rows(head, assignments(rule.body, state)) for rule, head in rules_of[name]]
-        return set().union(*found)
+        rows = set().union(*found)
+        value = rules_of[name][0][1].value
+        return best_rows(rows, value.function) if recursive and isinstance(value, Aggregate) else rows
 
     def derive(name: str) -> None:
         if name in known:
@@ -384,7 +395,7 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
             derive(read)
         found: dict[str, set[Row]] = {other: set() for other in together or {name}}
         while True:
-            following = {other: rows_of(other, {**known, **found}) for other in found}
+            following = {other: rows_of(other, {**known, **found}, bool(together)) for other in found}
             done = not together or following == found
             found = following
             if done:

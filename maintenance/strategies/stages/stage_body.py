@@ -76,8 +76,11 @@ class FactAtom:
 
 def refusal(rule: CheckedRule, head: CheckedHead, body: Body, component: Collection[str]) -> str | None:
     """Why a body can't be kept by its instances, if so."""
-    if head.schema.functional:
+    if head.schema.functional and head.extremum is None:
         return f"{head.relation} is functional"
+    assigned = {assignment.variable for assignment in body.assignments}
+    if head.extremum and head.columns[-1] in assigned and not head.schema.columns[-1].type.domain.ordered:
+        return f"{head.relation} has computed values that are no numbers of a fixed width"
     bound = set(body.atom_variables())
     for atom in body.negations:
         if not {term.name for term in atom.terms if isinstance(term, Variable)} <= bound:
@@ -99,7 +102,7 @@ class StageBody:
         self.rule = rule
         own = {name: catalog[name].schema for name in component}
         body = with_variables(body, own, every=True)
-        self._names = head.names
+        self._names = list(head.columns)
         self.lowered = self._lowered(body, {name: catalog[name].schema for name in body.relations})
         self._finishing = Finishing(self.lowered)
         problem = self.lowered.problem

@@ -29,6 +29,7 @@ of facts that went are given back when they are more than half.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,17 @@ class StageTable:
     [0]
     """
 
+    fields = SLOT_FIELDS
+    gone_by = RANK
+    """The field that is 0 in a slot of no more use."""
+
     def __init__(self, arity: int, journaled: bool = True) -> None:
         """``journaled``: else nothing is written down before :meth:`begin`."""
         self._arity = arity
         self._registers = np.zeros(REGISTERS, np.int64)
         self._registers[STEPS] = int(journaled)
         self._rows = np.empty((LEAST_ROOM, arity), np.int64)
-        self._slots = np.zeros((LEAST_ROOM, SLOT_FIELDS), np.int64)
+        self._slots = np.zeros((LEAST_ROOM, self.fields), np.int64)
         self._journal = np.empty((LEAST_ROOM, JOURNAL_FIELDS), np.int64)
         self._places = np.zeros(2 * LEAST_ROOM, np.int64)
 
@@ -152,8 +157,8 @@ class StageTable:
         """The step stands.  May be done again."""
         journal = self._journal[: self.n_journaled]
         if len(journal):
-            went = np.count_nonzero(self._slots[journal[:, J_SLOT], RANK] == 0)
-            was_gone = np.count_nonzero(journal[:, J_RANK] == 0)
+            went = np.count_nonzero(self._slots[journal[:, J_SLOT], self.gone_by] == 0)
+            was_gone = np.count_nonzero(journal[:, J_RANK + self.gone_by] == 0)
             came = int(self._registers[SLOTS] - self._registers[KEPT_SLOTS])
             self._next_step(int(self._registers[GONE]) + int(went) - int(was_gone) + came)
 
@@ -178,11 +183,10 @@ class StageTable:
         """Give back the slots of facts that are gone, where they are more than half.  Nothing is staged."""
         if 2 * int(self._registers[GONE]) <= max(LEAST_ROOM, self.n_slots):
             return
-        there = np.flatnonzero(self._slots[: self.n_slots, RANK])
-        rows, slots = self._rows[there], self._slots[there]
-        fresh = StageTable(self._arity)
-        fresh._registers[[SLOTS, KEPT_SLOTS, STEPS]] = len(there), len(there), self._registers[STEPS]
-        fresh._rows, fresh._slots = rows, slots
+        there = np.flatnonzero(self._slots[: self.n_slots, self.gone_by])
+        fresh = copy(self)
+        fresh._registers = np.array([len(there), len(there), 0, self._registers[STEPS], 0])
+        fresh._rows, fresh._slots = self._rows[there], self._slots[there]
         fresh._room_for(max(LEAST_ROOM, 2 * len(there)))
         self.__dict__.update(fresh.__dict__)
 
@@ -206,6 +210,12 @@ class StageTable:
         """The facts of some slots, int64 (columns, n)."""
         return np.ascontiguousarray(self._rows[slots].T)
 
+    def facts_of(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The facts of some slots, sorted, int64 (columns, n), and their ranks."""
+        rows, ranks = self.rows_of(slots), self.ranks_of(slots)
+        order = row_order(list(rows))
+        return np.ascontiguousarray(rows[:, order]), ranks[order]
+
     def facts(self) -> tuple[list[np.ndarray], np.ndarray]:
         """All facts that are there, sorted, and for each rank, solid and total; int64 (n, 3)."""
         there = np.flatnonzero(self._slots[: self.n_slots, RANK])
@@ -228,7 +238,7 @@ class StageTable:
         """Room for so many slots; made whole or not at all."""
         n = self.n_slots
         rows = np.empty((room, self._arity), np.int64)
-        slots = np.zeros((room, SLOT_FIELDS), np.int64)
+        slots = np.zeros((room, self.fields), np.int64)
         places = np.zeros(1 << (2 * room - 1).bit_length(), np.int64)
         rows[:n], slots[:n] = self._rows[:n], self._slots[:n]
         _place(rows, n, places)
@@ -243,16 +253,17 @@ class StageTable:
         assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
         rank, solid, total = self._slots[:n, :STEP].T
         there = rank != 0
-        assert (rank >= 0).all() and (solid[~there] == 0).all() and (total[~there] == 0).all()
+        assert (rank >= 0).all() and (solid[~there] == 0).all()
+        assert (total[~there] == 0).all() or self.gone_by == TOTAL
         assert (solid[there] >= 1).all() and (solid <= total).all()
-        assert int(self._registers[GONE]) == np.count_nonzero(~there)
+        assert int(self._registers[GONE]) == np.count_nonzero(self._slots[:n, self.gone_by] == 0)
         places = np.zeros_like(self._places)
         _place(self._rows, n, places)
         assert np.array_equal(places, self._places)
 
 
 @part
-def _place_of(table, row, rows, places):
+def place_of(table, row, rows, places):
     """Where a fact, int64 (columns, n) at ``row``, has its slot in ``places``, or would have: 0 is there."""
     length = len(places)
     place = hash_of(table, row, length)
@@ -268,7 +279,7 @@ def _place_of(table, row, rows, places):
 
 
 @part
-def _write_down(slot, slots, journal, registers):
+def write_down(slot, slots, journal, registers):
     """Enter a slot into the journal, which has room, unless this step did already."""
     if slots[slot, STEP] != registers[STEPS]:
         slots[slot, STEP] = registers[STEPS]
@@ -291,7 +302,7 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_new
-        place = _place_of(table, instance, rows, places)
+        place = place_of(table, instance, rows, places)
         if places[place] == 0:
             if registers[SLOTS] == len(rows):
                 return instance, n_new
@@ -301,7 +312,7 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
             registers[SLOTS] = slot + 1
             places[place] = slot + 1
         slot = places[place] - 1
-        _write_down(slot, slots, journal, registers)
+        write_down(slot, slots, journal, registers)
         if slots[slot, RANK] == 0:
             new[n_new] = slot
             n_new += 1
@@ -323,10 +334,10 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_fallen
-        slot = places[_place_of(table, instance, rows, places)] - 1
+        slot = places[place_of(table, instance, rows, places)] - 1
         if slot < 0 or slots[slot, TOTAL] == 0:
             return -1, n_fallen
-        _write_down(slot, slots, journal, registers)
+        write_down(slot, slots, journal, registers)
         slots[slot, TOTAL] -= 1
         if highs[instance] < slots[slot, RANK]:
             slots[slot, SOLID] -= 1
@@ -340,7 +351,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
 def _ranks(table, rows, slots, places, found):
     """The rank of each fact of int64 (columns, n); found: int64 (n,), written; the others as of _gain."""
     for fact in range(table.shape[1]):
-        slot = places[_place_of(table, fact, rows, places)] - 1
+        slot = places[place_of(table, fact, rows, places)] - 1
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
 
 
@@ -351,4 +362,4 @@ def _place(rows, n, places):
     for slot in range(n):
         for column in range(rows.shape[1]):
             table[column, 0] = rows[slot, column]
-        places[_place_of(table, 0, rows, places)] = slot + 1
+        places[place_of(table, 0, rows, places)] = slot + 1

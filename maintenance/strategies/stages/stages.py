@@ -17,7 +17,8 @@ Invariants
 2. Each instance is found once as it comes, and once as it goes: one change at a time goes first in the delta
    rules, the atoms before it read what is after the change, those behind it what was before.
 3. Where no erasure came yet, there are no tables: what is inserted is only followed.  The first step that has
-   something to lose counts all instances once.
+   something to lose counts all instances once.  With ``min`` or ``max`` inside the first step does
+   (:mod:`maintenance.strategies.stages.value_step`).
 4. A step changes the tables in place, and their journals undo it.
 
 Cost: O(1) kernel calls per change of a relation, rank that loses facts, and round; operations below the
@@ -38,9 +39,11 @@ from lftj.storage.catalog import Table
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
 from maintenance.strategies.recompute import all_tuples, changed, evaluated_anew
+from maintenance.strategies.stages.offer_table import OfferTable
 from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal, with_negated
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
+from maintenance.strategies.stages.value_step import RestsOnItselfError, ValueStep
 from maintenance.strategies.strategy import Advance, Round, Tuples, Versions
 
 LEAST_BUDGET = 20_000
@@ -52,12 +55,13 @@ class _State:
     """What is kept between steps.
 
     ``tables``: none before anything was lost.  ``top``: the largest rank ever given.  ``instances``: what
-    evaluating anew found the last time.
+    evaluating anew found the last time.  ``rests_on_itself``: there are no ranks (RestsOnItselfError).
     """
 
     tables: Mapping[str, StageTable]
     top: int
     instances: int
+    rests_on_itself: bool = False
 
 
 class StagedComponent(KeptComponent):
@@ -74,6 +78,8 @@ class StagedComponent(KeptComponent):
         ]
         self._rules = rules
         self._refusal = next(filter(None, (refusal(*rule, request.names) for rule in rules)), None)
+        self._has_values = any(request.extremum_of(name) for name in request.names)
+        self._step = ValueStep if self._has_values else Step
         self._bodies: list[StageBody] = []
         self._kept = _State({}, 0, 0)
         self._staged: _State | None = None
@@ -102,19 +108,21 @@ class StagedComponent(KeptComponent):
 
     def step(self, change: Round, stats: RuleStats) -> Mapping[str, Tuples]:
         kept = self._kept
-        if self._refusal is None:
+        rests_on_itself = kept.rests_on_itself
+        if self._refusal is None and not rests_on_itself:
             budget = max(LEAST_BUDGET, kept.instances) if self._budgeted else None
-            step = Step(self._request, self._bodies, change, stats, budget)
+            step = self._step(self._request, self._bodies, change, stats, budget)
             try:
                 tables, top, found = step.run(kept.tables, kept.top)
-            except OverInstances:
+            except (OverInstances, RestsOnItselfError) as error:
                 self._undo()
                 stats.recomputed += 1
+                rests_on_itself = isinstance(error, RestsOnItselfError) and error.for_good
             else:
                 self._staged = _State(tables, top, kept.instances)
                 return found
         relations, instances = evaluated_anew(self._request, change.new)
-        self._staged = _State({}, 0, instances)
+        self._staged = _State({}, 0, instances, rests_on_itself)
         return {name: changed(one.codes, change.old[name].columns()) for name, one in relations.items()}
 
     def _undo(self) -> None:
@@ -158,28 +166,36 @@ class StagedComponent(KeptComponent):
             for found in body.every(sides, tables):
                 fresh[found.head].settle(fresh[found.head].gain(found.columns, np.zeros_like(found.highs)))
                 ranks = tables[found.head].ranks(found.columns)
-                assert (ranks > 0).all(), "a fact that has an instance is there"
+                assert self._has_values or (ranks > 0).all(), "a fact that has an instance is there"
                 kept = found.highs < ranks
                 solid[found.head].settle(
                     solid[found.head].gain(found.columns[:, kept], np.zeros_like(found.highs[kept]))
                 )
         for name, table in tables.items():
             facts, counters = table.facts()
-            for counted, field in ((fresh, 2), (solid, 1)):
+            every, totals = table.offers() if isinstance(table, OfferTable) else (facts, counters[:, 2])
+            for counted, held, numbers in ((fresh, every, totals), (solid, facts, counters[:, 1])):
                 others, other_counters = counted[name].facts()
-                assert all(np.array_equal(a, b) for a, b in zip(facts, others, strict=True))
-                assert np.array_equal(counters[:, field], other_counters[:, 2])
-            held = versions[name].relation().codes
-            assert all(np.array_equal(a, b) for a, b in zip(facts, held, strict=True))
+                assert all(np.array_equal(a, b) for a, b in zip(held, others, strict=True))
+                assert np.array_equal(numbers, other_counters[:, 2])
+            shown = versions[name].relation().codes
+            assert all(np.array_equal(a, b) for a, b in zip(facts, shown, strict=True))
 
     def describe(self) -> list[str]:
         names = ", ".join(self._request.names)
-        if self._refusal is not None:
-            return [f"recursion of {names}: evaluated again by each commit: {self._refusal}"]
-        how = "a rank and two counters per tuple" if self._kept.tables else "insertions are followed"
+        refusal = self._refusal
+        if self._kept.rests_on_itself:
+            refusal = "a value rests on a worse one of its own key"
+        if refusal is not None:
+            return [f"recursion of {names}: evaluated again by each commit: {refusal}"]
+        tuples, first = "tuple", "erasure"
+        if self._has_values:
+            tuples, first = "value that is offered for a key", "commit"
+        counted = f"a rank and two counters per {tuples}"
+        how = counted if self._kept.tables or self._has_values else "insertions are followed"
         lines = [f"recursion of {names}: stages, {how}"]
         if not self._kept.tables:
-            lines.append("  the first erasure counts all assignments once")
+            lines.append(f"  the first {first} counts all assignments once")
         if self._budgeted:
             budget = max(LEAST_BUDGET, self._kept.instances)
             lines.append(f"  evaluated again where a commit would count more than {budget:,} assignments")

@@ -26,7 +26,6 @@ from lftj.evaluation.fixpoint import no_end
 from lftj.storage.catalog import Side
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
-from lftj.storage.signed_rows import row_order
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.tuple_set import TupleSet
 from lftj.values.domain import NAN_CODE
@@ -86,11 +85,43 @@ class Counted(Book):
         for name, parts in self._new.items():
             slots, table = np.concatenate(parts), self.tables[name]
             table.settle(slots)
-            rows, ranks = table.rows_of(slots), table.ranks_of(slots)
-            order = row_order(list(rows))
-            facts[name] = np.ascontiguousarray(rows[:, order]), ranks[order]
+            facts[name] = table.facts_of(slots)
         self._new = {}
         return facts
+
+
+class Falling:
+    """Facts that lost their solid support, by rank."""
+
+    def __init__(self, tables: Mapping[str, StageTable]) -> None:
+        self._tables = tables
+        self._waiting: dict[int, dict[str, list[np.ndarray]]] = {}
+        self._ranks: list[int] = []
+
+    def lose(self, found: Instances) -> None:
+        """Count instances out."""
+        slots = self._tables[found.head].lose(found.columns, found.highs)
+        if not len(slots):
+            return
+        own = self._tables[found.head].ranks_of(slots)
+        for rank in np.unique(own).tolist():
+            if rank not in self._waiting:
+                self._waiting[rank] = {}
+                heapq.heappush(self._ranks, rank)
+            self._waiting[rank].setdefault(found.head, []).append(slots[own == rank])
+
+    def next_wave(self) -> dict[str, np.ndarray]:
+        """Slots of the facts of the least rank, less those that have left otherwise; {} at the end."""
+        while self._ranks:
+            wave = {}
+            for name, parts in self._waiting.pop(heapq.heappop(self._ranks)).items():
+                slots = np.concatenate(parts)
+                there = slots[self._tables[name].ranks_of(slots) > 0]
+                if len(there):
+                    wave[name] = there
+            if wave:
+                return wave
+        return {}
 
 
 class Present(Book):
@@ -138,7 +169,12 @@ class Step:
         self._budget = budget
         self._facts = {name: MovingFacts(change.old[name]) for name in request.names}
         every = {place for body in bodies for place in body.lowered.nan_free}
-        self._nan_free = [place for place in every if place[0] in request.names]
+        values = {
+            (name, len(change.old[name].schema.columns) - 1)
+            for name in request.names
+            if request.extremum_of(name)
+        }
+        self._nan_free = [place for place in every if place[0] in request.names] + sorted(values)
 
     def run(
         self, tables: Mapping[str, StageTable], top: int
@@ -242,38 +278,40 @@ class Step:
         losing: dict[str, Change],
     ) -> dict[str, np.ndarray]:
         """Count out what is lost; returns the slots of the facts that left."""
-        waiting: dict[int, dict[str, list[np.ndarray]]] = {}
-        ranks: list[int] = []
-        dead: dict[str, list[np.ndarray]] = {}
-
-        def lose(found: Instances) -> None:
-            slots = tables[found.head].lose(found.columns, found.highs)
-            if not len(slots):
-                return
-            own = tables[found.head].ranks_of(slots)
-            for rank in np.unique(own).tolist():
-                if rank not in waiting:
-                    waiting[rank] = {}
-                    heapq.heappush(ranks, rank)
-                waiting[rank].setdefault(found.head, []).append(slots[own == rank])
-
+        falling = Falling(tables)
         change = self._round(old, middle, losing)
         for body in self._bodies:
             for found in self._counting(body.changed(change, tables, self._stats)):
-                lose(found)
-        while ranks:
-            rank = heapq.heappop(ranks)
-            for name, parts in waiting.pop(rank).items():
-                slots, table = np.concatenate(parts), tables[name]
+                falling.lose(found)
+        return self._drop(falling, tables, middle)
+
+    def _drop(
+        self, falling: Falling, tables: Mapping[str, StageTable], outside: Versions
+    ) -> dict[str, np.ndarray]:
+        """Let facts without solid support leave, and what needs them; returns their slots."""
+        dead: dict[str, list[np.ndarray]] = {}
+        while wave := falling.next_wave():
+            for name, slots in wave.items():
                 dead.setdefault(name, []).append(slots)
-                for start in range(0, len(slots), PIECE_FACTS):
-                    piece = slots[start : start + PIECE_FACTS]
-                    columns = np.array(sort_distinct(list(table.rows_of(piece))))
-                    weights = np.full(len(piece), rank, np.int64)
-                    for _, found in self._follow(name, columns, weights, -1, middle, tables):
-                        lose(found)
-                    table.take_out(piece)
+                self._leave(name, slots, falling, tables, outside)
         return {name: np.concatenate(parts) for name, parts in dead.items()}
+
+    def _leave(
+        self,
+        name: str,
+        slots: np.ndarray,
+        falling: Falling,
+        tables: Mapping[str, StageTable],
+        outside: Versions,
+    ) -> None:
+        """Take facts out, and count out their instances."""
+        table = tables[name]
+        for start in range(0, len(slots), PIECE_FACTS):
+            piece = slots[start : start + PIECE_FACTS]
+            columns, ranks = table.facts_of(piece)
+            for _, found in self._follow(name, columns, ranks, -1, outside, tables):
+                falling.lose(found)
+            table.take_out(piece)
 
     # -- gaining --------------------------------------------------------------------
 

@@ -1,0 +1,225 @@
+"""`BestValues`: the best value per key of those that came so far, least or largest, round by round.
+
+A recursion with ``min`` or ``max`` finds values for the same keys over and over.  Here a value is looked up
+and compared in one step, so that what is found is netted as it comes, key by key.
+
+A hash table with linear probing, whose groups are numbered as their keys first came.
+
+Invariants
+
+1. ``places`` holds group + 1 at the first free place from the key's hash on, and is at least twice as long as
+   there are groups.
+2. ``found`` is the best value that came for a group; ``values`` the best of all rounds before this one, and
+   is not set for groups that came in this round, which are the last ones.
+3. ``changed`` are the groups whose best value got better in this round, each once.
+
+Cost: O(1) per value, amortised; memory per group 8 bytes per key column, 32 for values and marks, and 16 to
+32 for the places, up to twice for growth.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.storage.signed_rows import Columns
+from lftj.storage.tuple_set import hash_of
+from lftj.values.domain import Domain
+
+LEAST_ROOM = 1 << 8
+
+# -- registers
+GROUPS = 0  # how many there are
+CHANGED = 1  # in this round
+ROUND = 2  # its number, at least 1
+REGISTERS = 3
+
+IN_ORDER = np.zeros(0, np.int64)
+"""Instead of ranks, where codes are in the order of their values."""
+
+
+def ranks_in(domain: Domain) -> np.ndarray:
+    """At each code its place in the order of values; ``IN_ORDER`` where codes are in that order."""
+    return IN_ORDER if domain.ordered else domain.ranks()
+
+
+class Improved(NamedTuple):
+    """What a round did.
+
+    ``keys``: int64 (columns, n), of the groups that are better; ``values``: int64 (n,), now; ``before``:
+    those that the last groups but ``n_new`` had, int64 (n - n_new,).
+    """
+
+    keys: np.ndarray
+    values: np.ndarray
+    before: np.ndarray
+    n_new: int
+
+
+class BestValues:
+    """The best of int64 codes by keys of ``n_keys`` int64 columns, which may be none.
+
+    >>> best = BestValues(1, largest=False)
+    >>> best.add([np.array([7, 7, 8])], np.array([3, 2, 5]), IN_ORDER).tolist()
+    [0, 1, 2]
+    >>> best.next_round().values.tolist()
+    [2, 5]
+    >>> best.add([np.array([7, 8])], np.array([2, 4]), IN_ORDER).tolist()
+    [1]
+    >>> improved = best.next_round()
+    >>> improved.keys.tolist(), improved.values.tolist(), improved.before.tolist()
+    ([[8]], [4], [5])
+    """
+
+    def __init__(self, n_keys: int, largest: bool) -> None:
+        """``largest``: the best value is the largest one, else the least."""
+        self._n_keys = n_keys
+        self._largest = int(largest)
+        self._registers = np.zeros(REGISTERS, np.int64)
+        self._registers[ROUND] = 1
+        self._n_before = 0
+        self._make(LEAST_ROOM)
+
+    def _make(self, room: int) -> None:
+        self._keys = np.empty((max(1, self._n_keys), room), np.int64)
+        self._values = np.empty(room, np.int64)
+        self._found = np.empty(room, np.int64)
+        self._rounds = np.zeros(room, np.int64)
+        self._changed = np.empty(room, np.int64)
+        self._places = np.zeros(1 << (2 * room - 1).bit_length(), np.int64)
+
+    @property
+    def n_groups(self) -> int:
+        """Those of this round too."""
+        return int(self._registers[GROUPS])
+
+    @np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
+    def add(self, keys: Columns, values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+        """Enter values, any number per key; returns which rows were better than all that came before them.
+
+        ``ranks``: of the values' codes (:func:`ranks_in`).
+        """
+        n = len(values)
+        table = np.zeros((max(1, self._n_keys), n), np.int64)
+        for column, codes in enumerate(keys):
+            table[column] = codes
+        values = np.array(values)  # kernels take what may be written to
+        better = np.empty(n, np.int64)
+        done = n_better = 0
+        while True:
+            done, n_better = _improve(
+                table, values, ranks, self._largest, done, self._keys, self._found, self._rounds,
+                self._changed, self._places, self._registers, better, n_better,
+            )  # fmt: skip
+            if done == n:
+                return better[:n_better]
+            self._grow()
+
+    def _grow(self) -> None:
+        n = self.n_groups
+        old = self._keys, self._values, self._found, self._rounds, self._changed
+        self._make(2 * len(self._found))
+        new = self._keys, self._values, self._found, self._rounds, self._changed
+        for before, after in zip(old, new, strict=True):
+            after[..., :n] = before[..., :n]
+        _place(self._keys, n, self._places)
+
+    def next_round(self) -> Improved:
+        """What got better since the last time."""
+        changed = np.sort(self._changed[: self._registers[CHANGED]])
+        n_new = self.n_groups - self._n_before
+        before = self._values[changed[: len(changed) - n_new]]
+        values = self._values[changed] = self._found[changed]
+        self._n_before = self.n_groups
+        self._registers[CHANGED] = 0
+        self._registers[ROUND] += 1
+        return Improved(self._keys[: self._n_keys, changed], values, before, n_new)
+
+    def columns(self) -> list[np.ndarray]:
+        """Keys and best values as of the last round, in the order of their coming."""
+        n = self._n_before
+        return [*self._keys[: self._n_keys, :n], self._values[:n]]
+
+    @np.errstate(over="ignore")
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        n = self.n_groups
+        assert 2 * n <= len(self._places)
+        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        assert len({tuple(key) for key in self._keys[:, :n].T.tolist()}) == n
+        changed = self._changed[: self._registers[CHANGED]].tolist()
+        assert sorted(changed) == np.flatnonzero(self._rounds[:n] == self._registers[ROUND]).tolist()
+        assert set(range(self._n_before, n)) <= set(changed)
+
+
+@part
+def is_better(code, other, ranks, largest):
+    """Whether a code's value is better than another's; ranks: int64, by code, or empty where codes are
+    ordered.
+    """
+    here, there = code, other
+    if len(ranks) > 0:
+        here, there = ranks[code], ranks[other]
+    return here > there if largest else here < there
+
+
+@part
+def _place_of(table, row, keys, places):
+    """Where the key of a row of int64 (columns, n) has its group in ``places``, or would have: 0 is there."""
+    length = len(places)
+    place = hash_of(table, row, length)
+    while places[place] != 0:
+        group = places[place] - 1
+        same = True
+        for column in range(table.shape[0]):
+            same = same and keys[column, group] == table[column, row]
+        if same:
+            break
+        place = (place + 1) & (length - 1)
+    return place
+
+
+@kernel
+def _improve(
+    table, values, ranks, largest, first, keys, found, rounds, changed, places, registers, better, n_better
+):
+    """See :meth:`BestValues.add`, from row ``first`` on; ends early where there is no room.
+
+    table: int64 (columns, n), keys; values: int64 (n,), codes; ranks: int64, by code, or empty; largest: 0 or
+    1; keys: int64 (columns, room); found, rounds, changed: int64 (room,); places: int64 (a power of 2,);
+    registers: int64 (REGISTERS,); better: int64 (n,), the rows that are, written from ``n_better`` on; all
+    six written.  Returns how many rows are done, and how many are better.
+    """
+    for row in range(first, table.shape[1]):
+        place = _place_of(table, row, keys, places)
+        group = places[place] - 1
+        if group < 0:
+            if registers[GROUPS] == len(found):
+                return row, n_better
+            group = registers[GROUPS]
+            for column in range(table.shape[0]):
+                keys[column, group] = table[column, row]
+            registers[GROUPS] = group + 1
+            places[place] = group + 1
+            rounds[group] = 0
+        elif not is_better(values[row], found[group], ranks, largest):
+            continue
+        found[group] = values[row]
+        better[n_better] = row
+        n_better += 1
+        if rounds[group] != registers[ROUND]:
+            rounds[group] = registers[ROUND]
+            changed[registers[CHANGED]] = group
+            registers[CHANGED] += 1
+    return table.shape[1], n_better
+
+
+@kernel
+def _place(keys, n, places):
+    """Enter the first ``n`` groups into empty places; keys: int64 (columns, room); places: int64, written."""
+    for group in range(n):
+        places[_place_of(keys, group, keys, places)] = group + 1

@@ -1,0 +1,307 @@
+"""`OfferTable`: of a head ``dist[x] = min(d)`` every value that is offered for a key, and which of them is
+there.
+
+An *offer* is a tuple that an instance gives.  Offers of one key are a *group*; the best one of those that
+have instances is the group's *current* one, and alone a fact.  A relation without such a value is the case in
+which all columns are the key.
+
+Each offer has a slot as in :mod:`maintenance.strategies.stages.stage_table`, and beside its fields
+
+    HIGH(f)    at least the largest high of its instances, so that all are solid at the rank HIGH + 1
+    GROUP(f)   the number of its group
+    NEXT(f)    the slot + 1 of another offer of the group, 0 at the end of its list
+
+Invariants
+
+1. ``groups`` has per group the slot + 1 of its current offer, 0 without one, and of the last one that came,
+   which begins its list.  ``group_places`` holds group + 1 at the first free place from the key's hash on.
+2. Only a current offer has a rank.  Between two steps it is the best of the offers of its group that have
+   instances, and every group that has such an offer has a current one.
+3. A slot is of no more use when it has no instances.
+
+Cost: as of a `StageTable`, and 24 bytes per offer, 16 per group and 16 to 32 for its places; to find a
+group's best offer takes the time of its offers.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from lftj.storage.best_values import is_better, ranks_in
+from lftj.storage.signed_rows import Columns, row_order, table_of
+from lftj.values.schema import Schema
+from maintenance.strategies.stages.stage_table import (
+    J_RANK,
+    J_SLOT,
+    JOURNALED,
+    LEAST_ROOM,
+    RANK,
+    SLOT_FIELDS,
+    SLOTS,
+    SOLID,
+    TOTAL,
+    StageTable,
+    place_of,
+    write_down,
+)
+
+# -- fields of a slot, behind those of a StageTable
+HIGH, GROUP, NEXT = SLOT_FIELDS, SLOT_FIELDS + 1, SLOT_FIELDS + 2
+
+# -- fields of a group
+CURRENT, LAST = 0, 1
+
+_wrapping = np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
+
+
+class OfferTable(StageTable):
+    """One head's.
+
+    ``extremum``: ``"min"`` or ``"max"`` of its last column; None where that is part of the key.
+    """
+
+    fields = SLOT_FIELDS + 3
+    gone_by = TOTAL
+
+    def __init__(self, schema: Schema, extremum: str | None, journaled: bool = True) -> None:
+        arity = len(schema.columns)
+        super().__init__(arity, journaled)
+        self._domain = schema.columns[-1].type.domain
+        self._n_keys = arity if extremum is None else arity - 1
+        self._largest = int(extremum == "max")
+        self._n_groups = np.zeros(1, np.int64)
+        self._groups = np.zeros((LEAST_ROOM, 2), np.int64)
+        self._group_places = np.zeros(2 * LEAST_ROOM, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self._groups.nbytes + self._group_places.nbytes
+
+    # -- a step ---------------------------------------------------------------------
+
+    @_wrapping
+    def gain(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
+        """Count instances that came; returns groups that have no current offer, or one that is beaten by
+        them.
+
+        A group may be named several times.
+        """
+        table = table_of(columns, len(highs))
+        ranks = ranks_in(self._domain)
+        touched = np.empty(table.shape[1], np.int64)
+        done = n_touched = 0
+        while True:
+            done, n_touched = _gain(
+                table, highs, done, self._n_keys, ranks, self._largest, self._rows, self._slots, self._places,
+                self._journal, self._registers, self._groups, self._group_places, self._n_groups,
+                touched, n_touched,
+            )  # fmt: skip
+            if done == table.shape[1]:
+                return touched[:n_touched].copy()
+            self._make_room()
+
+    def best(self, groups: np.ndarray) -> np.ndarray:
+        """The slot of the best offer of each group that has instances, -1 without any."""
+        found = np.empty(len(groups), np.int64)
+        ranks = ranks_in(self._domain)
+        _best(groups, self._rows, self._slots, self._groups, ranks, self._largest, found)
+        return found
+
+    def current(self, groups: np.ndarray) -> np.ndarray:
+        """The slot of each group's current offer, -1 without one."""
+        return self._groups[groups, CURRENT] - 1
+
+    def groups_of(self, slots: np.ndarray) -> np.ndarray:
+        return self._slots[slots, GROUP]
+
+    def enter(self, slots: np.ndarray) -> None:
+        """Offers become the current ones of their groups, which have none, at ranks at which all is solid."""
+        self._write_down(slots)
+        self._slots[slots, RANK] = self._slots[slots, HIGH] + 1
+        self._slots[slots, SOLID] = self._slots[slots, TOTAL]
+        self._groups[self._slots[slots, GROUP], CURRENT] = slots + 1
+
+    def take_out(self, slots: np.ndarray) -> None:
+        """Current offers are so no more."""
+        self._write_down(slots)
+        super().take_out(slots)
+        self._groups[self._slots[slots, GROUP], CURRENT] = 0
+
+    def _write_down(self, slots: np.ndarray) -> None:
+        done = 0
+        while (done := _write_all(slots, done, self._slots, self._journal, self._registers)) < len(slots):
+            self._make_room()
+
+    def keep(self) -> None:
+        slots = self._journal[: self.n_journaled, J_SLOT]
+        self._slots[slots[self._slots[slots, TOTAL] == 0], HIGH] = 0
+        super().keep()
+
+    def drop(self) -> None:
+        journal = self._journal[: self.n_journaled]
+        slots = journal[:, J_SLOT]
+        groups = self._slots[slots, GROUP]
+        self._groups[groups[self._groups[groups, CURRENT] == slots + 1], CURRENT] = 0
+        was = journal[:, J_RANK] > 0
+        self._groups[groups[was], CURRENT] = slots[was] + 1
+        super().drop()
+
+    # -- what there is ----------------------------------------------------------------
+
+    @property
+    def n_facts(self) -> int:
+        """How many groups have a current offer."""
+        return int(np.count_nonzero(self._groups[:, CURRENT]))
+
+    def offers(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """All offers that have instances, sorted, and how many; int64 (n,)."""
+        there = np.flatnonzero(self._slots[: self.n_slots, TOTAL])
+        columns = list(np.ascontiguousarray(self._rows[there].T))
+        order = row_order(columns) if len(there) else there
+        return [column[order] for column in columns], self._slots[there[order], TOTAL]
+
+    @_wrapping
+    def _room_for(self, room: int) -> None:
+        fresh = copy(self)
+        super(OfferTable, fresh)._room_for(room)
+        fresh._groups, fresh._n_groups = np.zeros((room, 2), np.int64), np.zeros(1, np.int64)
+        fresh._group_places = np.zeros_like(fresh._places)
+        _group_all(
+            self.n_slots, self._n_keys, fresh._rows, fresh._slots, fresh._groups, fresh._group_places,
+            fresh._n_groups,
+        )  # fmt: skip
+        self.__dict__.update(fresh.__dict__)
+
+    @_wrapping
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header; between two steps."""
+        super().check_invariants()
+        n, n_groups = self.n_slots, int(self._n_groups[0])
+        every = np.arange(n_groups)
+        assert (self.current(every) == self.best(every)).all()
+        there = np.flatnonzero(self._slots[:n, RANK])
+        assert sorted(there) == sorted(slot for slot in self.current(every) if slot >= 0)
+        assert (self._slots[there, HIGH] + 1 >= 1).all()
+        keys = [tuple(row) for row in self._rows[:n, : self._n_keys].tolist()]
+        assert len(set(keys)) == n_groups == len(set(zip(keys, self._slots[:n, GROUP].tolist(), strict=True)))
+        listed = []
+        for slot in (self._groups[:n_groups, LAST] - 1).tolist():
+            while slot >= 0:
+                listed.append(slot)
+                slot = int(self._slots[slot, NEXT]) - 1
+        assert sorted(listed) == list(range(n))
+
+
+@part
+def _group_of(slot, n_keys, rows, groups, places, n_groups):
+    """The group of a slot's key, a new one where there was none; arguments as of _gain."""
+    length = len(places)
+    mixed = np.uint64(0x9E3779B97F4A7C15)
+    for column in range(n_keys):
+        mixed = (mixed ^ np.uint64(rows[slot, column])) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    place = np.int64(mixed & np.uint64(length - 1))
+    while places[place] != 0:
+        group = places[place] - 1
+        other = groups[group, LAST] - 1
+        same = True
+        for column in range(n_keys):
+            same = same and rows[other, column] == rows[slot, column]
+        if same:
+            return group
+        place = (place + 1) & (length - 1)
+    group = n_groups[0]
+    n_groups[0] = group + 1
+    places[place] = group + 1
+    return group
+
+
+@part
+def _enter_group(slot, n_keys, rows, slots, groups, places, n_groups):
+    """Put a slot into its group; arguments as of _gain."""
+    group = _group_of(slot, n_keys, rows, groups, places, n_groups)
+    slots[slot, GROUP] = group
+    slots[slot, NEXT] = groups[group, LAST]
+    groups[group, LAST] = slot + 1
+
+
+@kernel
+def _gain(
+    table, highs, first, n_keys, ranks, largest, rows, slots, places, journal, registers, groups,
+    group_places, n_groups, touched, n_touched,
+):  # fmt: skip
+    """See :meth:`OfferTable.gain`, from instance ``first`` on; ends early where there is no room.
+
+    table: int64 (columns, n), offers; highs: int64 (n,).  n_keys: columns of a key; ranks: int64, by code of
+    a value, or empty; largest: 0 or 1.  rows: int64 (room, columns); slots: int64 (room, fields); places:
+    int64 (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers: int64 (REGISTERS,); groups: int64
+    (room, 2); group_places: int64 (a power of 2,); n_groups: int64 (1,), all written; touched: int64 (n,),
+    groups, written from ``n_touched`` on.  Returns how many instances are done, and how many groups are
+    named.
+    """
+    for instance in range(first, table.shape[1]):
+        if registers[JOURNALED] == len(journal):
+            return instance, n_touched
+        place = place_of(table, instance, rows, places)
+        if places[place] == 0:
+            if registers[SLOTS] == len(rows):
+                return instance, n_touched
+            slot = registers[SLOTS]
+            for column in range(table.shape[0]):
+                rows[slot, column] = table[column, instance]
+            registers[SLOTS] = slot + 1
+            places[place] = slot + 1
+            _enter_group(slot, n_keys, rows, slots, groups, group_places, n_groups)
+        slot = places[place] - 1
+        write_down(slot, slots, journal, registers)
+        slots[slot, TOTAL] += 1
+        slots[slot, HIGH] = max(slots[slot, HIGH], highs[instance])
+        if slots[slot, RANK] > 0:
+            if highs[instance] < slots[slot, RANK]:
+                slots[slot, SOLID] += 1
+            continue
+        group = slots[slot, GROUP]
+        current = groups[group, CURRENT] - 1
+        if current < 0 or is_better(rows[slot, n_keys], rows[current, n_keys], ranks, largest):
+            touched[n_touched] = group
+            n_touched += 1
+    return table.shape[1], n_touched
+
+
+@kernel
+def _best(of, rows, slots, groups, ranks, largest, found):
+    """See :meth:`OfferTable.best`; of: int64 (n,), groups; found: int64 (n,), written; others as of _gain."""
+    value = rows.shape[1] - 1
+    for number in range(len(of)):
+        best = np.int64(-1)
+        slot = groups[of[number], LAST] - 1
+        while slot >= 0:
+            is_first = best < 0 or is_better(rows[slot, value], rows[best, value], ranks, largest)
+            if slots[slot, TOTAL] > 0 and is_first:
+                best = slot
+            slot = slots[slot, NEXT] - 1
+        found[number] = best
+
+
+@kernel
+def _write_all(of, first, slots, journal, registers):
+    """Enter slots into the journal, from number ``first`` on; of: int64 (n,); returns how many are done."""
+    for number in range(first, len(of)):
+        if registers[JOURNALED] == len(journal):
+            return number
+        write_down(of[number], slots, journal, registers)
+    return len(of)
+
+
+@kernel
+def _group_all(n, n_keys, rows, slots, groups, places, n_groups):
+    """Enter the first ``n`` slots into groups, none of which is there yet; arguments as of _gain."""
+    for slot in range(n):
+        _enter_group(slot, n_keys, rows, slots, groups, places, n_groups)
+        if slots[slot, RANK] > 0:
+            groups[slots[slot, GROUP], CURRENT] = slot + 1
