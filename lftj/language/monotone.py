@@ -36,6 +36,7 @@ from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
+    Call,
     Comparison,
     Constant,
     Expression,
@@ -213,10 +214,18 @@ class _Moves:
                 return self._scaled(node, left or right, node.left if left is None else node.right)
             if node.operator == "/" and right is None:
                 return self._scaled(node, left, node.right)
+        if isinstance(node, Call) and node.function in ("least", "greatest"):
+            ways = {way for way in map(self._move, node.arguments) if way is not None}
+            if len(ways) == 1:
+                return ways.pop()
+            raise self._unknown(node, "its arguments move in different ways", "compute with one of them")
+        why = "both sides of it are read" if isinstance(node, BinaryOperation) else "it is no sum"
         raise self._unknown(
             node,
-            "both sides of it are read" if isinstance(node, BinaryOperation) else "it is no sum",
-            "there are + and -, * with what is fixed, and / by it",
+            "a remainder goes up and down"
+            if isinstance(node, BinaryOperation) and node.operator == "%"
+            else why,
+            "there are + and -, * with what is fixed, / by it, least and greatest",
         )
 
     def _scaled(self, node: BinaryOperation, move: str | None, factor: Expression) -> str | None:

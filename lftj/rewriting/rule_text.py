@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from lftj.language.body import Body
-from lftj.language.expressions import text_of
-from lftj.language.syntax import Aggregate, Atom, Comparison, Term, Wildcard
+from lftj.language.expressions import comparison_text, text_of
+from lftj.language.syntax import Aggregate, Atom, Term, Wildcard
 
 _WILDCARD_NAME = re.compile(r"_\d+")
 
@@ -49,10 +49,6 @@ def atom_text(atom: Atom) -> str:
         return f"{sign}{atom.relation}({', '.join(terms)})"
     *keys, value = terms
     return f"{sign}{atom.relation}[{', '.join(keys)}] = {value}"
-
-
-def comparison_text(comparison: Comparison) -> str:
-    return f"{text_of(comparison.left)} {comparison.operator} {text_of(comparison.right)}"
 
 
 def term_text(term: Term) -> str:

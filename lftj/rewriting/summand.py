@@ -7,7 +7,8 @@ Invariants
 
 1. The products of a call add up to what it adds, for every assignment: + - * of whole numbers and decimals
    are those of a ring.  Floats are not: their sums are exact, partial ones would be rounded.
-2. No factor has a division, and what is a factor was a part of the expression, or is a variable.
+2. No factor fails for some values (:func:`may_fail`); what is a factor was a part of the expression, or is a
+   variable.
 
 Cost: linear in the products, of which there are at most ``MOST_PRODUCTS``.
 """
@@ -23,6 +24,7 @@ from lftj.language.expressions import result_type, variables_of
 from lftj.language.syntax import (
     Aggregate,
     BinaryOperation,
+    Call,
     Comparison,
     Constant,
     Expression,
@@ -32,6 +34,11 @@ from lftj.language.syntax import (
 from lftj.values.kinds import kind
 
 MOST_PRODUCTS = 12
+
+NEVER_FAIL = frozenset(
+    ("least", "greatest", "lower", "upper", "length", "starts_with", "ends_with", "contains", "like", "in")
+)
+"""Functions with a value for whatever they are given."""
 
 
 class NotRewritten(Exception):
@@ -76,8 +83,8 @@ def products(call: Aggregate, body: Body) -> list[Product]:
     types = {name: type_.arrow for name, type_ in body.types.items()}
     if kind(result_type(expression, types)) not in ("integer", "decimal"):
         raise NotRewritten("only whole numbers and decimals are summed piece by piece without rounding")
-    if has_division(expression):
-        raise NotRewritten("it sums quotients")
+    if may_fail(expression):
+        raise NotRewritten("it sums what can't be computed for all values, such as quotients")
     together = [
         frozenset(term.name for term in atom.terms if isinstance(term, Variable)) for atom in body.atoms
     ]
@@ -90,6 +97,8 @@ def _multiplied_out(expression: Expression, together: Collection[frozenset[str]]
         return [Product((expression,))]
     if isinstance(expression, Negative):
         return [Product(negations=1).times(p) for p in _multiplied_out(expression.operand, together)]
+    if isinstance(expression, Call):
+        raise NotRewritten(f"it sums what {expression.function} gives for several atoms together")
     assert isinstance(expression, BinaryOperation), "a constant has no variables"
     left, right = (_multiplied_out(side, together) for side in (expression.left, expression.right))
     if expression.operator == "*":
@@ -119,23 +128,28 @@ def substituted(expression: Expression, definition: Mapping[str, Expression]) ->
     if isinstance(expression, BinaryOperation):
         left, right = substituted(expression.left, definition), substituted(expression.right, definition)
         return BinaryOperation(expression.operator, left, right, expression.span)
+    if isinstance(expression, Call):
+        arguments = tuple(substituted(argument, definition) for argument in expression.arguments)
+        return Call(expression.function, arguments, expression.span)
     return expression
 
 
-def has_division(expression: Expression) -> bool:
-    """Whether it divides: by what may be 0 in a row that joins with nothing."""
+def may_fail(expression: Expression) -> bool:
+    """Whether it fails for some values, not only for large ones: perhaps in a row that joins with nothing."""
     if isinstance(expression, Negative):
-        return has_division(expression.operand)
+        return may_fail(expression.operand)
     if isinstance(expression, BinaryOperation):
-        return "/" == expression.operator or has_division(expression.left) or has_division(expression.right)
+        return expression.operator in "/%" or may_fail(expression.left) or may_fail(expression.right)
+    if isinstance(expression, Call):
+        return expression.function not in NEVER_FAIL or any(map(may_fail, expression.arguments))
     return False
 
 
 def compared(comparison: Comparison, definition: Mapping[str, Expression]) -> Comparison:
-    """The comparison over variables of atoms.  Raises NotRewritten where it divides."""
+    """The comparison over variables of atoms.  Raises NotRewritten where it may fail."""
     left, right = substituted(comparison.left, definition), substituted(comparison.right, definition)
-    if has_division(left) or has_division(right):
-        raise NotRewritten("it compares quotients")
+    if may_fail(left) or may_fail(right):
+        raise NotRewritten("it compares what can't be computed for all values, such as quotients")
     return Comparison(comparison.operator, left, right, comparison.span)
 
 

@@ -41,6 +41,8 @@ RISES = "d[x] = max(n) <- start(x), n = 0. "
         BEGINS + "d[y] = min(m) <- (d[x] = n, road(x, y, w), m = n + w ; road(x, y, m), x = 1).",
         RISES + "d[y] = max(m) <- d[x] = n, road(x, y, w), m = n - w, n > w.",
         RISES + "d[y] = max(c) <- d[x] = n, road(x, y, w), road(_, _, c), c <= n, c <= w.",
+        RISES + "d[y] = max(m) <- d[x] = n, road(x, y, w), m = least(n, w).",
+        RISES + "d[y] = max(m) <- d[x] = n, d[y] = o, road(x, y, w), m = greatest(n + 1, o, w - 2).",
         # One falls as the other rises, and tuples that only come.
         BEGINS + "h[y] = max(m) <- d[x] = n, road(x, y, _), m = 9 - n. d[x] = min(m) <- h[x] = n, m = 5 - n.",
         BEGINS + "near(x) <- d[x] = n, n < 5. d[y] = min(m) <- near(x), road(x, y, m).",
@@ -57,6 +59,13 @@ def test_values_that_only_get_better(text: str) -> None:
     [
         ("d[y] = min(m) <- d[x] = n, road(x, y, w), m = n * w.", "n * w", "for w may be negative"),
         ("d[y] = min(m) <- d[x] = n, road(x, y, w), m = n / w.", "n / w", "for w may be negative"),
+        ("d[y] = min(m) <- d[x] = n, road(x, y, w), m = n % 7.", "n % 7", "for a remainder goes up and down"),
+        ("d[y] = min(m) <- d[x] = n, road(x, y, w), m = abs(n).", "abs(n)", "for it is no sum"),
+        (
+            "d[y] = min(m) <- d[x] = n, road(x, y, w), m = least(n, w - n).",
+            "least(n, w - n)",
+            "for its arguments move in different ways",
+        ),
         ("d[y] = min(m) <- d[x] = n, road(x, y, w), m = w / n.", "w / n", "for both sides of it are read"),
         ("d[y] = min(m) <- d[x] = n, start(y), m = n * n.", "n * n", "for both sides of it are read"),
         ("d[y] = min(m) <- d[x] = n, start(y), m = 2 * n - n.", "2 * n - n", "move in different ways"),

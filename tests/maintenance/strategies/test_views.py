@@ -172,7 +172,9 @@ def test_equal_views_of_a_program_are_one() -> None:
         ("h(a) <- R(a, b), S(a, c).", "it has no sum"),
         ("h[a] = count() <- (R(a, b) ; S(a, b)), T(a, d).", "alternatives"),
         ("h[] = sum(v) <- R(a, b), S(a, c), T(a, d), v = b / 7.", "only whole numbers and decimals"),
-        ("h[] = sum(b) <- R(a, b), S(a, c), T(a, d), b / 7 > c.", "it compares quotients"),
+        ("h[] = sum(b) <- R(a, b), S(a, c), T(a, d), b / 7 > c.", "it compares what can't be computed"),
+        ("h[] = sum(v) <- R(a, b), S(a, c), T(a, d), v = div(b, 7) * c.", "it sums what can't be computed"),
+        ("h[] = sum(v) <- R(a, b), S(a, c), T(a, d), v = greatest(b, c).", "what greatest gives for several"),
         ("h[v] = sum(b) <- R(a, b), S(a, c), T(a, d), v = a * 2.", "it groups by a computed variable"),
         ("h[] = sum(b) <- R(a, b), S(a, c), T(a, d), v = a * 2, !R(a, v).", "a negated atom tests"),
         ("h[] = count() <- R(a, b), R(b, c), R(a, c).", "without"),
@@ -185,6 +187,15 @@ def test_rules_without_views_say_why(rule: str, why: str) -> None:
     assert "none: " in text and why in text and "#view" not in text
     assert ws.strategy_of("h") == "views"
     single_changes(ws, STAR_KEYS, STAR, 20)
+
+
+def test_functions_of_one_atom_are_factors() -> None:
+    ws = star(
+        "h[] = sum(v) <- R(a, b), S(a, c), T(a, d),"
+        " v = greatest(b, 3) * c * d, d not in (1, 2), least(c, 9) < 5."
+    )
+    assert "#view" in str(ws.explain_maintenance("h"))
+    single_changes(ws, STAR_KEYS, STAR, 40)
 
 
 def test_a_key_order_is_that_of_the_rule_as_it_was_written() -> None:
