@@ -96,6 +96,7 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"summands-(\d+)": lambda rows: signed_sums.random_summands(int(rows)),
     r"stream-mathoverflow": lambda: _read("temporal/sx-mathoverflow-all", ["src", "dst"]),
     r"stream-random-(\d+)": lambda scale: _edges(graphs.arrivals(int(scale))),
+    r"(recursion/[\w-]+)": _read,
     r"lsqb/(\w+)": lambda name: _read(f"lsqb-sf0.1/{name}"),
     r"tpch/(\w+)": lambda name: _read(f"tpch-sf0.01/{name}", _TPCH_COLUMNS[name]),
 }

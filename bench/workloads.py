@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bench.joins.lsqb import lsqb
 from bench.joins.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
-from bench.joins.recursion import closure, same_generation
+from bench.joins.recursion import closure, document, ontology, same_generation
 from bench.joins.star_joins import star_joins
 from bench.joins.startup import starting
 from bench.joins.throughput import listing, loading, product
@@ -63,6 +63,8 @@ def full() -> list[Workload]:
             "directed/wiki-vote", 11_947_132, "wiki-vote, directed", (Target("seconds", 25, 8),), peer=False
         ),
         same_generation(2_999, 4_230_706, (Target("seconds", 1, 0.3),)),
+        ontology(),
+        document(),
         loading(10_000_000, 28, 10_000_000, (Target("seconds", 4, None),)),
         loading(10_000_000, 62, 10_000_000, (Target("seconds", 4, None),)),
         listing("rmat-17", RMAT_COUNTS[17], "RMAT 17/8", (Target("rows/s", 20e6, None),)),

@@ -45,3 +45,57 @@ def same_generation(nodes: int, expected: int, targets: tuple[Target, ...] = ())
         expected,
         targets=targets,
     )
+
+
+_GALEN_RULES = """
+p(x, z) <- given_p(x, z).
+q(x, r, z) <- given_q(x, r, z).
+p(x, z) <- p(x, y), p(y, z).
+p(x, z) <- p(y, w), u(w, r, z), q(x, r, y).
+p(x, z) <- c(y, w, z), p(x, w), p(x, y).
+q(x, r, z) <- p(x, y), q(y, r, z).
+q(x, q, z) <- q(x, r, z), s(r, q).
+q(x, e, o) <- q(x, y, z), q(z, u, o), r(y, u, e).
+"""
+
+_CRDT_RULES = """
+child(pc, pn, key, c, n) <- insert(c, n, pc, pn), key = 10 * c + n.
+latest[pc, pn] = max(key) <- child(pc, pn, key, _, _).
+first(pc, pn, c, n) <- latest[pc, pn] = key, child(pc, pn, key, c, n).
+before[c, n] = max(key) <- child(pc, pn, own, c, n), child(pc, pn, key, _, _), key < own.
+sibling(c, n, d, m) <- insert(c, n, pc, pn), before[c, n] = key, child(pc, pn, key, d, m).
+later(c, n, d, m) <- sibling(c, n, d, m).
+later(c, n, d, m) <- insert(c, n, pc, pn), !sibling(c, n, _, _), later(pc, pn, d, m).
+next(c, n, d, m) <- first(c, n, d, m).
+next(c, n, d, m) <- later(c, n, d, m), !insert(_, _, c, n).
+value(c, n) <- insert(c, n, _, _), !remove(c, n).
+next_by_blanks(c, n, d, m) <- value(c, n), next(c, n, d, m).
+next_by_blanks(c, n, d, m) <- next_by_blanks(c, n, v, w), next(v, w, d, m), !value(v, w).
+result(c, d, m) <- next_by_blanks(c, n, d, m), value(d, m).
+"""
+
+
+def ontology() -> Workload:
+    """Complete the GALEN ontology; of its two relations the larger one is counted."""
+    tables = {name: f"recursion/galen-{name}" for name in "crsu"}
+    given = {f"given_{name}": f"recursion/galen-{name}" for name in "pq"}
+    return Workload(
+        "galen",
+        "GALEN, completed",
+        tables | given,
+        {"lftj": _GALEN_RULES},
+        16_595_494,
+        targets=(Target("seconds", 60, 12),),
+    )
+
+
+def document() -> Workload:
+    """The text of a replicated document from its edits: 21,000 rounds with a few tuples each."""
+    return Workload(
+        "crdt",
+        "CRDT, 259,778 edits of a document",
+        {name: f"recursion/crdt-{name}" for name in ("insert", "remove")},
+        {"lftj": _CRDT_RULES},
+        104_851,
+        targets=(Target("seconds", 6, 2),),
+    )

@@ -113,6 +113,7 @@ class RecursiveBody:
         """Rows that its terms gave so far."""
         self._growing = growing
         self._relations = relations
+        self._complete: dict[IndexUse, IndexVersion] = {}  # indices of relations that do not grow
         own = {name: relation.schema for name, relation in growing.items()}
         schemas = {name: own[name] if name in own else relations[name].schema for name in body.relations}
         body = with_values(with_variables(body, own), values)
@@ -201,7 +202,9 @@ class RecursiveBody:
         growing = self._growing.get(use.relation)
         if growing is not None:
             return growing.index(use.key, use.side)
-        return index_of(self._relations[use.relation], use.key)
+        if use not in self._complete:
+            self._complete[use] = index_of(self._relations[use.relation], use.key)
+        return self._complete[use]
 
     # -- orders ---------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns
 from lftj.storage.tuple_set import hash_of
 from lftj.values.domain import Domain
@@ -97,7 +98,7 @@ class BestValues:
         """Those of this round too."""
         return int(self._registers[GROUPS])
 
-    @np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
+    @wraps_around
     def add(self, keys: Columns, values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """Enter values, any number per key; returns which rows were better than all that came before them.
 
@@ -144,7 +145,7 @@ class BestValues:
         n = self._n_before
         return [*self._keys[: self._n_keys, :n], self._values[:n]]
 
-    @np.errstate(over="ignore")
+    @wraps_around
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups

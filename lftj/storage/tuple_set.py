@@ -29,6 +29,7 @@ from enum import Enum
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import sort_distinct
 
@@ -69,7 +70,7 @@ class TupleSet:
         self.form = Form.DENSE
         self._places = np.zeros(0, np.int64)  # the bits, or the table
 
-    @np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
+    @wraps_around
     def add(self, columns: Columns) -> np.ndarray:
         """Enter tuples, which may repeat; returns those that were not there, each once, as they came.
 

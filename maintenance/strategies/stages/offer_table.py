@@ -32,6 +32,7 @@ from copy import copy
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.wrapping import wraps_around
 from lftj.storage.best_values import is_better, ranks_in
 from lftj.storage.signed_rows import Columns, row_order, table_of
 from lftj.values.schema import Schema
@@ -55,8 +56,6 @@ HIGH, GROUP, NEXT = SLOT_FIELDS, SLOT_FIELDS + 1, SLOT_FIELDS + 2
 
 # -- fields of a group
 CURRENT, LAST = 0, 1
-
-_wrapping = np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
 
 
 class OfferTable(StageTable):
@@ -84,7 +83,7 @@ class OfferTable(StageTable):
 
     # -- a step ---------------------------------------------------------------------
 
-    @_wrapping
+    @wraps_around
     def gain(self, columns: Columns, highs: np.ndarray) -> np.ndarray:
         """Count instances that came; returns groups that have no current offer, or one that is beaten by
         them.
@@ -165,7 +164,7 @@ class OfferTable(StageTable):
         order = row_order(columns) if len(there) else there
         return [column[order] for column in columns], self._slots[there[order], TOTAL]
 
-    @_wrapping
+    @wraps_around
     def _room_for(self, room: int) -> None:
         fresh = copy(self)
         super(OfferTable, fresh)._room_for(room)
@@ -177,7 +176,7 @@ class OfferTable(StageTable):
         )  # fmt: skip
         self.__dict__.update(fresh.__dict__)
 
-    @_wrapping
+    @wraps_around
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header; between two steps."""
         super().check_invariants()

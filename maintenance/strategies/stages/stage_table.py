@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns, row_order, table_of
 from lftj.storage.tuple_set import hash_of
 
@@ -55,9 +56,6 @@ JOURNALED = 2  # lines of the journal
 STEPS = 3  # the number of the step that is going on
 GONE = 4  # slots whose fact is not there, as of when the step began
 REGISTERS = 5
-
-
-_wrapping = np.errstate(over="ignore")  # the hash wraps around, also when kernels run as plain Python
 
 
 class StageTable:
@@ -114,7 +112,7 @@ class StageTable:
         """Count instances that went; returns the slots of facts whose solid support is gone by that."""
         return self._counted(_lose, columns, highs)
 
-    @_wrapping
+    @wraps_around
     def _counted(self, counting: Callable[..., Any], columns: Columns, highs: np.ndarray) -> np.ndarray:
         """Count instances by a kernel, with room made where it ends early; returns the slots it names."""
         table = table_of(columns, len(highs))
@@ -178,7 +176,7 @@ class StageTable:
         slots, steps = self.n_slots, int(self._registers[STEPS]) + 1
         self._registers[:] = np.array([slots, slots, 0, steps, gone])
 
-    @_wrapping
+    @wraps_around
     def tidy(self) -> None:
         """Give back the slots of facts that are gone, where they are more than half.  Nothing is staged."""
         if 2 * int(self._registers[GONE]) <= max(LEAST_ROOM, self.n_slots):
@@ -192,7 +190,7 @@ class StageTable:
 
     # -- what there is ----------------------------------------------------------------
 
-    @_wrapping
+    @wraps_around
     def ranks(self, columns: Columns) -> np.ndarray:
         """The rank of each of these facts, 0 where it is not there."""
         table = table_of(columns, len(columns[0]))
@@ -223,7 +221,7 @@ class StageTable:
         order = row_order(columns) if len(there) else there
         return [column[order] for column in columns], self._slots[there[order], :STEP]
 
-    @_wrapping
+    @wraps_around
     def _make_room(self) -> None:
         """Room for twice as many slots, and lines of the journal, of that which is full."""
         n = self.n_slots
@@ -244,7 +242,7 @@ class StageTable:
         _place(rows, n, places)
         self.__dict__.update(_rows=rows, _slots=slots, _places=places)
 
-    @_wrapping
+    @wraps_around
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header; between two steps."""
         n = self.n_slots
