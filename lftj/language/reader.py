@@ -143,12 +143,13 @@ class Reader(LiteralReader):
         if name not in AGGREGATES:
             from lftj.values.semigroup import registered_names  # with the compiler
 
-            if name in FUNCTIONS:
+            registered = registered_names()
+            if name in FUNCTIONS and name not in registered:
                 written = self._text[slice(*span_of(meta))]
                 raise self.error(
                     span_of(meta), f"a head takes variables only: write v here and v = {written} in the body"
                 )
-            if str(name) not in (registered := registered_names()):
+            if name not in registered:
                 known = quoted_list([*AGGREGATES, *registered], "and")
                 raise self.error(token_span(name), f"unknown aggregate '{name}'; there are {known}")
         for place, argument in enumerate(arguments or []):
