@@ -28,6 +28,8 @@ from indices.monoid import SUM
 from lftj.database.database import Database
 from lftj.process.progress import bar
 from lftj.process.siblings import check_siblings
+from lftj.storage.best_values import IN_ORDER, BestValues
+from lftj.storage.best_values import LEAST_ROOM as LEAST_GROUPS
 from lftj.storage.radix import sort_words
 from lftj.storage.signed_rows import PACKED_ROWS, net_rows
 from lftj.storage.sorting import SMALL_ROWS, sort_distinct
@@ -41,6 +43,7 @@ _ABOVE = {"maintenance": "maintenance.workspace.warming"}
 """Packages above this one, if they are installed, and where each has work of its own."""
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+SHORTEST = "near[b] = min(i) <- edge(1, b), i = 1. near[c] = min(j) <- near[b] = i, edge(b, c), j = i + 1."
 CLOSURE = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), path(b, c)."
 SUMS = "s(k, {}) <- value(k, i, j, f, d).".format(
     ", ".join(f"{name}({column})" for name in ("sum", "avg") for column in "ifd")
@@ -90,6 +93,7 @@ def steps() -> Sequence[Step]:
         lambda: database.trace(TRIANGLES),
         lambda: database.query(SUMS),
         lambda: database.query(CLOSURE),
+        lambda: database.query(SHORTEST),
         _tuples,
         _strings,
         _sorts,
@@ -101,6 +105,8 @@ def _tuples() -> None:
     far_apart = np.array([-1 << 40, 1 << 40])
     for arity in (1, 2):  # packed, hashed
         TupleSet(arity, fewest_bits=1).add([far_apart] * arity)
+    many = np.arange(2 * LEAST_GROUPS)
+    BestValues(1, largest=False).add([many], many, IN_ORDER)
 
 
 def _strings() -> None:

@@ -117,9 +117,6 @@ def _head_hint(token: Token, previous: Any, accepted: set[str], between: str) ->
         return "; a functional head is written F[k] = v"
     if previous.type == "LPAR" and token.type == "STAR":
         return "; assignments are counted by count()"
-    operator = token.type in ("PLUS", "MINUS", "STAR", "SLASH")
-    if (previous.type == "NAME" and token.type == "LPAR") or (previous.type == "RPAR" and operator):
-        return "; an aggregate stands alone: calculate with its value in another rule"
     return ""
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from indices.complement import missing
 from indices.interval_tree import IntervalTree
@@ -23,11 +24,14 @@ from indices.record_sort import number_prefixes
 from indices.scan_tree import ScanTree
 from indices.sensitivity import SensitivityIndex
 from lftj.aggregates.limb_pool import LimbPool
-from lftj.database.warming import CLOSURE, EDGES, SUMS, TRIANGLES, VALUES
+from lftj.database.warming import CLOSURE, EDGES, SHORTEST, SUMS, TRIANGLES, VALUES
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
+from lftj.values.domains import Domains
+from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.table import GroupTable
+from maintenance.strategies.stages.offer_table import OfferTable
 from maintenance.strategies.stages.stage_table import LEAST_ROOM, StageTable
 from maintenance.strategies.trace.cut_records import cut_records
 from maintenance.strategies.trace.dead_records import drop_contained
@@ -55,6 +59,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, HUBS, "trace", order={"hub": ["a", "b", "c"]}),
         partial(_maintain, TRIANGLES, "recompute"),
         partial(_maintain, CLOSURE, "stages"),
+        partial(_maintain, SHORTEST, "stages"),
         _batch,
         _sums,
         _rare,
@@ -122,6 +127,10 @@ def _rare() -> None:
     many = np.arange(2 * LEAST_ROOM)
     facts.settle(facts.gain([many], np.zeros_like(many)))
     facts.keep()
+    whole = ColumnType(Domains().of(pa.int64()), pa.int64())
+    OfferTable(Schema((Column("a", whole), Column("b", whole))), "min").gain(
+        [many, many], np.zeros_like(many)
+    )
     groups = GroupTable(1)
     groups.slots([ones])
     groups.truncate(0)

@@ -40,17 +40,17 @@ expected ',', '.' or '<-', not '='; a functional head is written F[k] = v
   n(x) = count() <- b(x).
        ^
 
-expected ',' or ')', not '+'; an aggregate stands alone: calculate with its value in another rule
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   n(x, count() + 1) <- b(x).
-               ^
+       ^^^^^
 
-expected ',' or ')', not '('; an aggregate stands alone: calculate with its value in another rule
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   n(x, 1 + count()) <- b(x).
-                ^
+           ^^^^^
 
-expected ',' or ')', not '('; an aggregate stands alone: calculate with its value in another rule
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   n(x, sum(count())) <- b(x).
-                ^
+           ^^^^^
 
 expected a variable or a constant, not '*'; assignments are counted by count()
   n(x, count(*)) <- b(x).
@@ -76,9 +76,9 @@ a rule needs a body; to state facts, load data: db.load('n', [...], columns=[...
   n(x, count()).
   ^^^^^^^^^^^^^
 
-expected ',' or ')', not '('; functions stand only in heads, as in n[a] = count()
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   n(x) <- b(x, count()).
-                    ^
+               ^^^^^
 """,
     errors.UnknownRelationError: r"""
 unknown relation 'stat'; did you mean 'stats'?

@@ -125,11 +125,11 @@ unknown function 'lowr'; did you mean 'lower'?
   a(x) <- b(x), x = lowr(x).
                     ^^^^
 
-'count' is an aggregate: it stands alone in a head, as in n[a] = count()
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   a(x) <- b(x), x = count().
                     ^^^^^
 
-'count' is an aggregate: it stands alone in a head, as in n[a] = count()
+'count' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in another rule
   a(count() + 1) <- b(x).
     ^^^^^
 
