@@ -266,8 +266,8 @@ class Reader(LiteralReader):
         if name in AGGREGATES:
             raise self.error(
                 token_span(name),
-                f"'{name}' is an aggregate: it stands alone in a head, as in n[a] = count(); compute with it in"
-                " another rule",
+                f"'{name}' is an aggregate: it stands alone in a head, as in n[a] = count();"
+                " compute with it in another rule",
             )
         if name not in FUNCTIONS:
             arrow = re.compile(r"\s*(<-)").match(self._text, meta.end_pos)
