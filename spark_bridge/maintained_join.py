@@ -26,9 +26,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import PythonException
@@ -262,7 +263,8 @@ class MaintainedJoin:
         """Run the relations as they are through all stages."""
         self._chain = StageChain(self._text, tuple(grids), self._nulls)
         placement = {"heads": [one.to_json() for one in grids]}
-        self._manifest = Manifest(0, self._identity(self._chain.partitions), placement, {}, {}, ())
+        identity = self._identity(self._chain.partitions)
+        self._manifest = Manifest(0, identity, placement, {}, {}, (), state_id=uuid4().hex)
         frames = {
             name: relations[name].select("*", F.lit(1).cast("bigint").alias(weight_of(schema)))
             for name, schema in self._relations.items()
@@ -356,7 +358,9 @@ class MaintainedJoin:
             applied[source] = batch_id
             files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
             batches = (*batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:]
-        following = Manifest(was.version + 1, was.identity, was.placement, applied, partitions, batches)
+        following = replace(
+            was, version=was.version + 1, applied=applied, partitions=partitions, batches=batches
+        )
         self._store.commit(following)
         self._manifest = following
 

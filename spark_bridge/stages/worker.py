@@ -1,14 +1,15 @@
 """What a task of a maintained stage does: step its partition's engine, and write what makes it durable.
 
-    packets for this stage -> engine at the state's token -> one step -> files -> packets for later stages
+    packets for this stage -> engine at the state -> one step -> files -> packets for later stages
 
-The engine comes from this process's cache, if it holds the partition at the manifest's
-token or at an earlier one that the log leads on from; else from the image that was written
+The engine comes from this process's cache, if it holds the partition as the manifest's files
+say or at an earlier step that the log leads on from; else from the image that was written
 with the snapshot, sensitivity records and all; or where that is of other software, it is
 evaluated anew from the snapshot's relations.  Then it takes the logged batches.  Files are
 named anew by each try, so a task that is run twice writes twice and the driver takes the
-names of the one that answered; what is in them is the same.  A task that comes too late,
-when its batch is over, leaves no files (:mod:`spark_bridge.state.task_files`).
+names of the one that answered.  An engine is kept under the name of the file that its try
+wrote last: where the input differs between tries, memory still has what the files have.  A task
+that comes too late, when its batch is over, leaves no files (:mod:`spark_bridge.state.task_files`).
 
 The driver learns of a step by a *receipt*, a packet that all later stages pass on.  An
 error in the data is a receipt too: the driver raises it, and nothing is retried.
@@ -33,7 +34,7 @@ from spark_bridge.stages.stages import Stage, StageChain
 from spark_bridge.state.engine_cache import EngineCache
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.manifest import Logged, PartitionState
-from spark_bridge.state.store import StateStore, token_of
+from spark_bridge.state.store import StateStore
 from spark_bridge.state.task_files import TaskFiles
 
 RECEIPT = "receipt"
@@ -86,7 +87,7 @@ def error_receipt(partition: str, error: LftjError) -> Receipt:
 class StageWorker:
     """Steps the partitions of one stage.  ``states``: as the manifest has them, by partition.
 
-    ``token``: names the states that this batch makes.
+    ``token``: of the try of the batch, below which the files are.
     """
 
     chain: StageChain
@@ -129,7 +130,8 @@ class StageWorker:
             reached("worker: before writing")
             receipt = self._written(files, state, engine, source, own, change)
         reached("worker: written, not reported")
-        _engines.put(self._key(partition), self.token, engine, engine.rows)
+        assert receipt.state is not None
+        _engines.put(self._key(partition), receipt.state.steps[-1], engine, engine.rows)
         if change is None:
             yield from self.chain.contributed(self.stage, given)
         elif self.stage != self.chain.last:
@@ -147,11 +149,11 @@ class StageWorker:
         kept = _engines.take(self._key(partition))
         if state is None:
             return self._new_engine(), "new"
-        if kept is not None and kept[0] == state.token:
+        steps = state.steps
+        if kept is not None and kept[0] == steps[-1]:
             return kept[1], "kept"
-        tokens = [token_of(state.snapshot), *(logged.token for logged in state.logged)]
-        if kept is not None and kept[0] in tokens:
-            engine, behind = kept[1], state.logged[tokens.index(kept[0]) :]
+        if kept is not None and kept[0] in steps:
+            engine, behind = kept[1], state.logged[steps.index(kept[0]) :]
             source = "caught up"
         else:
             engine, source = self._restored(state)
@@ -195,12 +197,12 @@ class StageWorker:
             changed = engine.taken + sum(logged.rows for logged in state.logged)
             if len(state.logged) < MOST_LOGGED and changed <= max(1000, LOGGED_PART * state.rows):
                 file = files.write("log", pa.Table.from_batches(own, SCHEMA))
-                logged = Logged(self.token, file, head_changes, engine.taken)
-                state = replace(state, token=self.token, logged=(*state.logged, logged))
+                logged = Logged(file, head_changes, engine.taken)
+                state = replace(state, logged=(*state.logged, logged))
                 return Receipt(files.partition, state, head_changes, head_rows, source)
         snapshot = files.write("snapshot", self._snapshot(engine))
         head = files.write("head", engine.head()) if is_last else None
-        made = PartitionState(self.token, snapshot, head, self._write_image(files, engine), engine.rows)
+        made = PartitionState(snapshot, head, self._write_image(files, engine), engine.rows)
         return Receipt(files.partition, made, head_changes, head_rows, source)
 
     def _write_image(self, files: TaskFiles, engine: Engine) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -122,11 +122,20 @@ class StagePipeline:
 
     # -- batches --------------------------------------------------------------------
 
-    def apply(self, changes: Tables) -> pa.Table:
-        """A batch; returns the changes of the head.  A refused one leaves nothing."""
+    def apply(self, changes: Tables, lost: Sequence[Tables] = ()) -> pa.Table:
+        """A batch; returns the changes of the head.  A refused one leaves nothing.
+
+        ``lost``: what tries of its tasks read whose answers were lost, before it and after it: a source that
+        is not deterministic gave them other rows.
+        """
         token = self.store.begin(self.manifest.version + 1)
+        answered = self._random.randint(0, len(lost))
         try:
+            for other in lost[:answered]:
+                self._run(other, token)
             receipts = self._run(changes, token)
+            for other in lost[answered:]:
+                self._run(other, token)
         except lftj.errors.LftjError:
             self.store.drop(token)
             raise
@@ -275,7 +284,7 @@ def _comparable(packets: Batches) -> Any:
         for pid, cell, grid, label, rows, stage in rows_of(batch):
             if label == RECEIPT:
                 it = Receipt.of(rows)
-                logged = it.state and [(one.token, one.rows) for one in it.state.logged]
+                logged = it.state and [one.rows for one in it.state.logged]
                 rows = (it.partition, it.head_rows, it.error, it.message, it.state and it.state.rows, logged)
             found.append((pid, cell, grid, label, len(rows), rows if label == RECEIPT else None, stage))
     return sorted(map(repr, found))
