@@ -53,6 +53,7 @@ from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker, error_receipt
 from spark_bridge.state.attempt import attempt
+from spark_bridge.state.delta_head import DeltaHead
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
@@ -102,8 +103,16 @@ class MaintainedJoin:
     there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.  Other
     arguments as for :func:`~spark_bridge.join.join`.
 
+    ``applied``: by source, the last batch that the relations, as they are given, have in them already.
+
+    ``delta``: the path or URI of a Delta table that is to be the head: it is made if there is none, and each
+    batch is a commit (:mod:`spark_bridge.state.delta_head`); ``storage_options`` as deltalake takes them.  A
+    batch that is in the state, and could not be written to the table, raises StateError, and is written when
+    it is applied again, with the next batch, or when the state is opened.
+
     Raises RuleError, SourceError and UnsupportedTypeError for a wrong program or relation, StateError for a
-    state of something else, and the engine's DataError and EvaluationError for wrong data.
+    state of something else, the engine's DataError and EvaluationError for wrong data, and ImportError for
+    ``delta`` without the package deltalake.
     """
 
     def __init__(
@@ -116,6 +125,9 @@ class MaintainedJoin:
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: Nulls = "refuse",
+        applied: Mapping[str, int] | None = None,
+        delta: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._text = ProgramText(rule, head, arrow_schemas(relations))
         plans = self._text.plans()
@@ -129,9 +141,13 @@ class MaintainedJoin:
         self.stats: BatchStats | None = None
         self._session: SparkSession | None = next(iter(relations.values())).sparkSession
         self._store = StateStore(state)
+        self._delta: DeltaHead | None = None
+        if delta is not None:
+            self._delta = DeltaHead(delta, plans[-1].arrow_schema, self._store, storage_options)
         found = self._store.newest()
         if found is None:
-            self._make(relations, chosen_partitions(self._session, partitions), shares)
+            contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}
+            self._make(relations, chosen_partitions(self._session, partitions), shares, contained)
         else:
             found.refuse_other(
                 self._identity(found.identity["partitions"] if partitions is None else partitions)
@@ -139,6 +155,7 @@ class MaintainedJoin:
             self._chain = self._chain_of(found)
             self._manifest = found
             self._tidy(self._store.sweep)
+        self._follow()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}
@@ -158,10 +175,7 @@ class MaintainedJoin:
     def table(self) -> DataFrame:
         """The rows of the head as they are now; lazy.  Files of a version stay for ten more."""
         self._read_again()
-        chain = self._chain
-        prefix = f"{chain.last.number}-"
-        states = [s for name, s in sorted(self._manifest.partitions.items()) if name.startswith(prefix)]
-        return table_frame(self.session, self._store, chain.plans[-1].arrow_schema, states)
+        return table_frame(self.session, self._store, self._chain.plans[-1].arrow_schema, self._head_states())
 
     def applied(self, source: str = _OWN) -> int | None:
         """The last batch that was applied of a source; None if none was."""
@@ -193,10 +207,8 @@ class MaintainedJoin:
         Raises ChangeError for changes that can't be taken, the engine's errors for wrong data, StateError
         when another application uses the state.  Then nothing has changed.
         """
-        if batch_id is not None and (
-            isinstance(batch_id, bool) or not isinstance(batch_id, int) or not 0 <= batch_id < MOST_BATCHES
-        ):
-            raise ChangeError(f"batch_id is {batch_id!r}; batches are numbered from 0 to below 2**63")
+        if batch_id is not None:
+            _checked_batch(batch_id)
         tagged = self._tagged(changes)
         return self._once(tagged.frame, tagged.reader(), batch_id, source)
 
@@ -234,7 +246,11 @@ class MaintainedJoin:
     # -- how it is done -------------------------------------------------------------
 
     def _make(
-        self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
+        self,
+        relations: Mapping[str, DataFrame],
+        partitions: int,
+        shares: Mapping[str, int] | None,
+        applied: dict[str, int],
     ) -> None:
         """The first version."""
         started = time.perf_counter()
@@ -254,6 +270,7 @@ class MaintainedJoin:
                 raise
         with attempt(self._store, self.session, 1) as token:
             receipts = self._first_receipts(relations, grids, token)
+            self._manifest = replace(self._manifest, applied=applied)
             self._commit(receipts, None, None)
         self._committed(token, receipts, started)
 
@@ -319,6 +336,7 @@ class MaintainedJoin:
                 batch_id = last + 1
             if batch_id > last:
                 self._apply(frame, reader, batch_id, source)
+            self._follow()
             return self._recorded(source, batch_id)
 
     def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
@@ -382,6 +400,16 @@ class MaintainedJoin:
         except StateError as error:
             _log.warning("%r: the state is whole, but was not tidied up: %s", self._store, error)
 
+    def _follow(self) -> None:
+        """Bring the Delta table, if there is to be one, to where the state is."""
+        if self._delta is not None:
+            self._delta.follow(self._manifest, self._head_states())
+
+    def _head_states(self) -> list[PartitionState]:
+        """The partitions that the head's rows are in."""
+        prefix = f"{self._chain.last.number}-"
+        return [s for name, s in sorted(self._manifest.partitions.items()) if name.startswith(prefix)]
+
     def _recorded(self, source: str, batch_id: int) -> DataFrame:
         """The changes that a batch made, as its version recorded them."""
         files = [
@@ -391,6 +419,13 @@ class MaintainedJoin:
             for file in batch.changes
         ]
         return changes_frame(self.session, self._store, signed(self._chain.plans[-1].arrow_schema), files)
+
+
+def _checked_batch(number: int) -> int:
+    """A batch's number.  Raises ChangeError if it can't be one."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < MOST_BATCHES:
+        raise ChangeError(f"batch_id is {number!r}; batches are numbered from 0 to below 2**63")
+    return number
 
 
 def _stage_number(receipt: Receipt) -> int:

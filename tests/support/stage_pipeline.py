@@ -57,6 +57,7 @@ from support.rows import rows_of
 Tables = Mapping[str, pa.Table]
 
 N_WORKERS = 2
+KEPT_BATCHES = 3
 
 
 class LocalSession:
@@ -110,7 +111,7 @@ class StagePipeline:
         self.seen: Counter[str] = Counter()
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
-        self.manifest = Manifest(0, {}, {}, {}, {}, ())
+        self.manifest = Manifest(0, {}, {}, {}, {}, (), state_id=path.name)
         first = {name: with_weight(relations[name]) for name in self.relations}
         token = self.store.begin(1)
         self._commit(self._run(first, token), None)
@@ -148,9 +149,12 @@ class StagePipeline:
 
     def table(self) -> pa.Table:
         """The head as the files have it."""
+        return table_frame(self._session, self.store, self.schema, self.head_states())
+
+    def head_states(self) -> list[PartitionState]:
+        """The partitions that the head's rows are in."""
         prefix = f"{self.chain.last.number}-"
-        states = [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
-        return table_frame(self._session, self.store, self.schema, states)
+        return [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
 
     def lose_engines(self) -> None:
         """All worker processes end."""
@@ -254,7 +258,7 @@ class StagePipeline:
         batches = was.batches
         if number is not None:
             files = tuple(receipt.head_changes for receipt in receipts if receipt.head_changes)
-            batches = (Batch(was.version + 1, "", number, files),)
+            batches = (*was.batches, Batch(was.version + 1, "", number, files))[-KEPT_BATCHES:]
         applied = {} if number is None else {"": number}
         following = replace(
             was, version=was.version + 1, applied=applied, partitions=partitions, batches=batches
