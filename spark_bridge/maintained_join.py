@@ -143,7 +143,7 @@ class MaintainedJoin:
         self._store = StateStore(state)
         self._delta: DeltaHead | None = None
         if delta is not None:
-            self._delta = DeltaHead(delta, plans[-1].arrow_schema, self._store, storage_options)
+            self._delta = DeltaHead(delta, signed(plans[-1].arrow_schema), self._store, storage_options)
         found = self._store.newest()
         if found is None:
             contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}

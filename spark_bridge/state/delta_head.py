@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 from lftj.errors import SourceError, StateError
 from lftj.files.delta_tables import FEED, arrow_schema, deltalake_package, opened
 from lftj.files.whole_files import reason
-from spark_bridge.cells.signed_tables import came, signed
 from spark_bridge.state.frames import head_rows
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
 from spark_bridge.state.store import StateStore
@@ -43,22 +42,23 @@ MOST_TRIES = 10
 
 
 class DeltaHead:
-    """The table at a path or URI, of the head's schema; it can be pickled.
+    """The table at a path or URI; it can be pickled.
 
-    ``storage_options``: as deltalake takes them.  Raises ImportError without deltalake, StateError for a
+    ``changes``: the schema of the head's changes: its columns, and the weight behind.  ``storage_options``: as deltalake takes them.  Raises ImportError without deltalake, StateError for a
     column that Delta has no type for.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        schema: pa.Schema,
+        changes: pa.Schema,
         store: StateStore,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         text = os.fspath(path)
         self.uri = text if "://" in text else os.path.abspath(text)
-        self.schema = schema
+        self.changes = changes
+        self.schema = changes.remove(len(changes) - 1)
         self.store = store
         self.storage_options = None if storage_options is None else dict(storage_options)
         schema_of = deltalake_package().Schema.from_arrow
@@ -149,7 +149,7 @@ class DeltaHead:
             self._write_whole(table, manifest, states)
             return
         properties = self._properties(manifest, batch.version, {batch.source: batch.batch_id})
-        empty = signed(self.schema).empty_table()
+        empty = self.changes.empty_table()
         parts = (self.store.read_table(file) for file in batch.changes)
         changes = pa.concat_tables(
             [empty, *(part.rename_columns(empty.column_names).cast(empty.schema) for part in parts)]
@@ -157,7 +157,7 @@ class DeltaHead:
         if _erases(changes):
             self._merge(table, changes, batch, properties)
         else:
-            _write(table, came(changes), "append", properties)
+            _write(table, _inserted(changes), "append", properties)
 
     def _merge(
         self, table: DeltaTable, changes: pa.Table, batch: Batch, properties: CommitProperties
@@ -169,7 +169,7 @@ class DeltaHead:
         ).when_matched_delete(f"s.`{weight}` < 0")
         rows = {f"`{name}`": f"s.`{name}`" for name in names}
         done = merger.when_not_matched_insert(rows, f"s.`{weight}` > 0").execute()
-        inserted = came(changes).num_rows
+        inserted = _inserted(changes).num_rows
         found = (done["num_target_rows_inserted"], done["num_target_rows_deleted"])
         if found != (inserted, changes.num_rows - inserted):
             raise StateError(
@@ -206,6 +206,12 @@ def _app_id(manifest: Manifest) -> str:
 
 def _erases(changes: pa.Table) -> bool:
     return changes.num_rows > 0 and pc.min(changes.column(changes.num_columns - 1)).as_py() < 0
+
+
+def _inserted(changes: pa.Table) -> pa.Table:
+    """The rows of positive weight, without it."""
+    weights = changes.column(changes.num_columns - 1)
+    return changes.filter(pc.greater(weights, 0)).drop_columns([changes.column_names[-1]])
 
 
 def _write(table: DeltaTable, rows: Any, mode: str, properties: CommitProperties) -> None:

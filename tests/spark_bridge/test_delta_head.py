@@ -24,6 +24,7 @@ from deltalake.exceptions import CommitFailedError
 
 from lftj.errors import StateError
 from maintenance import changes_from_delta
+from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.grids import given_grids
 from spark_bridge.state.delta_head import MOST_TRIES, DeltaHead
 from support.rows import rows_of
@@ -53,7 +54,7 @@ class Followed:
         self.at = {1: set(rows_of(self.pipeline.table()))}
 
     def made(self) -> DeltaHead:
-        return DeltaHead(self.table, self.pipeline.schema, self.pipeline.store)
+        return DeltaHead(self.table, signed(self.pipeline.schema), self.pipeline.store)
 
     def batch(self, *edges: tuple[int, int, int]) -> None:
         """Edges with weights; by default random ones."""
@@ -368,7 +369,7 @@ def test_rows_that_others_wrote_are_noticed(followed: Followed) -> None:
 
 
 def test_a_type_that_delta_does_not_have(tmp_path: Path, followed: Followed) -> None:
-    schema = pa.schema([("a", pa.int64()), ("t", pa.duration("us"))])
+    schema = signed(pa.schema([("a", pa.int64()), ("t", pa.duration("us"))]))
     with pytest.raises(StateError, match=r"column 't' is of type duration\[us\], which Delta does not have"):
         DeltaHead(tmp_path / "x", schema, followed.pipeline.store)
 
