@@ -44,8 +44,9 @@ MOST_TRIES = 10
 class DeltaHead:
     """The table at a path or URI; it can be pickled.
 
-    ``changes``: the schema of the head's changes: its columns, and the weight behind.  ``storage_options``: as deltalake takes them.  Raises ImportError without deltalake, StateError for a
-    column that Delta has no type for.
+    ``changes``: the schema of the head's changes: its columns, and the weight behind.  ``storage_options``:
+    as deltalake takes them.  Raises ImportError without deltalake, StateError for a column that Delta has no
+    type for.
     """
 
     def __init__(
