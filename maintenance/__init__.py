@@ -23,11 +23,20 @@ if not hasattr(
 
 if TYPE_CHECKING:
     from lftj.values.semigroup import register as aggregate
+    from maintenance.changes.delta_feed import DeltaChanges, changes_from_delta
     from maintenance.workspace.batch import Applied
     from maintenance.workspace.transaction import Transaction
     from maintenance.workspace.workspace import Snapshot, Workspace
 
-__all__ = ["Applied", "Snapshot", "Transaction", "Workspace", "aggregate"]
+__all__ = [
+    "Applied",
+    "DeltaChanges",
+    "Snapshot",
+    "Transaction",
+    "Workspace",
+    "aggregate",
+    "changes_from_delta",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +45,10 @@ def __getattr__(name: str) -> Any:
         from lftj.values.semigroup import register
 
         return register
+    if name in ("DeltaChanges", "changes_from_delta"):
+        from maintenance.changes import delta_feed
+
+        return getattr(delta_feed, name)
     if name in __all__:
         from maintenance.workspace import batch, transaction, workspace
 

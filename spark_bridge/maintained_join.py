@@ -4,7 +4,7 @@ Every partition's relations and results are files below a state path, of which a
 names those that count (:mod:`spark_bridge.state.store`).  A batch is one query: changes
 are placed like the relations were, each stage steps the partitions that got some
 (:mod:`spark_bridge.stages.worker`), and the driver, when it has all receipts, commits by
-the next manifest.
+the next manifest (:mod:`spark_bridge.stages.state_versions`).
 
 Invariants
 
@@ -21,7 +21,6 @@ they reach; the manifest, which names all partitions, is written anew.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -43,30 +42,27 @@ from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import Nulls, check_nulls
-from spark_bridge.placing.plan_fit import PlanFit, plan_fit
 from spark_bridge.placing.schemas import arrow_schemas, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
 from spark_bridge.stages.running import run_stages
 from spark_bridge.stages.stages import StageChain
+from spark_bridge.stages.state_versions import StateVersions
 from spark_bridge.stages.stored_relations import relation_frame
 from spark_bridge.stages.typed_changes import changes_in_types
 from spark_bridge.stages.worker import Receipt, StageWorker
 from spark_bridge.state.attempt import attempt
+from spark_bridge.state.delta_head import DeltaHead
 from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.frames import changes_frame, table_frame
-from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.manifest import PartitionState
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
-
-KEPT_BATCHES = 10
-"""Newest versions whose files stay: for readers of them, and for batches that are asked for again."""
 
 MOST_BATCHES = 2**63
 
 Sink = Callable[[DataFrame, int], object] | str
-_log = logging.getLogger(__name__)
 _OWN = ""  # the source of batches that apply() is given without one
 _turn = threading.RLock()  # whose holder makes the next version: a stream has a thread of its own
 
@@ -88,8 +84,16 @@ class MaintainedJoin:
     more than a quarter of what ``spark.executor.pyspark.memory`` gives it.  Other arguments as for
     :func:`~spark_bridge.join.join`.
 
+    ``applied``: by source, the last batch that the relations, as they are given, have in them already.
+
+    ``delta``: the path or URI of a Delta table that is to be the head: it is made if there is none, and each
+    batch is a commit (:mod:`spark_bridge.state.delta_head`); ``storage_options`` as deltalake takes them.  A
+    batch that is in the state, and could not be written to the table, raises StateError, and is written when
+    it is applied again, with the next batch, or when the state is opened.
+
     Raises RuleError, SourceError and UnsupportedTypeError for a wrong program or relation, StateError for a
-    state of something else, and the engine's DataError and EvaluationError for wrong data.
+    state of something else, the engine's DataError and EvaluationError for wrong data, and ImportError for
+    ``delta`` without the package deltalake.
     """
 
     def __init__(
@@ -105,6 +109,9 @@ class MaintainedJoin:
         policy: Policy = "auto",
         replan: float | None = None,
         engine_bytes: int | None = None,
+        applied: Mapping[str, int] | None = None,
+        delta: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         if policy not in STRATEGIES:
             raise ValueError(f"policy is {policy!r}; it can be {', '.join(map(repr, STRATEGIES))}")
@@ -124,46 +131,44 @@ class MaintainedJoin:
             spark_schema(plan.arrow_schema)
         self._nulls = nulls
         self.stats: BatchStats | None = None
-        self._chain = self._chain_of(())
         self._session: SparkSession | None = next(iter(relations.values())).sparkSession
-        self._store = StateStore(state)
-        found = self._store.newest()
-        if found is None:
-            self._make(relations, chosen_partitions(self._session, partitions), shares)
-        else:
-            found.refuse_other(
-                self._identity(found.identity["partitions"] if partitions is None else partitions)
-            )
-            self._take(found)
-            self._tidy(self._store.sweep)
+        store = StateStore(state)
+        head_table: DeltaHead | None = None
+        if delta is not None:
+            head_table = DeltaHead(delta, signed(plans[-1].arrow_schema), store, storage_options)
+        self._versions = StateVersions(self._text, nulls, store, head_table)
+        if not self._versions.opened(partitions):
+            contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}
+            self._make(relations, chosen_partitions(self._session, partitions), shares, contained)
+        self._versions.to_delta()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}
 
     def __repr__(self) -> str:
-        head = self._chain.plans[-1].name
-        return f"<MaintainedJoin of {head}, version {self._manifest.version}, {self._store!r}>"
+        versions = self._versions
+        head = versions.chain.plans[-1].name
+        return f"<MaintainedJoin of {head}, version {versions.manifest.version}, {versions.store!r}>"
 
     @property
     def version(self) -> int:
         """Number of the newest version: 1 is the first, and each batch makes the next."""
-        self._read_again()
-        return self._manifest.version
+        self._versions.read_again()
+        return self._versions.manifest.version
 
     # -- the result -----------------------------------------------------------------
 
     def table(self) -> DataFrame:
         """The rows of the head as they are now; lazy.  Files of a version stay for ten more."""
-        self._read_again()
-        chain = self._chain
-        prefix = f"{chain.last.number}-"
-        states = [s for name, s in sorted(self._manifest.partitions.items()) if name.startswith(prefix)]
-        return table_frame(self.session, self._store, chain.plans[-1].arrow_schema, states)
+        versions = self._versions
+        versions.read_again()
+        schema = versions.chain.plans[-1].arrow_schema
+        return table_frame(self.session, versions.store, schema, versions.head_states())
 
     def applied(self, source: str = _OWN) -> int | None:
         """The last batch that was applied of a source; None if none was."""
-        self._read_again()
-        return self._manifest.applied.get(source)
+        self._versions.read_again()
+        return self._versions.manifest.applied.get(source)
 
     @property
     def session(self) -> SparkSession:
@@ -174,7 +179,7 @@ class MaintainedJoin:
 
     def explain(self) -> str:
         """How the relations are cut and sent, as :func:`~spark_bridge.explanation.explain` shows it."""
-        return explained(self._chain.plans, self._chain.grids)
+        return explained(self._versions.chain.plans, self._versions.chain.grids)
 
     # -- changes --------------------------------------------------------------------
 
@@ -190,10 +195,8 @@ class MaintainedJoin:
         Raises ChangeError for changes that can't be taken, the engine's errors for wrong data, StateError
         when another application uses the state.  Then nothing has changed.
         """
-        if batch_id is not None and (
-            isinstance(batch_id, bool) or not isinstance(batch_id, int) or not 0 <= batch_id < MOST_BATCHES
-        ):
-            raise ChangeError(f"batch_id is {batch_id!r}; batches are numbered from 0 to below 2**63")
+        if batch_id is not None:
+            _checked_batch(batch_id)
         tagged = self._tagged(changes)
         return self._once(tagged.frame, tagged.reader(), batch_id, source)
 
@@ -239,25 +242,28 @@ class MaintainedJoin:
         LimitError for wrong shares and partitions; then nothing has changed.
         """
         with _turn:
-            self._read_again()
+            self._versions.read_again()
             self._repartition(partitions, shares)
 
     # -- how it is done -------------------------------------------------------------
 
     def _make(
-        self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
+        self,
+        relations: Mapping[str, DataFrame],
+        partitions: int,
+        shares: Mapping[str, int] | None,
+        applied: dict[str, int],
     ) -> None:
         """The first version."""
         started = time.perf_counter()
-        self._store.create()
-        self._manifest = Manifest(0, self._identity(partitions), {}, {}, {}, ())
+        self._versions.begin(partitions, applied)
         try:
             grids = self._grids(relations, partitions, shares)
         except PythonException:
             # Wrong data, most likely: under any grids the stages say so by an error of ours.
             any_grids = self._grids(relations, partitions, {})
-            with attempt(self._store, self.session, 1) as token:
-                self._built(relations, self._chain_of(any_grids), token)
+            with attempt(self._versions.store, self.session, 1) as token:
+                self._run_whole(relations, self._versions.chain_of(any_grids), token)
                 raise
         self._make_version(relations, grids, started)
 
@@ -275,23 +281,14 @@ class MaintainedJoin:
         self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids], started: float
     ) -> None:
         """The next version: the relations under these grids, nothing of what was before."""
-        was, chain = self._manifest, self._chain_of(grids)
-        with attempt(self._store, self.session, was.version + 1) as token:
-            receipts = self._built(relations, chain, token)
-            rows = _grown(dict.fromkeys(self._relations, 0), receipts)
-            placement: dict[str, Any] = {
-                "heads": [one.to_json() for one in grids],
-                "planned": rows,
-                "rows": rows,
-            }
-            states = {receipt.partition: receipt.state for receipt in receipts if receipt.state}
-            placement["skew"] = self._fit(chain, placement, states).skew
-            identity = self._identity(chain.partitions)
-            self._commit(Manifest(was.version + 1, identity, placement, was.applied, states, was.batches))
-        self._chain = chain
+        versions = self._versions
+        chain = versions.chain_of(grids)
+        with attempt(versions.store, self.session, versions.manifest.version + 1) as token:
+            receipts = self._run_whole(relations, chain, token)
+            versions.built(chain, receipts)
         self._committed(token, receipts, started)
 
-    def _built(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
+    def _run_whole(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
         """Run the relations as they are through all stages, of which none has a state."""
         frames = {
             name: relations[name].select("*", F.lit(1).cast("bigint").alias(weight_of(schema)))
@@ -302,41 +299,16 @@ class MaintainedJoin:
 
     def _repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
         started = time.perf_counter()
-        wanted = self._chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
+        versions = self._versions
+        wanted = (
+            versions.chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
+        )
         relations = {
-            name: relation_frame(self.session, self._store, self._chain, self._manifest, name)
+            name: relation_frame(self.session, versions.store, versions.chain, versions.manifest, name)
             for name in self._relations
         }
         self._make_version(relations, self._grids(relations, wanted, shares), started)
-
-    def _identity(self, partitions: int) -> dict[str, Any]:
-        schemas = {
-            name: [[field.name, str(field.type)] for field in schema]
-            for name, schema in self._relations.items()
-        }
-        return {
-            "rule": self._text.text,
-            "head": self._text.plans()[-1].name,
-            "relations": schemas,
-            "partitions": partitions,
-            "nulls": self._nulls,
-        }
-
-    def _chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
-        return StageChain(self._text, tuple(grids), self._nulls)
-
-    def _read_again(self) -> None:
-        """Take note of versions that others have made since, a stream on this state for example."""
-        newest = self._store.newest()
-        if newest is None:
-            raise StateError(f"the state at {self._store.path!r} is gone: make it anew at another path")
-        self._take(newest)
-
-    def _take(self, manifest: Manifest) -> None:
-        """Go on from a version, under the grids that it has."""
-        self._manifest = manifest
-        if manifest.placement["heads"] != [one.to_json() for one in self._chain.grids]:
-            self._chain = self._chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
+        versions.to_delta()
 
     def _tagged(self, changes: Mapping[str, DataFrame]) -> TaggedInput:
         """The changes in the relations' own types.  Raises ChangeError and UnknownRelationError."""
@@ -354,31 +326,28 @@ class MaintainedJoin:
 
     def _once(self, frame: DataFrame, reader: TagReader, batch_id: int | None, source: str) -> DataFrame:
         """The changes that a batch makes, or has made.  Batches of a process take turns."""
+        versions = self._versions
         with _turn:
-            self._read_again()
-            last = self._manifest.applied.get(source, -1)
+            versions.read_again()
+            last = versions.manifest.applied.get(source, -1)
             if batch_id is None:
                 batch_id = last + 1
             if batch_id > last:
-                if self._left_plan():
+                if self._replan is not None and versions.left_plan(self._replan):
                     self._repartition(None, None)
                 self._apply(frame, reader, batch_id, source)
-            return self._recorded(source, batch_id)
-
-    def _left_plan(self) -> bool:
-        """Whether rows or skew have left the plan by the factor that asks for another one."""
-        placement = self._manifest.placement
-        fit = self._fit(self._chain, placement, self._manifest.partitions)
-        planned = PlanFit(skew=placement["skew"])
-        return self._replan is not None and fit.left_by(planned) >= self._replan
+            versions.to_delta()
+            schema = signed(versions.chain.plans[-1].arrow_schema)
+            return changes_frame(self.session, versions.store, schema, versions.recorded(source, batch_id))
 
     def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
         reached("batch: before the job")
         started = time.perf_counter()
-        with attempt(self._store, frame.sparkSession, self._manifest.version + 1) as token:
-            receipts = self._run(self._chain, self._manifest.partitions, frame, reader, token)
+        versions = self._versions
+        with attempt(versions.store, frame.sparkSession, versions.manifest.version + 1) as token:
+            receipts = self._run(versions.chain, versions.manifest.partitions, frame, reader, token)
             reached("batch: job done")
-            self._commit(self._following(receipts, source, batch_id))
+            versions.followed(receipts, source, batch_id)
         self._committed(token, receipts, started)
 
     def _run(
@@ -393,75 +362,24 @@ class MaintainedJoin:
         # Spark runs all tasks, also those that get nothing, so there are no more than its shuffles have.
         # The first version reaches all partitions, and each has much to read.
         most = chosen_partitions(frame.sparkSession, None) if states else chain.partitions
-        index = StateIndex.written(self._store, token, states, len(chain.stages), chain.partitions)
+        index = StateIndex.written(self._versions.store, token, states, len(chain.stages), chain.partitions)
         worker = partial(StageWorker, chain, states=index, token=token)
         steps = partial(worker, engine_bytes=self._engine_bytes, policy=self._policy)
         receipts = run_stages(chain, frame, reader, steps, min(chain.partitions, most))
-        self._tidy(index.delete)
+        self._versions.tidy(index.delete)
         return receipts
-
-    def _following(self, receipts: Sequence[Receipt], source: str, batch_id: int) -> Manifest:
-        """The next version, of what a batch's partitions say."""
-        was = self._manifest
-        partitions: dict[str, PartitionState] = dict(was.partitions)
-        partitions.update({receipt.partition: receipt.state for receipt in receipts if receipt.state})
-        files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
-        batches = (*was.batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:]
-        applied = {**was.applied, source: batch_id}
-        placement = {**was.placement, "rows": _grown(was.placement["rows"], receipts)}
-        return Manifest(was.version + 1, was.identity, placement, applied, partitions, batches)
-
-    def _commit(self, following: Manifest) -> None:
-        self._store.commit(following)
-        self._manifest = following
 
     def _committed(self, token: str, receipts: Sequence[Receipt], started: float) -> None:
         """What follows a commit."""
-        fit = self._fit(self._chain, self._manifest.placement, self._manifest.partitions)
-        self.stats = BatchStats.of(receipts, time.perf_counter() - started, fit)
-        reached("batch: committed, not cleaned")
-        self._tidy(partial(self._store.end, token))
-        # At the first version, too: of tries before it there may be files without a marker.
-        if self._manifest.version % KEPT_BATCHES == 1:
-            self._tidy(partial(self._store.clean, KEPT_BATCHES))
-        else:
-            self._tidy(self._store.sweep)
-
-    def _fit(
-        self, chain: StageChain, placement: Mapping[str, Any], states: Mapping[str, PartitionState]
-    ) -> PlanFit:
-        """How the grids fit what there is; partitions' rows are those at their snapshots."""
-        rows = [
-            [
-                states[name].rows if (name := f"{stage.number}-{pid}") in states else 0
-                for pid in range(chain.partitions)
-            ]
-            for stage in chain.stages
-            if not stage.combines
-        ]
-        return plan_fit(chain.plans, chain.grids, placement["planned"], placement["rows"], rows)
-
-    def _tidy(self, tidying: Callable[[], object]) -> None:
-        """What is no part of the state goes.  Where that fails the state is what it is, and goes on."""
-        try:
-            tidying()
-        except StateError as error:
-            _log.warning("%r: the state is whole, but was not tidied up: %s", self._store, error)
-
-    def _recorded(self, source: str, batch_id: int) -> DataFrame:
-        """The changes that a batch made, as its version recorded them."""
-        files = [
-            file
-            for batch in self._manifest.batches
-            if (batch.source, batch.batch_id) == (source, batch_id)
-            for file in batch.changes
-        ]
-        return changes_frame(self.session, self._store, signed(self._chain.plans[-1].arrow_schema), files)
+        self.stats = BatchStats.of(receipts, time.perf_counter() - started, self._versions.fit())
+        self._versions.end(token)
 
 
-def _grown(rows: Mapping[str, int], receipts: Sequence[Receipt]) -> dict[str, int]:
-    """Rows by relation after a batch."""
-    return {name: n + sum(receipt.grown.get(name, 0) for receipt in receipts) for name, n in rows.items()}
+def _checked_batch(number: int) -> int:
+    """A batch's number.  Raises ChangeError if it can't be one."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < MOST_BATCHES:
+        raise ChangeError(f"batch_id is {number!r}; batches are numbered from 0 to below 2**63")
+    return number
 
 
 def _to_folder(path: str) -> Callable[[DataFrame, int], object]:

@@ -77,8 +77,8 @@ class PartitionProcessor(StatefulProcessor):
     def _engine(self, partition: int, entries: list[list[Any]]) -> SearchEngine:
         kept = _engines.take(self._key(partition))
         tokens = [token for token, _, _ in entries]
-        if kept is not None and kept.token in tokens:
-            engine, first = kept.engine, tokens.index(kept.token) + 1
+        if kept is not None and kept.state in tokens:
+            engine, first = kept.engine, tokens.index(kept.state) + 1
             source = "kept" if first == len(entries) else "caught up"
         else:
             engine, first = SearchEngine(self._chain.text, 0, self._chain.schemas(0)), 0

@@ -1,14 +1,15 @@
 """What a task of a maintained stage does: step its partitions' engines, and write what makes them durable.
 
-    packets for this stage -> engine at the state's token -> one step -> files -> packets for later stages
+    packets for this stage -> engine at the state -> one step -> files -> packets for later stages
 
-The engine comes from this process's cache, if it holds the partition at the manifest's
-token or at an earlier one that the log leads on from; else from the image that was written
+The engine comes from this process's cache, if it holds the partition as the manifest's files
+say or at an earlier step that the log leads on from; else from the image that was written
 with the snapshot, sensitivity records and all; or where that is of other software, it is
 evaluated anew from the snapshot's relations.  Then it takes the logged batches.  Files are
 named anew by each try, so a task that is run twice writes twice and the driver takes the
-names of the one that answered; what is in them is the same.  A task that comes too late,
-when its batch is over, leaves no files (:mod:`spark_bridge.state.task_files`).
+names of the one that answered.  An engine is kept under the name of the file that its try
+wrote last: where the input differs between tries, memory still has what the files have.  A task
+that comes too late, when its batch is over, leaves no files (:mod:`spark_bridge.state.task_files`).
 
 The driver learns of a step by a *receipt*, a packet that all later stages pass on.  An
 error in the data is a receipt too: the driver raises it, and nothing is retried.
@@ -35,7 +36,7 @@ from spark_bridge.state.engine_cache import EngineCache, Kept, kept_bytes
 from spark_bridge.state.fault_points import reached
 from spark_bridge.state.manifest import Logged, PartitionState
 from spark_bridge.state.state_index import StateIndex, state_of
-from spark_bridge.state.store import StateStore, token_of
+from spark_bridge.state.store import StateStore
 from spark_bridge.state.task_files import TaskFiles
 
 RECEIPT = "receipt"
@@ -91,7 +92,7 @@ def error_receipt(partition: str, error: LftjError) -> Receipt:
 class StageWorker:
     """Steps the partitions of one stage: of those that packets come for, one after the other.
 
-    ``states``: those that the manifest has.  ``token``: names the states that this batch makes.
+    ``states``: those that the manifest has.  ``token``: of the try of the batch, below which the files are.
     ``engine_bytes``: as :func:`~spark_bridge.state.engine_cache.kept_bytes` takes them.
     """
 
@@ -152,7 +153,7 @@ class StageWorker:
             grown = {name: number - rows_before[name] for name, number in rows.items()}
             receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
-        kept = Kept(self.token, engine, nbytes)
+        kept = Kept(made.steps[-1], engine, nbytes)
         _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))
         if change is None:
             yield from self.chain.contributed(self.stage, given)
@@ -180,12 +181,12 @@ class StageWorker:
         kept = _engines.take(self._key(partition))
         if state is None:
             return self._new_engine(), "new", 0
-        if kept is not None and kept.token == state.token:
+        steps = state.steps
+        if kept is not None and kept.state == steps[-1]:
             return kept.engine, "kept", kept.nbytes
-        tokens = [token_of(state.snapshot), *(logged.token for logged in state.logged)]
-        if kept is not None and kept.token in tokens:
+        if kept is not None and kept.state in steps:
             engine, nbytes, source = kept.engine, kept.nbytes, "caught up"
-            behind = state.logged[tokens.index(kept.token) :]
+            behind = state.logged[steps.index(kept.state) :]
         else:
             engine, source, nbytes = self._restored(state)
             behind = state.logged
@@ -234,12 +235,12 @@ class StageWorker:
             changed = engine.taken + sum(logged.rows for logged in state.logged)
             if len(state.logged) < MOST_LOGGED and changed <= max(1000, LOGGED_PART * state.rows):
                 file = files.write("log", pa.Table.from_batches(own, SCHEMA))
-                logged = Logged(self.token, file, head_changes, engine.taken)
-                state = replace(state, token=self.token, logged=(*state.logged, logged))
+                logged = Logged(file, head_changes, engine.taken)
+                state = replace(state, logged=(*state.logged, logged))
                 return Receipt(files.partition, state, head_changes, head_rows, source)
         snapshot = files.write("snapshot", self._snapshot(engine))
         head = files.write("head", engine.head()) if is_last else None
-        made = PartitionState(self.token, snapshot, head, self._write_image(files, engine), engine.rows)
+        made = PartitionState(snapshot, head, self._write_image(files, engine), engine.rows)
         return Receipt(files.partition, made, head_changes, head_rows, source)
 
     def _write_image(self, files: TaskFiles, engine: Engine) -> str:

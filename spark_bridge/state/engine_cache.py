@@ -1,7 +1,8 @@
 """Engines that this worker process keeps between batches.
 
 Spark may send a partition to any worker, so that an engine is here does not mean that it
-is up to date: it is used only under the token of the state that it holds.
+is up to date: it is used only for the state that it holds, which is named by the file that the
+task's try wrote last (``PartitionState.steps``).
 
 Invariants
 
@@ -30,9 +31,9 @@ E = TypeVar("E")
 
 
 class Kept(NamedTuple, Generic[E]):
-    """An engine with the token of its state and its bytes."""
+    """An engine with the name of its state and its bytes."""
 
-    token: str
+    state: str
     engine: E
     nbytes: int
 
@@ -41,10 +42,10 @@ class EngineCache(Generic[E]):
     """Engines by key; the ones not used for longest go first.
 
     >>> cache = EngineCache()
-    >>> cache.put("p0", Kept("v1", "an engine", 10), most_bytes=100)
-    >>> cache.put("p1", Kept("v1", "a large one", 95), most_bytes=100)
-    >>> cache.take("p0"), cache.take("p1").token, cache.take("p1")
-    (None, 'v1', None)
+    >>> cache.put("p0", Kept("log-1", "an engine", 10), most_bytes=100)
+    >>> cache.put("p1", Kept("log-1", "a large one", 95), most_bytes=100)
+    >>> cache.take("p0"), cache.take("p1").state, cache.take("p1")
+    (None, 'log-1', None)
     """
 
     def __init__(self) -> None:

@@ -7,8 +7,7 @@ sooner than Spark starts a task with Python in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -57,13 +56,27 @@ def table_frame(
     def read(batches: Batches) -> Batches:
         for batch in batches:
             for text in batch.column(0).to_pylist():
-                entry = json.loads(text)
-                changes = [logged["head_changes"] for logged in entry["logged"] if logged["head_changes"]]
-                head = store.read_table(entry["head"]).rename_columns(schema.names).cast(schema)
-                table = _changed(head, [store.read_table(name) for name in changes]) if changes else head
-                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+                yield from _head_batches(store, schema, *json.loads(text))
 
-    return mapped_frame(session, [json.dumps(asdict(state)) for state in states], read, schema)
+    items = [json.dumps([state.head, _head_changes(state)]) for state in states]
+    return mapped_frame(session, items, read, schema)
+
+
+def head_rows(store: StateStore, schema: pa.Schema, states: Iterable[PartitionState]) -> Batches:
+    """The same rows, read by this process, a partition at a time."""
+    for state in states:
+        yield from _head_batches(store, schema, state.head, _head_changes(state))
+
+
+def _head_changes(state: PartitionState) -> list[str]:
+    return [logged.head_changes for logged in state.logged if logged.head_changes]
+
+
+def _head_batches(store: StateStore, schema: pa.Schema, file: str | None, changes: Sequence[str]) -> Batches:
+    assert file is not None, "partitions of the last stage have one"
+    head = store.read_table(file).rename_columns(schema.names).cast(schema)
+    table = _changed(head, [store.read_table(name) for name in changes]) if changes else head
+    yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
 
 def mapped_frame(

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from lftj.errors import StateError
 
-FORMAT = 2
+FORMAT = 3
 """Goes up when an entry of the JSON below changes its meaning."""
 
 _MOST_REPEATED = 60
@@ -34,11 +34,10 @@ _MOST_REPEATED = 60
 class Logged:
     """One batch at one partition.
 
-    ``token`` names the state after it; ``changes`` and ``head_changes`` are files with the net changes of its
-    input and of its output (None: no output is kept); ``rows`` counts the former.
+    ``changes`` and ``head_changes`` are files with the net changes of its input and of its output (None: no
+    output is kept); ``rows`` counts the former.
     """
 
-    token: str
     changes: str
     head_changes: str | None
     rows: int
@@ -48,16 +47,22 @@ class Logged:
 class PartitionState:
     """A partition: files with its relations and its output at a snapshot, then what was logged since.
 
-    ``token`` names the state after the last of ``logged``, or the snapshot's own; ``image`` is a file with
-    the engine's own form of the snapshot; ``rows`` counts the snapshot's input.
+    ``image`` is a file with the engine's own form of the snapshot; ``rows`` counts the snapshot's input.
     """
 
-    token: str
     snapshot: str
     head: str | None
     image: str | None
     rows: int
     logged: tuple[Logged, ...] = ()
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The files that led here: the snapshot, then the logged changes.
+
+        Each names the state after it, and the try of a task that wrote it: no two tries write one file.
+        """
+        return (self.snapshot, *(logged.changes for logged in self.logged))
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,8 @@ class Manifest:
 
     ``identity``: what the state was made for, in JSON (the rule, its relations, how many partitions, ...);
     ``placement``: JSON for whoever routes rows; ``applied``: each source's last batch; ``origin``: the state
-    path that it was read from, for messages only.
+    path that it was read from, for messages only; ``state_id``: of all versions of one state, and of no
+    other's, wherever it is moved.
 
     >>> manifest = Manifest(1, {"partitions": 64}, {}, {"clicks": 7}, {}, ())
     >>> manifest_of(manifest.to_bytes(), "manifest-000000000001.json") == manifest
@@ -89,6 +95,7 @@ class Manifest:
     applied: dict[str, int]
     partitions: dict[str, PartitionState]
     batches: tuple[Batch, ...]
+    state_id: str = ""
     origin: str = field(default="", compare=False, repr=False)
 
     def files(self) -> set[str]:
@@ -188,13 +195,13 @@ def _file(value: Any) -> str:
 
 
 def _logged(entries: Any) -> Logged:
-    taken = _taken(entries, "a logged batch", token=str, changes=str, head_changes=str | None, rows=int)
+    taken = _taken(entries, "a logged batch", changes=str, head_changes=str | None, rows=int)
     return Logged(**taken)
 
 
 def _partition(entries: Any) -> PartitionState:
     optional = str | None
-    kinds = {"token": str, "snapshot": str, "head": optional, "image": optional, "rows": int, "logged": list}
+    kinds = {"snapshot": str, "head": optional, "image": optional, "rows": int, "logged": list}
     taken = _taken(entries, "a partition", **kinds)
     return PartitionState(**{**taken, "logged": _each(taken["logged"], _logged)})
 
@@ -206,7 +213,8 @@ def _batch(entries: Any) -> Batch:
 
 def _manifest(entries: Any, origin: str) -> Manifest:
     objects = dict.fromkeys(("identity", "placement", "applied", "partitions"), dict)
-    taken = dict(_taken(entries, "the manifest", format=int, version=int, **objects, batches=list))
+    kinds = {"format": int, "version": int, **objects, "batches": list, "state_id": str}
+    taken = dict(_taken(entries, "the manifest", **kinds))
     del taken["format"]
     _taken(taken["applied"], "applied", **dict.fromkeys(taken["applied"], int))
     taken["partitions"] = {name: _partition(state) for name, state in taken["partitions"].items()}

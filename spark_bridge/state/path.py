@@ -8,8 +8,9 @@ Invariants
    its text alone: a relative one means the folder of the process that made it.
 2. A local file that is written under a temporary name gets its name by a link,
    which fails where the name is taken: of two processes that do so at once one
-   succeeds.  HDFS refuses, too; object stores and file systems without
-   links leave a gap between looking and moving.
+   succeeds.  HDFS refuses, too, and on S3 the object is put on condition that there is none
+   (:mod:`spark_bridge.state.conditional_put`); other object stores and file systems
+   without links leave a gap between looking and moving.
 
 Nothing is flushed to the disk: files survive the death of processes, and after a power loss the youngest
 may be damaged.
@@ -22,7 +23,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from pyarrow import fs
 
 from lftj.errors import StateError
 from lftj.files.whole_files import reason
+from spark_bridge.state.conditional_put import SCHEME, ConditionalPut, conditional_put
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _NOT_ESCAPED = "%:/?[]@!$&'()*+,;="
@@ -56,6 +58,7 @@ class StatePath:
         self.text = text if _URI.match(text) else os.path.abspath(text)
         self.shown = _PASSWORD.sub("...", self.text)
         self._opened: tuple[fs.FileSystem, str] | None = None
+        self._put: ConditionalPut | None = None
 
     def __reduce__(self) -> tuple[type[StatePath], tuple[str]]:
         return StatePath, (self.text,)
@@ -121,11 +124,23 @@ class StatePath:
             found = places[0][0].get_file_info([place for _, place in places])
         return sum(info.size or 0 for info in found)
 
+    def prepare_names(self) -> None:
+        """Raise StateError if :meth:`name_at_last` needs what is not installed."""
+        if self._put is None and urlsplit(self.text).scheme.lower() == SCHEME:
+            self._put = conditional_put(quote(self.text, safe=_NOT_ESCAPED), self.shown)
+
     def name_at_last(self, temporary: str, name: str) -> bool:
         """Give a complete file its name; False if that is taken."""
+        self.prepare_names()
         system, source = self._at(temporary)
         _, target = self._at(name)
         with self.writing(name):
+            if self._put is not None:
+                given = self._put(target.partition("/")[2], self.read(temporary))
+                if given:
+                    with suppress(StateError):  # it has its name, whatever comes
+                        self.delete(temporary)
+                return given
             if isinstance(system, fs.LocalFileSystem):
                 try:
                     os.link(source, target)

@@ -44,7 +44,7 @@ class StateIndex:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as path:
         ...     store = StateStore(path)
-        ...     state = PartitionState("t", "data/t/snapshot-0", None, None, 5)
+        ...     state = PartitionState("data/t/snapshot-0", None, None, 5)
         ...     index = StateIndex.written(store, store.begin(2), {"0-17": state}, 1, 100)
         ...     index.of(0, 17) == state, index.of(0, 18)
         (True, None)

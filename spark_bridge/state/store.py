@@ -18,8 +18,8 @@ Invariants
    without it, a manifest was damaged later, and is refused: to go on from an
    older version would lose batches that the source never sends again.
 3. Versions grow: one that is not above all others is refused.  So of two
-   applications on one path the slower one fails at its next commit (where
-   moving replaces, as in object stores, unless both commit in the same moment).
+   applications on one path the slower one fails at its next commit, also when both
+   commit in the same moment (but on object stores other than S3: there moving replaces).
 4. ``clean`` deletes only files with names of these forms, so a path that holds
    something else, too, keeps it.
 5. What a failed try wrote goes, however late a task of it writes.  A try is
@@ -111,6 +111,7 @@ class StateStore:
 
     def create(self) -> None:
         """Make the path and a file there, and delete the file: a wrong path fails before the first job."""
+        self._path.prepare_names()
         probe = _temporary_name(0)
         self._path.write(probe, b"")
         self._path.delete(probe)
@@ -170,6 +171,7 @@ class StateStore:
     def begin(self, version: int) -> str:
         """Begin a try of a batch that is to make a version; returns its token, below which files can be
         written from now on."""
+        self._path.prepare_names()
         token = f"batch{version}-{uuid4().hex}"
         self._path.write(_marker_name(token), b"")
         self._path.make_folder(f"data/{token}")

@@ -175,7 +175,7 @@ def test_a_second_try_of_a_task_of_a_batch_that_was_committed(make_store: MakeSt
         with TaskFiles(store, token, "0-0") as files:
             kept = files.write("snapshot", TABLE)
         late.write("snapshot", TABLE)
-        partition = PartitionState(token, kept, None, None, 3)
+        partition = PartitionState(kept, None, None, 3)
         store.commit(Manifest(1, {}, {}, {}, {"0-0": partition}, ()))
         store.end(token)
     assert data_files(store) == {kept}
@@ -215,7 +215,7 @@ def test_interrupted_when_it_is_committed_it_stays(make_store: MakeStore, late: 
     with pytest.raises(KeyboardInterrupt), attempt(store, Session(), 2) as token:  # type: ignore[arg-type]
         name = store.new_name(token, "snapshot", "0")
         store.write_table(name, TABLE)
-        partition = PartitionState(token, name, None, None, 3)
+        partition = PartitionState(name, None, None, 3)
         for version in range(2, 2 + late):
             store.commit(Manifest(version, {}, {}, {}, {**manifest.partitions, "2": partition}, ()))
         raise KeyboardInterrupt
@@ -282,7 +282,7 @@ def test_what_was_committed_before_its_driver_was_killed_stays(make_store: MakeS
     token = store.begin(1)
     with TaskFiles(store, token, "0-0") as files:
         name = files.write("snapshot", TABLE)
-    partition = PartitionState(token, name, None, None, 3)
+    partition = PartitionState(name, None, None, 3)
     store.commit(Manifest(1, {}, {}, {}, {"0-0": partition}, ()))
     assert store.is_running(token)
     store.sweep()
@@ -296,7 +296,7 @@ def test_a_later_version_may_name_what_its_killed_driver_committed(make_store: M
     token = store.begin(1)
     first = state(store, 1)
     with TaskFiles(store, token, "2") as files:
-        partition = PartitionState(token, files.write("snapshot", TABLE), None, None, 3)
+        partition = PartitionState(files.write("snapshot", TABLE), None, None, 3)
     for version in (1, 2, 3):
         store.commit(Manifest(version, {}, {}, {}, {**first.partitions, "2": partition}, ()))
     for version in (1, 2):

@@ -29,8 +29,9 @@ from pyspark.sql import DataFrame, SparkSession
 import lftj
 from lftj import errors
 from lftj.storage.relation import Relation
-from spark_bridge import MaintainedJoin, join, maintained_join
+from spark_bridge import MaintainedJoin, join
 from spark_bridge.cells.signed_tables import signed
+from spark_bridge.stages import state_versions
 from spark_bridge.state.store import StateStore
 from support.strategies import any_row
 from support.transactions import after
@@ -185,7 +186,7 @@ def test_differential_a_value_in_most_rows(spark: SparkSession, tmp_path: Path) 
     }
     rule = "h[w] = count() <- e(k, v), f(k, w)."
     followed = Followed(spark, tmp_path, rule, tables, {"partitions": 6})
-    assert any(grid.heavy for head in followed.joined._chain.grids for grid in head.grids)
+    assert any(grid.heavy for head in followed.joined._versions.chain.grids for grid in head.grids)
     followed.check()
     followed.batch({"e": [((0, 7), -1), ((0, 800), 1), ((5, 800), 1)], "f": [((0, 3), -1), ((0, 90), 1)]})
     followed.check()
@@ -310,7 +311,7 @@ def test_two_on_one_state_know_of_each_other(spark: SparkSession, tmp_path: Path
 def test_old_versions_go(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are no more than those of twice as many as are kept; readers of recent ones aren't disturbed."""
     kept = 4
-    monkeypatch.setattr(maintained_join, "KEPT_BATCHES", kept)
+    monkeypatch.setattr(state_versions, "KEPT_BATCHES", kept)
     options = {"shares": ONE_CELL, "partitions": 1}
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
     counts, versions = [], {}
@@ -363,12 +364,13 @@ def test_what_killed_applications_left_goes(spark: SparkSession, tmp_path: Path)
     options = {"shares": ONE_CELL, "partitions": 1}
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
     made = files_of(tmp_path)
-    assert made == {"manifest-000000000001.json", *followed.joined._manifest.files()}
+    assert made == {"manifest-000000000001.json", *followed.joined._versions.manifest.files()}
     running = left(2)
     followed.opened()
     assert running in files_of(tmp_path), "another application may be at it"
     followed.batch({"e": [((50, 51), 1)]})
-    made = {"manifest-000000000001.json", "manifest-000000000002.json", *followed.joined._manifest.files()}
+    manifests = {"manifest-000000000001.json", "manifest-000000000002.json"}
+    made = manifests | followed.joined._versions.manifest.files()
     assert files_of(tmp_path) == made
     left(2)
     followed.opened()

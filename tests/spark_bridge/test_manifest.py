@@ -30,10 +30,8 @@ PLAIN = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(NAMES, PLAIN, max_size=4)
-LOGGED = st.builds(Logged, NAMES, NAMES, FILES, NUMBERS)
-PARTITIONS = st.builds(
-    PartitionState, NAMES, NAMES, FILES, FILES, NUMBERS, st.lists(LOGGED, max_size=3).map(tuple)
-)
+LOGGED = st.builds(Logged, NAMES, FILES, NUMBERS)
+PARTITIONS = st.builds(PartitionState, NAMES, FILES, FILES, NUMBERS, st.lists(LOGGED, max_size=3).map(tuple))
 BATCHES = st.builds(Batch, NUMBERS, NAMES, NUMBERS, st.lists(NAMES, max_size=3).map(tuple))
 MANIFESTS = st.builds(
     Manifest,
@@ -43,6 +41,7 @@ MANIFESTS = st.builds(
     st.dictionaries(NAMES, st.integers(), max_size=3),
     st.dictionaries(NAMES, PARTITIONS, max_size=3),
     st.lists(BATCHES, max_size=3).map(tuple),
+    NAMES,
 )
 
 SMALL = Manifest(
@@ -51,10 +50,8 @@ SMALL = Manifest(
     placement={"shares": [4, 4, 4]},
     applied={"clicks": 7},
     partitions={
-        "0": PartitionState(
-            "t3", "s0", "h0", None, 10, (Logged("t2", "c2", "d2", 1), Logged("t3", "c3", None, 2))
-        ),
-        "1": PartitionState("t1", "s1", None, "i1", 0),
+        "0": PartitionState("s0", "h0", None, 10, (Logged("c2", "d2", 1), Logged("c3", None, 2))),
+        "1": PartitionState("s1", None, "i1", 0),
     },
     batches=(Batch(3, "clicks", 7, ("r0", "r1")),),
 )
@@ -141,6 +138,7 @@ WRONG = [
     (("partitions", "0", "logged", 0), "t2"),
     (("batches", 0, "changes"), [1]),
     (("batches", 0, "changes"), "r0"),
+    (("state_id",), 1),
     (("more",), 1),
     (("format",), "1"),
 ]
@@ -165,8 +163,8 @@ def test_a_missing_entry_is_refused() -> None:
 
 
 def test_a_later_format_is_refused_by_its_number_alone() -> None:
-    with pytest.raises(StateError, match=r"^f: its format is 3, .* reads format 2: use the version"):
-        manifest_of(b'{"format": 3, "contents": "unheard of"}\n', "f")
+    with pytest.raises(StateError, match=r"^f: its format is 4, .* reads format 3: use the version"):
+        manifest_of(b'{"format": 4, "contents": "unheard of"}\n', "f")
 
 
 def test_deep_nesting_is_damage() -> None:

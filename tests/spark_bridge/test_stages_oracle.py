@@ -224,3 +224,27 @@ def test_a_cell_that_is_new_takes_a_batch_as_a_whole(make: MakeFollowed) -> None
     }
     assert followed.batch(changes)
     followed.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("most_logged", [0, 1, 32])
+def test_engines_of_tries_with_other_input_are_not_gone_on_with(
+    make: MakeFollowed, monkeypatch: pytest.MonkeyPatch, seed: int, most_logged: int
+) -> None:
+    """What is kept in memory is what the committed try wrote, though others of its batch stepped, too."""
+    monkeypatch.setattr(stage_worker, "MOST_LOGGED", most_logged)
+    random = Random(seed)
+
+    def some() -> dict[str, pa.Table]:
+        rows = [(random.randrange(5), random.randrange(5)) for _ in range(4)]
+        return {"e": signed_table(pairs(*rows), [random.choice((1, -1)) for _ in rows])}
+
+    followed = make("n[a] = count() <- e(a, b), e(b, c), e(a, c).", {"b": 2}, e=pairs((0, 1), (1, 2), (0, 2)))
+    for _ in range(6):
+        changes = some()
+        with followed.workspace.transaction() as transaction:
+            transaction.apply("e", changes["e"])
+        found = followed.pipeline.apply(changes, [some() for _ in range(random.randint(0, 3))])
+        same(found, transaction.changes["n"])
+        followed.check()
+    assert followed.pipeline.seen["kept"]

@@ -49,11 +49,10 @@ def states(partitions: int, batches: int = 10) -> dict[str, PartitionState]:
     def state(pid: int) -> PartitionState:
         folder = f"data/batch1-{pid:032x}"
         logged = tuple(
-            Logged(f"batch{n}", f"{folder}/log-0-{pid}-{n:032x}", f"{folder}/changes-0-{pid}-{n:032x}", n)
+            Logged(f"{folder}/log-0-{pid}-{n:032x}", f"{folder}/changes-0-{pid}-{n:032x}", n)
             for n in range(batches)
         )
-        token = f"batch{batches}"
-        return PartitionState(token, f"{folder}/snapshot", f"{folder}/head", f"{folder}/image", 99, logged)
+        return PartitionState(f"{folder}/snapshot", f"{folder}/head", f"{folder}/image", 99, logged)
 
     return {f"0-{pid}": state(pid) for pid in range(partitions)}
 

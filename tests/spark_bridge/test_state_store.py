@@ -75,11 +75,13 @@ def test_a_version_that_is_not_above_all_is_refused(make_store: MakeStore, versi
     assert top_files(first) == {"manifest-000000000003.json"}
 
 
+@pytest.mark.parametrize("make_store", ["local", "conditional"], indirect=True)
 @pytest.mark.parametrize("repetition", range(10))
 def test_of_commits_at_once_one_succeeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repetition: int
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, repetition: int
 ) -> None:
     """All have seen that there is no version yet before the first is moved."""
+    make_store().create()
     together = threading.Barrier(8)
 
     def wait(point: str) -> None:
@@ -92,7 +94,7 @@ def test_of_commits_at_once_one_succeeds(
     def attempt(number: int) -> None:
         manifest = Manifest(1, {"by": number}, {}, {}, {}, ())
         with suppress(StateError):
-            StateStore(tmp_path).commit(manifest)
+            make_store().commit(manifest)
             done.append(manifest)
 
     threads = [threading.Thread(target=attempt, args=(number,)) for number in range(8)]
@@ -100,7 +102,7 @@ def test_of_commits_at_once_one_succeeds(
         thread.start()
     for thread in threads:
         thread.join()
-    store = StateStore(tmp_path)
+    store = make_store()
     assert [store.newest()] == done
     assert top_files(store) == {"manifest-000000000001.json"}
 

@@ -60,6 +60,7 @@ from support.rows import rows_of
 Tables = Mapping[str, pa.Table]
 
 N_WORKERS = 2
+KEPT_BATCHES = 3
 
 
 class LocalSession:
@@ -117,7 +118,7 @@ class StagePipeline:
         self._engine_bytes = random.choice((None, None, None, None, 0, 100_000))
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
-        self.manifest = Manifest(0, {}, {}, {}, {}, ())
+        self.manifest = Manifest(0, {}, {}, {}, {}, (), state_id=path.name)
         first = {name: with_weight(relations[name]) for name in self.relations}
         token = self.store.begin(1)
         self._commit(self._run(first, token), None)
@@ -129,11 +130,20 @@ class StagePipeline:
 
     # -- batches --------------------------------------------------------------------
 
-    def apply(self, changes: Tables) -> pa.Table:
-        """A batch; returns the changes of the head.  A refused one leaves nothing."""
+    def apply(self, changes: Tables, lost: Sequence[Tables] = ()) -> pa.Table:
+        """A batch; returns the changes of the head.  A refused one leaves nothing.
+
+        ``lost``: what tries of its tasks read whose answers were lost, before it and after it: a source that
+        is not deterministic gave them other rows.
+        """
         token = self.store.begin(self.manifest.version + 1)
+        answered = self._random.randint(0, len(lost))
         try:
+            for other in lost[:answered]:
+                self._run(other, token)
             receipts = self._run(changes, token)
+            for other in lost[answered:]:
+                self._run(other, token)
         except lftj.errors.LftjError:
             self.store.drop(token)
             raise
@@ -146,9 +156,12 @@ class StagePipeline:
 
     def table(self) -> pa.Table:
         """The head as the files have it."""
+        return table_frame(self._session, self.store, self.schema, self.head_states())
+
+    def head_states(self) -> list[PartitionState]:
+        """The partitions that the head's rows are in."""
         prefix = f"{self.chain.last.number}-"
-        states = [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
-        return table_frame(self._session, self.store, self.schema, states)
+        return [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
 
     def relation(self, name: str) -> pa.Table:
         """A relation as the files have it."""
@@ -185,8 +198,6 @@ class StagePipeline:
             raise getattr(lftj.errors, errors[0].error)(errors[0].message)
         assert len({receipt.partition for receipt in receipts}) == len(receipts)
         self.seen.update(receipt.source for receipt in receipts)
-        for receipt in receipts:
-            self.rows.update(receipt.grown)
         self.seen["joined anew"] += sum(receipt.anew for receipt in receipts)
         return receipts
 
@@ -258,10 +269,11 @@ class StagePipeline:
             old = was.partitions.get(receipt.partition)
             self._replaced += old is not None and not receipt.state.logged
             partitions[receipt.partition] = receipt.state
+            self.rows.update(receipt.grown)
         batches = was.batches
         if number is not None:
             files = tuple(receipt.head_changes for receipt in receipts if receipt.head_changes)
-            batches = (Batch(was.version + 1, "", number, files),)
+            batches = (*was.batches, Batch(was.version + 1, "", number, files))[-KEPT_BATCHES:]
         applied = {} if number is None else {"": number}
         following = replace(
             was, version=was.version + 1, applied=applied, partitions=partitions, batches=batches
@@ -291,7 +303,7 @@ def _comparable(packets: Batches) -> Any:
         for pid, cell, grid, label, rows, stage in rows_of(batch):
             if label == RECEIPT:
                 it = Receipt.of(rows)
-                logged = it.state and [(one.token, one.rows) for one in it.state.logged]
+                logged = it.state and [one.rows for one in it.state.logged]
                 rows = (it.partition, it.head_rows, it.error, it.message, it.state and it.state.rows, logged)
             found.append((pid, cell, grid, label, len(rows), rows if label == RECEIPT else None, stage))
     return sorted(map(repr, found))

@@ -26,13 +26,11 @@ def state(store: StateStore, version: int, before: Manifest | None = None) -> Ma
     partitions = {}
     for key in ("0", "1"):
         if before is None:
-            partitions[key] = PartitionState(token, file("snapshot", key), file("head", key), None, 3)
+            partitions[key] = PartitionState(file("snapshot", key), file("head", key), None, 3)
         else:
             old = before.partitions[key]
-            logged = Logged(token, file("changes", key), file("head_changes", key), 1)
-            partitions[key] = PartitionState(
-                token, old.snapshot, old.head, old.image, 3, (*old.logged, logged)
-            )
+            logged = Logged(file("changes", key), file("head_changes", key), 1)
+            partitions[key] = PartitionState(old.snapshot, old.head, old.image, 3, (*old.logged, logged))
     batches = (Batch(version, "clicks", version, (file("result", "all"),)),)
     store.end(token)
     return Manifest(version, {"partitions": 2}, {}, {"clicks": version}, partitions, batches)

@@ -1,0 +1,210 @@
+"""The versions of a maintained join's state: the one that counts, and how the next one comes about.
+
+    relations -> receipts ---- built ----> version 1, or one under other grids
+    a batch   -> receipts -- followed ---> the next version       each: manifest, then the Delta table
+
+Invariants
+
+1. ``manifest`` is a version that was in place when it was read or written, and ``chain`` has its grids.
+2. A version that is built anew has the batches of the one before: the head's rows are the same.
+3. A Delta table is brought up after the state, and never before it.
+
+Cost: a version's manifest, which names all partitions, is read and written whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from lftj.errors import StateError
+from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.head_plan import ProgramText
+from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.plan_fit import PlanFit, plan_fit
+from spark_bridge.stages.stages import StageChain
+from spark_bridge.stages.worker import Receipt
+from spark_bridge.state.delta_head import DeltaHead
+from spark_bridge.state.fault_points import reached
+from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.store import StateStore
+
+KEPT_BATCHES = 10
+"""Newest versions whose files stay: for readers of them, and for batches that are asked for again."""
+
+_log = logging.getLogger(__name__)
+
+
+class StateVersions:
+    """The versions at a path, as one driver sees them; it can be pickled.
+
+    ``chain`` and ``manifest`` are those of a version after :meth:`opened` or :meth:`built`.
+    """
+
+    def __init__(self, text: ProgramText, nulls: Nulls, store: StateStore, delta: DeltaHead | None) -> None:
+        self.store = store
+        self._text = text
+        self._nulls: Nulls = nulls
+        self._delta = delta
+        self.chain = self.chain_of(())
+        self.manifest = Manifest(0, {}, {}, {}, {}, ())
+
+    def chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
+        """The program's stages under some grids."""
+        return StageChain(self._text, tuple(grids), self._nulls)
+
+    # -- the version that counts ----------------------------------------------------
+
+    def opened(self, partitions: int | None) -> bool:
+        """Go on from the newest version; False if there is none.
+
+        Raises StateError for a state of something else, or of another number of partitions than asked for.
+        """
+        found = self.store.newest()
+        if found is None:
+            return False
+        found.refuse_other(self._identity(found.identity["partitions"] if partitions is None else partitions))
+        self._take(found)
+        self.tidy(self.store.sweep)
+        return True
+
+    def begin(self, partitions: int, applied: Mapping[str, int]) -> None:
+        """Begin a state; ``applied``: by source, the last batch that its relations contain.
+
+        Raises StateError for a path that can't be written.
+        """
+        self.store.create()
+        identity = self._identity(partitions)
+        self.manifest = Manifest(0, identity, {}, dict(applied), {}, (), state_id=uuid4().hex)
+
+    def read_again(self) -> None:
+        """Take note of versions that others have made since, a stream on this state for example."""
+        newest = self.store.newest()
+        if newest is None:
+            raise StateError(f"the state at {self.store.path!r} is gone: make it anew at another path")
+        self._take(newest)
+
+    def _take(self, manifest: Manifest) -> None:
+        """Go on from a version, under the grids that it has."""
+        self.manifest = manifest
+        if manifest.placement["heads"] != [one.to_json() for one in self.chain.grids]:
+            self.chain = self.chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
+
+    def _identity(self, partitions: int) -> dict[str, Any]:
+        schemas = {
+            name: [[field.name, str(field.type)] for field in schema] for name, schema in self._text.relations
+        }
+        return {
+            "rule": self._text.text,
+            "head": self._text.plans()[-1].name,
+            "relations": schemas,
+            "partitions": partitions,
+            "nulls": self._nulls,
+        }
+
+    def head_states(self) -> list[PartitionState]:
+        """The partitions that the head's rows are in."""
+        prefix = f"{self.chain.last.number}-"
+        return [s for name, s in sorted(self.manifest.partitions.items()) if name.startswith(prefix)]
+
+    def recorded(self, source: str, batch_id: int) -> list[str]:
+        """The files with the changes that a batch made; none when it is too old."""
+        return [
+            file
+            for batch in self.manifest.batches
+            if (batch.source, batch.batch_id) == (source, batch_id)
+            for file in batch.changes
+        ]
+
+    # -- the next one ---------------------------------------------------------------
+
+    def built(self, chain: StageChain, receipts: Sequence[Receipt]) -> None:
+        """Commit a version of relations that went through a chain as a whole, and nothing that was before."""
+        was = self.manifest
+        rows = _grown({name: 0 for name, _ in self._text.relations}, receipts)
+        states = _states(receipts)
+        placement: dict[str, Any] = {
+            "heads": [one.to_json() for one in chain.grids],
+            "planned": rows,
+            "rows": rows,
+        }
+        placement["skew"] = _fit(chain, placement, states).skew
+        identity = self._identity(chain.partitions)
+        following = replace(was, identity=identity, placement=placement, partitions=states)
+        self._commit(replace(following, version=was.version + 1))
+        self.chain = chain
+
+    def followed(self, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
+        """Commit what a batch's partitions say."""
+        was = self.manifest
+        files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
+        following = replace(
+            was,
+            version=was.version + 1,
+            placement={**was.placement, "rows": _grown(was.placement["rows"], receipts)},
+            applied={**was.applied, source: batch_id},
+            partitions={**was.partitions, **_states(receipts)},
+            batches=(*was.batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:],
+        )
+        self._commit(following)
+
+    def _commit(self, following: Manifest) -> None:
+        self.store.commit(following)
+        self.manifest = following
+
+    def end(self, token: str) -> None:
+        """What a commit leaves over goes; ``token``: of the try that made it."""
+        reached("batch: committed, not cleaned")
+        self.tidy(lambda: self.store.end(token))
+        # At the first version, too: of tries before it there may be files without a marker.
+        if self.manifest.version % KEPT_BATCHES == 1:
+            self.tidy(lambda: self.store.clean(KEPT_BATCHES))
+        else:
+            self.tidy(self.store.sweep)
+
+    def tidy(self, tidying: Callable[[], object]) -> None:
+        """What is no part of the state goes.  Where that fails the state is what it is, and goes on."""
+        try:
+            tidying()
+        except StateError as error:
+            _log.warning("%r: the state is whole, but was not tidied up: %s", self.store, error)
+
+    def to_delta(self) -> None:
+        """Bring the Delta table, if there is to be one, to where the state is.  Raises StateError."""
+        if self._delta is not None:
+            self._delta.follow(self.manifest, self.head_states())
+
+    # -- how the plan fits ----------------------------------------------------------
+
+    def fit(self) -> PlanFit:
+        """How the grids fit what there is."""
+        return _fit(self.chain, self.manifest.placement, self.manifest.partitions)
+
+    def left_plan(self, factor: float) -> bool:
+        """Whether rows or skew have left the plan by a factor."""
+        return self.fit().left_by(PlanFit(skew=self.manifest.placement["skew"])) >= factor
+
+
+def _states(receipts: Sequence[Receipt]) -> dict[str, PartitionState]:
+    return {receipt.partition: receipt.state for receipt in receipts if receipt.state}
+
+
+def _grown(rows: Mapping[str, int], receipts: Sequence[Receipt]) -> dict[str, int]:
+    """Rows by relation after a batch."""
+    return {name: n + sum(receipt.grown.get(name, 0) for receipt in receipts) for name, n in rows.items()}
+
+
+def _fit(chain: StageChain, placement: Mapping[str, Any], states: Mapping[str, PartitionState]) -> PlanFit:
+    """Partitions' rows are those at their snapshots."""
+    rows = [
+        [
+            states[name].rows if (name := f"{stage.number}-{pid}") in states else 0
+            for pid in range(chain.partitions)
+        ]
+        for stage in chain.stages
+        if not stage.combines
+    ]
+    return plan_fit(chain.plans, chain.grids, placement["planned"], placement["rows"], rows)
