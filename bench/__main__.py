@@ -97,6 +97,10 @@ def _keys(workload: Workload, engines: list[str]) -> list[str]:
     return keys
 
 
+def _say(what: str) -> None:
+    _console.print(what, highlight=False)
+
+
 def _line(workload: Workload, row: Measurement) -> str:
     name = f"{escape(workload.title)}  [bold]{engine.title(row.engine)}[/bold]"
     if row.median is None:
@@ -124,6 +128,8 @@ def main(arguments: Sequence[str] | None = None, in_spark: bool = False) -> int:
     """Run the command, or ``python -m bench.spark``; returns the exit status."""
     chosen, options = _arguments(arguments, in_spark)
     folder = results_folder(chosen, bool(options), "spark" if in_spark else "")
+    asked = {key.partition(":")[0] for w in chosen.workloads for key in w.queries}
+    engine.prepare(sorted(asked.intersection(chosen.engines)), _say)
     results = Results(machine.describe(), options)
     results.planned = [(w.title, key) for w in chosen.workloads for key in _keys(w, chosen.engines)]
     steps = sum(len(_keys(w, chosen.engines)) for _, steps in chosen.sweeps for _, w in steps)

@@ -6,6 +6,7 @@ writes one line of JSON per event to its standard output:
     ready     the engine is imported and open; seconds, bytes
     loaded    the tables are in; seconds
     answer    the first run is over; seconds, count
+    checksum  of its results; the sum, or null where the engine tells none
     run       a timed run is over; seconds, seconds of processor time
     alive     something that is not timed is over, such as the trial of a setting
     figures   what else was counted; figures by name
@@ -14,7 +15,7 @@ writes one line of JSON per event to its standard output:
 
 Invariants
 
-1. After an answer that differs from the expected one, nothing is timed.
+1. After an answer or a checksum that differs from the expected one, nothing is timed.
 2. The process ends when its standard input closes: no child outlives the harness.
 3. Whatever an engine prints goes to standard error.
 """
@@ -27,6 +28,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,11 +102,16 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
     if workload.task == "sums" or (workload.task in MAINTENANCE and name == "lftj"):
         _measure_maintained(workload, assignment, report)
         return
-    engine_type = engine_class(name)
     started = time.perf_counter()
-    engine = engine_type(workload.threads)
-    report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
+    with closing(engine_class(name)(workload.threads)) as engine:
+        report({"event": "ready", "seconds": time.perf_counter() - started, "bytes": peak_bytes()})
+        _measure_engine(workload, assignment, engine, report)
 
+
+def _measure_engine(
+    workload: Workload, assignment: Assignment, engine: Engine, report: Callable[[dict[str, Any]], None]
+) -> None:
+    """The events of one question after that."""
     tables: dict[str, Path | pa.Table] = {name: Path(file) for name, file in assignment.files.items()}
     if workload.task in ("tables to count", "bulk load"):
         tables = {name: pq.read_table(file) for name, file in tables.items()}
@@ -113,15 +120,21 @@ def measure(assignment: Assignment, report: Callable[[dict[str, Any]], None]) ->
         engine.load(tables, workload.ends)
         report({"event": "loaded", "seconds": time.perf_counter() - started})
 
-    run = _run_once(engine_type, workload, workload.queries[assignment.engine])
+    run = _run_once(type(engine), workload, workload.queries[assignment.engine])
     started = time.perf_counter()
     answer = run(engine, tables)
     first = time.perf_counter() - started
     report({"event": "answer", "seconds": first, "count": answer})
-    if answer == workload.expected:
-        for seconds, processor in repeated(lambda: run(engine, tables), assignment.runs, assignment.spend):
+    checksum = None
+    if workload.checksum is not None:
+        checksum = engine.checksum(workload.queries[assignment.engine])
+        report({"event": "checksum", "checksum": checksum})
+    if answer == workload.expected and checksum in (None, workload.checksum):
+        for seconds, processor in repeated(
+            lambda: run(engine, tables), assignment.runs, assignment.spend, busy=engine.processor_seconds
+        ):
             report({"event": "run", "seconds": seconds, "processor": processor})
-    report({"event": "done", "bytes": peak_bytes()})
+    report({"event": "done", "bytes": engine.peak_bytes() or peak_bytes()})
 
 
 def _measure_maintained(

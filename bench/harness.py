@@ -142,7 +142,7 @@ class _Child:
                     result.detail = f"{stage}: the process ended: {self._last_words()}"
                     return
                 event = json.loads(line)
-                if not self._take(event, result):
+                if not take(event, result):
                     return
                 loads_first = event["event"] == "ready" and self._loads_first
                 stage = "loading" if loads_first else f"run {len(result.runs) + 1}"
@@ -159,34 +159,38 @@ class _Child:
                 if stream is not None:
                     stream.close()
 
-    def _take(self, event: dict[str, Any], result: Measurement) -> bool:
-        """Note one event; False when it is the last."""
-        kind, seconds = event["event"], event.get("seconds")
-        if kind == "ready":
-            result.open_seconds, result.base_bytes = seconds, event["bytes"]
-        elif kind == "loaded":
-            result.load_seconds = seconds
-        elif kind == "answer":
-            result.first_seconds, result.answer = seconds, event["count"]
-        elif kind == "run":
-            result.runs.append(event["seconds"])
-            result.processor_seconds.append(event["processor"])
-        elif kind == "figures":
-            result.figures = event["figures"]
-        elif kind == "failed":
-            result.detail = event["message"]
-            result.runs, result.processor_seconds = [], []  # times of what turned out wrong
-            return False
-        elif kind == "done":
-            result.peak_bytes = event["bytes"]
-            if result.runs:
-                result.status = "ok"
-            else:
-                result.status, result.detail = "wrong answer", f"found {result.answer:,}"
-            return False
-        return True
-
     def _last_words(self) -> str:
         self._complaints.seek(0)
         lines = self._complaints.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {self._process.wait()}"
+
+
+def take(event: dict[str, Any], result: Measurement) -> bool:
+    """Note one event; False when it is the last."""
+    kind, seconds = event["event"], event.get("seconds")
+    if kind == "ready":
+        result.open_seconds, result.base_bytes = seconds, event["bytes"]
+    elif kind == "loaded":
+        result.load_seconds = seconds
+    elif kind == "answer":
+        result.first_seconds, result.answer = seconds, event["count"]
+    elif kind == "checksum":
+        result.checksum = event["checksum"]
+    elif kind == "run":
+        result.runs.append(event["seconds"])
+        result.processor_seconds.append(event["processor"])
+    elif kind == "figures":
+        result.figures = event["figures"]
+    elif kind == "failed":
+        result.detail = event["message"]
+        result.runs, result.processor_seconds = [], []  # times of what turned out wrong
+        return False
+    elif kind == "done":
+        result.peak_bytes = event["bytes"]
+        if result.runs:
+            result.status = "ok"
+        else:
+            checksum = "" if result.checksum is None else f", checksum {result.checksum}"
+            result.status, result.detail = "wrong answer", f"found {result.answer:,}{checksum}"
+        return False
+    return True

@@ -1,7 +1,7 @@
 """``python -m bench.maintenance_report``: strategies and peers on the whole grid, as one HTML page.
 
     python -m bench.maintenance_report                    into bench/results/maintenance/
-    python -m bench.maintenance_report --quick            small generated views, about a minute
+    python -m bench.maintenance_report --quick            small generated views, some minutes
     python -m bench.maintenance_report --beside           the larger views of "beside differential dataflow"
     python -m bench.maintenance_report --only triangles   views whose name has this in it
     python -m bench.maintenance_report --engines lftj,duckdb
@@ -27,8 +27,8 @@ from bench.grid.cell import Cell, compare
 from bench.grid.measurement import measure
 from bench.grid.page import page
 from bench.grid.results import GridResults, write_whole
-from bench.peers import differential_engine
-from bench.peers.engine import title
+from bench.grid.view import KEPT_BY, View
+from bench.peers.engine import prepare, title
 from bench.report import machine
 from bench.report.counting_bar import counting_bar
 from bench.report.markdown import number
@@ -43,7 +43,7 @@ _console = Console(stderr=True, soft_wrap=True)
 def _arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
     """What was chosen, and how results name it."""
     options = Options(
-        "python -m bench.maintenance_report", "Measure who keeps views up to date.", "view", views.KEPT_BY
+        "python -m bench.maintenance_report", "Measure who keeps views up to date.", "view", KEPT_BY
     )
     parser = options.parser
     parser.add_argument("--beside", action="store_true", help="larger views, beside differential dataflow")
@@ -63,7 +63,7 @@ def _arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, str
     return chosen, options.words(chosen, "quick", "beside")
 
 
-def _line(view: views.View, cell: Cell) -> str:
+def _line(view: View, cell: Cell) -> str:
     name = f"{escape(view.title)}, {cell.setting}  [bold]{title(cell.engine)}[/bold]"
     if cell.rate is None:
         colour = "red" if cell.status in ("differs", "failed") else "yellow"
@@ -75,10 +75,7 @@ def _build_peer(chosen: argparse.Namespace) -> None:
     """Have the program of differential dataflow up to date, where it is asked; say so where it can't be."""
     if any(view.differential and "differential" in view.kept_by for view in chosen.views):
         with _console.status("cargo builds differential dataflow; the first time takes minutes"):
-            try:
-                differential_engine.build()
-            except RuntimeError as error:
-                _console.print(f"differential dataflow is not built anew: {error}", highlight=False)
+            prepare(["differential"], lambda what: _console.print(what, highlight=False))
 
 
 def _measure_all(chosen: argparse.Namespace, results: GridResults, folder: Path) -> None:

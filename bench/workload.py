@@ -114,6 +114,8 @@ class Workload:
         tables: Relation name to the name of a table in :mod:`bench.datasets`.
         queries: Engine, or engine:variant, to the question in its words.
         expected: The count that every engine must find before it is timed.
+        checksum: The sum of the results' hashes (:mod:`bench.digest`), which every engine that tells
+            one must find too; None where none is asked.
         ends: For graph databases: kinds of node at both ends of each table's rows.
         threads: The number of threads of every engine.
         batch: Changes of one run, where changes come in batches.
@@ -135,3 +137,4 @@ class Workload:
     window: int = 0
     limit: float | None = None
     note: str = ""
+    checksum: int | None = None

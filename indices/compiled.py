@@ -6,8 +6,9 @@ first compilation that takes long is announced (:mod:`indices.announcement`).
 
 Invariant: each kernel has one signature, whatever work is done; another one
 would be another compilation of all that it calls.  Callers see to it: arrays
-are C-contiguous, and those that are read-only are so always.  Numba would take
-each constant argument for a type of its own; here it does not.
+are C-contiguous, and those that are read-only are so always; ``LFTJ_DEBUG=1`` sees
+to that.  Numba would take each constant argument for a type of its own; here it
+does not.
 """
 
 from __future__ import annotations

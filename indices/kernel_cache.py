@@ -14,6 +14,8 @@ Invariants
    (:mod:`indices.cache_folder`).
 3. Of one kernel and signature the ``KEPT`` files that were written last stay: other branches and versions.
 4. What can't be read or written is compiled again; nothing fails for it.
+5. A kernel has one signature for arguments of the same types (:mod:`indices.compiled`).  Under
+   ``LFTJ_DEBUG=1`` another one, of arrays of another layout or that are read-only, is an AssertionError.
 
 Cost: one small file read per kernel that Python code calls; those that it calls are in it.
 """
@@ -30,6 +32,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from numba.core import types
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -39,6 +42,8 @@ from indices import announcement
 from indices.kernel_sources import sources_of
 
 SUFFIX = ".kernel"
+
+DEBUG = os.environ.get("LFTJ_DEBUG", "0") not in ("", "0")
 
 KEPT = 4
 """So many files of a kernel and signature stay, made of other sources."""
@@ -54,6 +59,7 @@ class KernelCache(_Cache):
         self._folder = folder
         self._name = f"{function.__module__}.{function.__qualname__}-{kind}"
         self._sources = sources_of(function.__module__)
+        self._asked: dict[object, object] = {}
 
     @property
     def cache_path(self) -> str:
@@ -62,6 +68,8 @@ class KernelCache(_Cache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The code for a signature; None where there is none, and it is going to be compiled."""
         target_context.refresh()
+        if DEBUG:
+            self._check(normalize_signature(signature)[0])
         try:
             parts = pickle.loads(self._file(signature).read_bytes())
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -90,6 +98,11 @@ class KernelCache(_Cache):
 
     def flush(self) -> None: ...
 
+    def _check(self, arguments: tuple[Any, ...]) -> None:
+        before = self._asked.setdefault(tuple(map(_unlaid, arguments)), arguments)
+        if before != arguments:
+            raise AssertionError(f"{self._name} was called with {before}, and now with {arguments}")
+
     def _file(self, signature: Any) -> Path:
         types = hashlib.sha256(repr(normalize_signature(signature)).encode()).hexdigest()[:16]
         return self._folder / f"{self._name}-{types}-{self._sources}{SUFFIX}"
@@ -100,3 +113,12 @@ class KernelCache(_Cache):
         others = [path for path in self._folder.glob(f"{escape(same)}*{SUFFIX}") if path != file]
         for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT - 1 :]:
             path.unlink(missing_ok=True)
+
+
+def _unlaid(kind: Any) -> object:
+    """What tells types apart but for the layout of arrays and whether they are read-only."""
+    if isinstance(kind, types.Array):
+        return kind.dtype, kind.ndim
+    if isinstance(kind, types.BaseTuple):  # type: ignore[attr-defined]
+        return tuple(map(_unlaid, kind))
+    return kind

@@ -388,5 +388,6 @@ def _key_table(keys: Any, columns: int | None, padding: int | None = None) -> np
     if missing < 0 or (missing > 0 and padding is None and len(table)):
         raise KeyOrderError(f"keys of {table.shape[1]} columns in a tree whose keys have {columns}")
     if missing:
-        table = np.hstack([table, np.full((len(table), missing), padding or 0)])
+        given, table = table, np.full((len(table), columns), padding or 0, np.int64)
+        table[:, : given.shape[1]] = given
     return np.require(table, np.int64, ["C", "W"])

@@ -45,8 +45,6 @@ _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # What is long, or starts Java, comes first where several processes share the tests: not at the end, when the
 # others have nothing left.  They start with equal parts of the list, so that one of them has all of these.
 _FIRST = (
-    "spark_bridge/test_spark_connect.py",
-    "spark_bridge/test_spark_failures.py",
     "spark_bridge/",
     "bench/",
 )
@@ -56,7 +54,7 @@ _PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 settings.register_profile(
     "default",
-    max_examples=8 if _INTERPRETED else 60,
+    max_examples=8 if _INTERPRETED else 30,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -74,7 +72,7 @@ settings.register_profile(
 settings.register_profile(
     "unshrunk",
     settings.get_profile("default"),
-    max_examples=40 if _INTERPRETED else 60,
+    max_examples=30,
     phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

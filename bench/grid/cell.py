@@ -13,7 +13,7 @@ Status = Literal[
 ]
 
 Sums = tuple[int, int]
-"""Weight and checksum of all heads (:mod:`bench.grid.digest`)."""
+"""Weight and checksum of all heads (:mod:`bench.digest`)."""
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Cell:
         head_changes: In each timed commit; those of differential dataflow are not netted, and of a side
             that asks the whole question again they are not known.
         operations: Counted by lftj's strategies, in all timed commits; None for others.
+        instances: Of a recursion kept by lftj, assignments of its rules' bodies that came or went in all
+            timed commits; evaluated anew, all there are after each.  None for others.
         peak_bytes: Of the process, which went through all settings of the view.
         digests: After so many transactions: weight and checksum.
     """
@@ -51,6 +53,7 @@ class Cell:
     changes: list[int] = field(default_factory=list)
     head_changes: int | None = None
     operations: int | None = None
+    instances: int | None = None
     peak_bytes: int | None = None
     digests: dict[int, Sums] = field(default_factory=dict)
 
@@ -75,11 +78,9 @@ class Cell:
         """Milliseconds of processor time below which this share of the commits stays, in percent."""
         return 1e3 * float(np.percentile(self.processor, share)) if self.status == "ok" else None
 
-    @property
-    def operations_per_change(self) -> float | None:
-        """Counted operations by changes of relations."""
-        known = self.status == "ok" and self.operations is not None
-        return (self.operations or 0) / sum(self.changes) if known else None
+    def per_change(self, counted: int | None) -> float | None:
+        """``operations``, ``instances`` or ``head_changes`` by changes of relations; None where not known."""
+        return counted / sum(self.changes) if self.status == "ok" and counted is not None else None
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in plain types."""

@@ -13,18 +13,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from bench.digest import Digest
 from bench.grid.changes import Rows, Stream, Transaction
-from bench.grid.digest import Digest
-from bench.grid.views import View
+from bench.grid.view import View
 from bench.peers.pathway_engine import Dataflow
 from maintenance import Workspace
 from maintenance.changes.head_changes import Changes
 from maintenance.stats import TransactionStats
+
+
+class Counted(NamedTuple):
+    """Of a commit, where it is counted: see :class:`bench.grid.cell.Cell`."""
+
+    operations: int | None = None
+    head_changes: int | None = None
+    instances: int | None = None
 
 
 class Keeper(ABC):
@@ -61,9 +69,9 @@ class Keeper(ABC):
     def digest(self) -> tuple[int, int]:
         """Weight and checksum of the heads now."""
 
-    def counted(self) -> tuple[int | None, int | None]:
-        """Operations and changes of heads of the last commit, where they are counted."""
-        return None, None
+    def counted(self) -> Counted:
+        """What the last commit took."""
+        return Counted()
 
 
 class Kept(Keeper):
@@ -117,11 +125,19 @@ class Kept(Keeper):
                 self._digest.add_table(changes[head], number)
         return self._digest.sums
 
-    def counted(self) -> tuple[int | None, int | None]:
-        return (
+    def counted(self) -> Counted:
+        return Counted(
             sum(found.operations for found in self._stats.values()),
             sum(self._stats[head].head_changes for head in self.view.heads),
+            self._instances() if self.view.bodies else None,
         )
+
+    def _instances(self) -> int:
+        """Of the last commit."""
+        if self._strategy == "recompute":
+            counts = (self._workspace.query(f"n[] = count() <- {body}.") for body in self.view.bodies)
+            return sum(int(count["count"][0].as_py()) for count in counts)
+        return sum(found.instances for found in self._stats.values())
 
 
 _NO_ROWS = np.empty((0, 0), np.int64)
@@ -225,8 +241,8 @@ class Streamed(Keeper):
             self._digest.add(columns, weights)
         return self._digest.sums
 
-    def counted(self) -> tuple[int | None, int | None]:
-        return None, len(self._changes)
+    def counted(self) -> Counted:
+        return Counted(head_changes=len(self._changes))
 
 
 def keeper(view: View, engine: str) -> Keeper:

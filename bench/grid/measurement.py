@@ -18,7 +18,7 @@ import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
@@ -26,8 +26,9 @@ import pyarrow as pa
 from bench.datasets import DataMissing
 from bench.grid.cell import Cell
 from bench.grid.changes import Stream
-from bench.grid.keepers import Keeper, keeper
-from bench.grid.views import Setting, View, named
+from bench.grid.keepers import Counted, Keeper, keeper
+from bench.grid.view import Setting, View
+from bench.grid.views import named
 from bench.peers import engine as peers
 from bench.peers.differential_engine import Batches, Commit, Differential, Ended, Loaded
 from bench.report.memory import peak_bytes
@@ -139,7 +140,7 @@ def _kept(side: Keeper, cell: Cell, setting: Setting, stream: Stream, seconds: f
     side.load(stream)
     cell.load_processor = time.process_time() - busy
     cell.digests[0] = side.digest()
-    operations, head_changes = [], []
+    counted: list[Counted] = []
     together = setting.in_flight if side.gathers else 1
     for number, done in enumerate(range(0, len(stream.transactions), together)):
         transactions = stream.transactions[done : done + together]
@@ -158,17 +159,16 @@ def _kept(side: Keeper, cell: Cell, setting: Setting, stream: Stream, seconds: f
             cell.processor.append(taken[0])
             cell.seconds.append(taken[1])
             cell.changes.append(sum(len(rows) for part in transactions for rows in part.values()))
-            counted = side.counted()
-            operations.append(counted[0])
-            head_changes.append(counted[1])
-    cell.operations = _total(operations)
-    cell.head_changes = _total(head_changes)
+            counted.append(side.counted())
+    cell.operations = _total(found.operations for found in counted)
+    cell.head_changes = _total(found.head_changes for found in counted)
+    cell.instances = _total(found.instances for found in counted)
     cell.peak_bytes = peak_bytes()
     cell.status = "ok"
     return cell
 
 
-def _total(counts: list[int | None]) -> int | None:
+def _total(counts: Iterable[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

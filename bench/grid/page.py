@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from bench.grid import plots
 from bench.grid.cell import Cell
 from bench.grid.results import GridResults
-from bench.grid.views import View
+from bench.grid.view import View
 from bench.peers.engine import title
 from bench.report.markdown import mebibytes, number
 
@@ -39,12 +39,14 @@ _METHOD = (
     "Warm-up commits are checked and not timed. Loading is from tables in memory to the view. Peak memory is "
     "that of the whole process; lftj, Pathway and DuckDB go through all settings of a view in one, in their "
     "order.",
-    "Operations are those that lftj counts: steps of iterators, matches of records, surgeries.",
+    "Operations are those that lftj counts: steps of iterators, matches of records, surgeries. Instances are "
+    "assignments of a recursion's rules: those that came or went, and of evaluating anew all that there are.",
 )
 
 _HEADS = (
     "setting", "kept by", "changes / s", "quartiles", "commits", "p50 ms", "p90 ms", "p99 ms", "max ms",
-    "p50 ms passed", "operations / change", "head changes / change", "load s", "peak MiB", "remark",
+    "p50 ms passed", "operations / change", "instances / change", "head changes / change", "load s",
+    "peak MiB", "remark",
 )  # fmt: skip
 
 
@@ -113,14 +115,14 @@ def _machine(body: Element, results: GridResults) -> None:
 
 
 def beside(results: GridResults) -> list[list[str]]:
-    """View, setting, rates of `auto` and `trace`, of differential dataflow, and what `auto`'s is of that."""
+    """View, setting, rates of `auto`, strategies and differential dataflow, and `auto`'s by the last."""
     rows = []
     for view in results.views:
         for setting in view.settings:
             rates = {cell.engine: cell.rate for cell in results.of(view, setting.title)}
             ours, theirs = rates.get("lftj"), rates.get("differential")
             if ours and theirs:
-                others = (rates.get("lftj:trace"), rates.get("lftj:delta"))
+                others = (rates.get(f"lftj:{name}") for name in ("trace", "delta", "stages"))
                 rows.append(
                     [view.title, setting.title, *map(number, (ours, *others, theirs)), f"{ours / theirs:.2f}"]
                 )
@@ -132,7 +134,7 @@ def _beside(body: Element, results: GridResults) -> None:
     if rows:
         _text(body, "h2", "Beside differential dataflow")
         _text(body, "p", "Changes by the second of processor time; the ratio is of lftj's own choice (auto).")
-        heads = ("view", "setting", "auto", "trace", "delta", "differential dataflow", "ratio")
+        heads = ("view", "setting", "auto", "trace", "delta", "stages", "differential dataflow", "ratio")
         _table(body, heads, [(False, row) for row in rows])
 
 
@@ -155,7 +157,6 @@ def _view(body: Element, results: GridResults, view: View) -> None:
 
 
 def _row(cell: Cell) -> list[str]:
-    n_changes = sum(cell.changes)
     ok = cell.status == "ok"
     remark = cell.status + (f": {cell.detail}" if cell.detail else "")
     return [
@@ -166,8 +167,9 @@ def _row(cell: Cell) -> list[str]:
         f"{len(cell.processor):,}" if ok else "",
         *(number(cell.percentile(share)) for share in (50, 90, 99, 100)),
         number(1e3 * sorted(cell.seconds)[len(cell.seconds) // 2]) if ok else "",
-        number(cell.operations_per_change),
-        number(cell.head_changes / n_changes) if ok and cell.head_changes is not None else "",
+        number(cell.per_change(cell.operations)),
+        number(cell.per_change(cell.instances)),
+        number(cell.per_change(cell.head_changes)),
         number(cell.load_processor) if ok else "",
         mebibytes(cell.peak_bytes),
         "" if ok else remark,

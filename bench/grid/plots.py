@@ -7,11 +7,11 @@ from typing import Any
 
 from bench.grid.cell import Cell
 from bench.grid.results import GridResults
-from bench.grid.views import View
+from bench.grid.view import View
 from bench.peers.engine import title
 from bench.report.plots import colour
 
-_DASHES = {"": "-", "trace": "--", "delta": "-.", "recompute": ":"}
+_DASHES = {"": "-", "trace": "--", "delta": "-.", "recompute": ":", "stages": (0, (5, 1))}
 _SHARES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 
@@ -79,7 +79,7 @@ def _latencies(axes: Any, engine: str, cells: list[Cell]) -> None:
 
 
 def _operations(axes: Any, engine: str, cells: list[Cell]) -> None:
-    counted = [(cell.size, cell.operations_per_change) for cell in cells if cell.operations_per_change]
+    counted = [(cell.size, cell.per_change(cell.operations)) for cell in cells if cell.operations]
     if counted:
         axes.plot(*zip(*counted, strict=True), marker="o", markersize=3, **style(engine))
 

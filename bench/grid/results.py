@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.grid.cell import Cell
-from bench.grid.views import View
+from bench.grid.view import View
 
 
 @dataclass

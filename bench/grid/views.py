@@ -7,7 +7,7 @@ differential dataflow's view.  Heads that would be too large to keep in seconds 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 
@@ -16,91 +16,11 @@ import pyarrow as pa
 
 from bench import datasets, graphs
 from bench.grid.changes import Kind, Rows, Stream, around_hub, drawn, in_batches
+from bench.grid.view import OF_RECURSION, Setting, View
 from bench.joins.patterns import TRIANGLE_RULE
+from bench.joins.recursion import CLOSURE_RULES, CLOSURE_SQL
 from bench.maintenance import existence, order_book
 from bench.maintenance.edge_window import window_steps
-
-KEPT_BY = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:trace", "lftj", "differential", "pathway")
-"""Who keeps the views, those first whose results the others are compared with.
-
-``lftj`` is strategy `auto`, ``lftj:<strategy>`` that strategy.  ``duckdb`` takes the changes in and asks the
-whole question again."""
-
-COUNTS = {1: 300, 10: 100, 100: 30, 1_000: 10, 10_000: 5}
-"""Transactions by size, the warm-up included."""
-
-WARM_UP = {1: 30, 10: 10, 100: 4, 1_000: 2, 10_000: 2}
-"""Transactions by size that are checked and not timed."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One kind and size of change.  ``in_flight``: transactions that may be handed over at once."""
-
-    kind: Kind
-    size: int
-    in_flight: int = 1
-
-    @property
-    def title(self) -> str:
-        """
-        >>> Setting("mixed", 1_000).title, Setting("mixed", 1, in_flight=1_000).title
-        ('mixed 1,000', 'mixed 1, 1,000 in flight')
-        """
-        return f"{self.kind} {self.size:,}" + (
-            f", {self.in_flight:,} in flight" if self.in_flight > 1 else ""
-        )
-
-    @property
-    def count(self) -> int:
-        """Transactions, the warm-up included."""
-        return max(COUNTS[self.size], 5 * self.in_flight if self.in_flight > 1 else 0)
-
-    @property
-    def warm_up(self) -> int:
-        """Transactions that are not timed."""
-        return max(WARM_UP[self.size], self.in_flight if self.in_flight > 1 else 0)
-
-
-@dataclass(frozen=True)
-class View:
-    """One question over relations that change.
-
-    Attributes:
-        name: How ``--only`` calls it.
-        title: How the report calls it.
-        columns: Relation to the names of its columns.
-        rules: The rule program of lftj.
-        sql: The heads that a statement answers, by its columns after the first where there are several;
-            to the statement.
-        stream: The changes of a setting.
-        settings: What is measured.
-        differential: The peer's name of the view; empty where it has none.
-        pathway: Likewise (:mod:`bench.peers.pathway_engine`).
-        kept_by: Of :data:`KEPT_BY`.
-        note: What a reader has to know.
-    """
-
-    name: str
-    title: str
-    columns: Mapping[str, tuple[str, ...]]
-    rules: str
-    sql: Mapping[tuple[str, ...], str]
-    stream: Callable[[Setting], Stream]
-    settings: tuple[Setting, ...]
-    differential: str = ""
-    pathway: str = ""
-    kept_by: tuple[str, ...] = KEPT_BY
-    note: str = ""
-
-    def has(self, engine: str) -> bool:
-        """Whether a key of ``kept_by`` can keep it."""
-        return bool({"differential": self.differential, "pathway": self.pathway}.get(engine, True))
-
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """All heads that are compared."""
-        return tuple(chain.from_iterable(self.sql))
 
 
 def _sizes(
@@ -251,6 +171,9 @@ def lsqb(number: int, *settings: Setting) -> View:
     )
 
 
+LAST_START = 100
+"""The last vertex of which is asked what it reaches; differential dataflow's view says the same."""
+
 EXISTENCE_SQL = (
     "SELECT DISTINCT r.src FROM e r, e s, e t WHERE r.dst = s.src AND s.dst = t.dst AND r.src = t.src"
 )
@@ -283,6 +206,42 @@ def hubs(name: str, *settings: Setting) -> View:
         settings,
         "hubs",
         note=f"the last {existence.WINDOWS[name][0]:,} arrivals without self-loops.",
+    )
+
+
+def closures(graph: str, title: str, *settings: Setting) -> View:
+    return View(
+        f"closure-{graph}",
+        f"transitive closure, {title}",
+        _EDGE,
+        CLOSURE_RULES,
+        {("path",): CLOSURE_SQL.format(of="a, b")},
+        _of("edge", graph),
+        settings,
+        "closure",
+        kept_by=OF_RECURSION,
+        note="what is to be inserted is held back at first, so larger transactions begin with fewer paths.",
+        bodies=("edge(a, b)", "path(a, b), edge(b, c)"),
+    )
+
+
+def reached(name: str, *settings: Setting) -> View:
+    return View(
+        f"reach-{name}",
+        f"what {LAST_START} vertices reach, window of {name}",
+        {"e": ("src", "dst")},
+        f"reach(a, b) <- e(a, b), a <= {LAST_START}. reach(a, c) <- reach(a, b), e(b, c).",
+        {
+            ("reach",): f"WITH RECURSIVE reach(a, b) AS (SELECT src, dst FROM e WHERE src <= {LAST_START}"
+            " UNION SELECT reach.a, e.dst FROM reach, e WHERE reach.b = e.src) SELECT a, b FROM reach"
+        },
+        _window_of(name),
+        settings,
+        "reach",
+        kept_by=OF_RECURSION,
+        note=f"from each of the vertices numbered up to {LAST_START}; the last "
+        f"{existence.WINDOWS[name][0]:,} arrivals without self-loops.",
+        bodies=(f"e(a, b), a <= {LAST_START}", "reach(a, b), e(b, c)"),
     )
 
 
@@ -389,12 +348,21 @@ def grid() -> list[View]:
         star_sums(30_000, *_sizes(*all_sizes)),
         order_books("order-book", *(Setting("replay", size) for size in all_sizes)),
         hub_triangles(13_000, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
+        *recursions(),
+    ]
+
+
+def recursions() -> list[View]:
+    """TARGETS.md, "Recursion", as far as differential dataflow keeps the same."""
+    return [
+        closures("upward-3000-4436", "3,000 nodes, 4,436 edges upward", *_sizes(1, 10, 100, kinds=())),
+        reached("mathoverflow", Setting("window", 1), Setting("window", 100)),
     ]
 
 
 def beside_differential() -> list[View]:
     """TARGETS.md, "Maintenance beside differential dataflow": `auto`, `trace` and the peer."""
-    kept_by = ("lftj:delta", "lftj:trace", "lftj", "differential")
+    kept_by = ("lftj:delta", "lftj:trace", "lftj:stages", "lftj", "differential")
     sizes = tuple(Setting("mixed", size) for size in (1, 10, 100, 1_000, 10_000))
     views = [
         triangles(17, *sizes),
@@ -409,7 +377,10 @@ def beside_differential() -> list[View]:
         note="differential dataflow is handed 1,000 transactions before they are waited for; the others "
         "commit one after the other.",
     )
-    return [replace(view, name=f"beside-{view.name}", kept_by=kept_by) for view in views]
+    return [
+        replace(view, name=f"beside-{view.name}", kept_by=tuple(filter(view.kept_by.__contains__, kept_by)))
+        for view in [*views, *recursions()]
+    ]
 
 
 def quick() -> list[View]:
@@ -418,12 +389,14 @@ def quick() -> list[View]:
         triangles(8, *_sizes(1, 10, at=10), Setting("mixed", 1, in_flight=100)),
         four_cycles(8, *_sizes(1, kinds=())),
         three_paths(8, *_sizes(10, kinds=())),
-        hubs("random-8", Setting("window", 10)),
+        replace(hubs("random-8", Setting("window", 10)), name="existence-quick"),
         degrees(8, *_sizes(10, kinds=("window",), at=10)),
         two_path_sums(8, *_sizes(10, kinds=("insert", "erase"), at=10)),
         star_sums(1_000, *_sizes(100, kinds=())),
         order_books("order-book-2000", Setting("replay", 100)),
         hub_triangles(200, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
+        closures("upward-300-440", "300 nodes, 440 edges upward", Setting("mixed", 1)),
+        reached("random-8", Setting("window", 10)),
     ]
 
 

@@ -1,4 +1,7 @@
-"""Recursion from nothing: closures and same generation, counted (TARGETS.md "Recursion")."""
+"""Recursion from nothing: closures and same generation, counted (TARGETS.md "Recursion").
+
+Datafrog finds the same rows, by their checksum.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from bench.workload import Target, Workload
 
 CLOSURE_RULES = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c)."
 
-_CLOSURE_SQL = (
+CLOSURE_SQL = (
     "WITH RECURSIVE path(a, b) AS (SELECT src, dst FROM edge"
-    " UNION SELECT path.a, edge.dst FROM path, edge WHERE path.b = edge.src) SELECT count(*) FROM path"
+    " UNION SELECT path.a, edge.dst FROM path, edge WHERE path.b = edge.src) SELECT {of} FROM path"
 )
 
 _GENERATION_RULES = "same(x, y) <- edge(p, x), edge(p, y). same(x, y) <- same(p, q), edge(p, x), edge(q, y)."
@@ -21,10 +24,17 @@ _GENERATION_SQL = (
 
 
 def closure(
-    graph: str, expected: int, title: str, targets: tuple[Target, ...] = (), peer: bool = True
+    graph: str,
+    answer: tuple[int, int],
+    title: str,
+    targets: tuple[Target, ...] = (),
+    in_duckdb: bool = True,
 ) -> Workload:
-    """Count the pairs of which one can be reached from the other; ``peer``: by DuckDB too."""
-    queries = {"lftj": CLOSURE_RULES} | ({"duckdb": _CLOSURE_SQL} if peer else {})
+    """Count the pairs of which one can be reached from the other; ``answer``: that, and the checksum."""
+    queries = {"lftj": CLOSURE_RULES, "datafrog": "closure edge"}
+    if in_duckdb:
+        queries["duckdb"] = CLOSURE_SQL.format(of="count(*)")
+    expected, checksum = answer
     return Workload(
         f"closure-{graph.replace('/', '-')}",
         f"transitive closure, {title}",
@@ -32,18 +42,21 @@ def closure(
         queries,
         expected,
         targets=targets,
+        checksum=checksum,
     )
 
 
-def same_generation(nodes: int, expected: int, targets: tuple[Target, ...] = ()) -> Workload:
+def same_generation(nodes: int, answer: tuple[int, int], targets: tuple[Target, ...] = ()) -> Workload:
     """Count the pairs of nodes of a tree that have equally long ways up to a common one."""
+    expected, checksum = answer
     return Workload(
         f"generation-tree-{nodes}",
         f"same generation, tree of {nodes:,} nodes",
         {"edge": f"tree-{nodes}"},
-        {"lftj": _GENERATION_RULES, "duckdb": _GENERATION_SQL},
+        {"lftj": _GENERATION_RULES, "duckdb": _GENERATION_SQL, "datafrog": "generation edge"},
         expected,
         targets=targets,
+        checksum=checksum,
     )
 
 
@@ -83,9 +96,11 @@ def ontology() -> Workload:
         "galen",
         "GALEN, completed",
         tables | given,
-        {"lftj": _GALEN_RULES},
+        {"lftj": _GALEN_RULES, "datafrog": "galen c given_p given_q r s u"},
         16_595_494,
         targets=(Target("seconds", 60, 12),),
+        limit=300,
+        checksum=6092765986573259533,
     )
 
 

@@ -4,14 +4,11 @@ One worker keeps one view over edges up to date; triangles are the worst-case op
 differential-dogs3.  It has no query language, so a "query" names one of the program's views (:data:`VIEWS`).
 
 The program gets its data in a file and tells of each commit in a line; what both hold is said in
-``differential/src/main.rs``.  What cargo makes goes to ``differential/target``, which git ignores.
+``differential/src/main.rs``.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.peers.cargo_program import CargoProgram, last_words, write_words
 from bench.peers.engine import Ends, Engine
 
-VIEWS = ("triangles", "hubs", "degrees", "sums")
+VIEWS = ("triangles", "hubs", "degrees", "sums", "closure", "reach")
 
-_PROJECT = Path(__file__).resolve().parent / "differential"
-_PROGRAM = _PROJECT / "target" / "release" / "differential-peer"
+PROGRAM = CargoProgram("differential", "differential-dataflow")
 
 
 class Batches(NamedTuple):
@@ -72,21 +69,13 @@ class Differential(Engine):
     """The program, started anew for every question."""
 
     module = distribution = "differential-dataflow"
+    program = PROGRAM
 
     def __init__(self, threads: int) -> None:
         if threads != 1:
             raise ValueError(f"differential dataflow is measured with one worker, not {threads}")
         super().__init__(threads)
         self._edges = np.empty((0, 2), np.int64)
-
-    @classmethod
-    def version(cls) -> str | None:
-        """The crate's version; None where the program is not built, see :func:`build`."""
-        if not is_built():
-            return None
-        found = re.search(r'^differential-dataflow = "=(.*)"$', (_PROJECT / "Cargo.toml").read_text(), re.M)
-        assert found is not None
-        return found[1]
 
     def load(self, tables: Mapping[str, Path | pa.Table], ends: Mapping[str, Ends]) -> None:
         (source,) = tables.values()
@@ -107,50 +96,24 @@ class Differential(Engine):
         """
         with tempfile.NamedTemporaryFile(prefix="lftj-differential-") as file:
             _write(Path(file.name), self._edges, batches)
-            with subprocess.Popen(
-                [str(_PROGRAM), view, file.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            ) as process:
-                assert process.stdout is not None and process.stderr is not None
+            with PROGRAM.start(view, file.name) as process:
+                assert process.stdout is not None
                 try:
                     for line in process.stdout:
                         yield _event(line)
                 except BaseException:  # whoever asks wants no more: so does the program end
                     process.kill()
                     raise
-                complaints = process.stderr.read().strip().splitlines()
-            if process.returncode:
-                raise RuntimeError(complaints[-1] if complaints else f"exit status {process.returncode}")
-
-
-def is_built() -> bool:
-    """The program is there; it may be older than its source."""
-    return _PROGRAM.is_file()
-
-
-def build() -> None:
-    """Let cargo build the program where it is not up to date; the first time takes minutes.
-
-    Raises:
-        RuntimeError: There is no cargo, or it could not; what it said.
-    """
-    if shutil.which("cargo") is None:
-        if is_built():
-            return
-        raise RuntimeError("cargo is not installed")
-    command = ["cargo", "build", "--release", "--locked", "--quiet"]
-    done = subprocess.run(
-        [*command, "--target-dir", str(_PROJECT / "target")], cwd=_PROJECT, capture_output=True, text=True
-    )
-    if done.returncode:
-        raise RuntimeError(f"cargo: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
+                if process.wait():
+                    raise RuntimeError(last_words(process))
 
 
 def _write(path: Path, edges: np.ndarray, batches: Batches) -> None:
     head = [batches.in_flight, round(1000 * batches.seconds), len(batches.transactions)]
-    parts = [np.array([len(edges)]), edges.ravel(), np.array(head)]
+    parts = [np.array([len(edges)]), edges, np.array(head)]
     for changes in batches.transactions:
-        parts += [np.array([len(changes)]), changes.ravel()]
-    np.concatenate(parts).astype("<i8").tofile(path)
+        parts += [np.array([len(changes)]), changes]
+    write_words(path, parts)
 
 
 def _event(line: str) -> Loaded | Commit | Ended:

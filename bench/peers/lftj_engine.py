@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from bench.digest import Digest
 from bench.peers.engine import Ends, Engine
 from bench.workload import BATCH_ROWS
 
@@ -30,6 +31,12 @@ class Lftj(Engine):
 
     def rows(self, query: str) -> int:
         return sum(batch.num_rows for batch in self._database.stream(query, batch_rows=BATCH_ROWS))
+
+    def checksum(self, query: str) -> int:
+        digest = Digest()
+        for batch in self._database.stream(query, batch_rows=BATCH_ROWS):
+            digest.add_table(pa.Table.from_batches([batch]))
+        return digest.checksum
 
     def some(self, query: str, rows: int) -> pa.Table:
         """The first rows of the result, as they leave the search; the rest is not computed."""

@@ -20,6 +20,7 @@ class Measurement:
         status: "ok" when the answer was right and at least one run was timed.
         detail: Why it is not ok.
         answer: The count found, also when it is wrong.
+        checksum: Of the results, where the engine tells it and the workload knows it.
         open_seconds: Importing and opening the engine.
         load_seconds: Loading; None where loading is part of the run.
         first_seconds: The first run, whose answer was checked.
@@ -39,6 +40,7 @@ class Measurement:
     detail: str = ""
     version: str | None = None
     answer: int | None = None
+    checksum: int | None = None
     open_seconds: float | None = None
     load_seconds: float | None = None
     first_seconds: float | None = None

@@ -17,6 +17,7 @@ _COLOURS = {
     "pathway": "#b2182b",
     "spark": "#8c510a",
     "differential": "#d6604d",
+    "datafrog": "#35978f",
 }
 
 

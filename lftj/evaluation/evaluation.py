@@ -18,7 +18,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,6 +36,7 @@ from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, Ch
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
+from lftj.process.progress import Advance
 from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog, Table
@@ -45,7 +46,6 @@ from lftj.values.collector import Lease
 from lftj.values.functional import refuse_conflicts
 from lftj.values.literals import Value
 
-Advance = Callable[[float], None]
 Columns = list[np.ndarray]
 
 
@@ -132,7 +132,8 @@ class Evaluation:
             raise OrderError(f"order= is for one search: {self.target} depends on itself, and has many")
         known = next((one for one in self.fixpoints if one.component == tuple(component)), None)
         if known is None:
-            known = Fixpoint(self.program, component, self.relations, self.values, self.settings.max_rounds)
+            max_rounds, advance = self.settings.max_rounds, self.settings.advance
+            known = Fixpoint(self.program, component, self.relations, self.values, max_rounds, advance)
             self.fixpoints.append(known)
         return known
 

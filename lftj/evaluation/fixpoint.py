@@ -30,6 +30,7 @@ from lftj.errors import RoundLimitError
 from lftj.evaluation.growing_relation import GrowingRelation, GrowingTuples, GrowingValues
 from lftj.evaluation.recursive_body import RecursiveBody
 from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.process.progress import Advance
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.storage.tuple_set import TupleSet
@@ -65,6 +66,7 @@ class Fixpoint:
         relations: Catalog,
         values: Mapping[str, Value],
         max_rounds: int = MAX_ROUNDS,
+        advance: Advance | None = None,
     ) -> None:
         """``relations``: complete ones, of all that the component's rules read beside itself."""
         self.component = tuple(component)
@@ -72,6 +74,7 @@ class Fixpoint:
         self._found: dict[str, Relation] | None = None
         self._is_complete = False
         self._max_rounds = max_rounds
+        self._advance = advance
         self._growing = {name: _growing(program, name) for name in component}
         self.first: list[tuple[CheckedRule, CheckedHead, Body]] = []
         """The bodies of round 1."""
@@ -133,6 +136,7 @@ class Fixpoint:
         while n_new := sum([growing.next_round() for growing in self._growing.values()]):
             now = time.perf_counter()
             self.rounds.append(RoundReport(n_new, n_found, now - started))
+            self._tell_progress()
             if len(self.rounds) > self._max_rounds:
                 assert last is not None
                 rule, name, codes = last
@@ -152,6 +156,18 @@ class Fixpoint:
             self._keep_indices()
         self.rounds.append(RoundReport(0, n_found, time.perf_counter() - started))
         self._is_complete = True
+
+    def _tell_progress(self) -> None:
+        """The last round; how many there are going to be nobody knows."""
+        if self._advance is not None:
+            last = self.rounds[-1]
+            n_rows = sum(growing.n_rows for growing in self._growing.values())
+            noun = "tuple" if last.new == 1 else "tuples"
+            self._advance(
+                None,
+                f"{', '.join(self.component)}: round {len(self.rounds):,}, {last.new:,} new {noun}"
+                f" in {last.seconds:.1f} s, {n_rows:,} in all",
+            )
 
     def _keep_indices(self) -> None:
         for name, growing in self._growing.items():

@@ -113,12 +113,14 @@ class GrowingRelation(ABC):
     def index_keys(self) -> frozenset[IndexKey]:
         return frozenset(self._indices)
 
-    def bindings(self, key: IndexKey, bound: int) -> np.ndarray:
-        """The frontier's distinct values of the first ``bound`` columns of an index, sorted."""
+    def bindings(self, key: IndexKey, bound: int, in_order: bool) -> np.ndarray:
+        """The frontier's distinct values of the first ``bound`` columns of an index, sorted if need be."""
         place = key, bound
         found = self._bindings.get(place)
         if found is None:
             rows, equal = self.frontier, key[1]
+            if not in_order and not equal and bound == len(rows):
+                return rows[list(key[0])]
             if equal:
                 rows = rows[:, np.logical_and.reduce([rows[i] == rows[j] for i, j in equal])]
             found = np.array(sort_distinct([rows[column] for column in key[0][:bound]]))
@@ -170,7 +172,7 @@ class GrowingTuples(GrowingRelation):
         return list(self._tuples.since(0, self._old))
 
     def _change(self, key: IndexKey) -> tuple[np.ndarray, np.ndarray]:
-        rows = self.bindings(key, len(key[0]))
+        rows = self.bindings(key, len(key[0]), True)
         return rows, np.ones(rows.shape[1], np.int64)
 
 

@@ -2,9 +2,10 @@
 
     new rows = SUM_i  new(R1) ... new(R_i-1) * frontier(R_i) * old(R_i+1) ... old(Rn) * rest
 
-R1 ... Rn are the body's recursive atoms.  The frontier of the last round goes first, sorted; what of the rest
-fits is found by the region search, one kernel call per term and piece of the frontier.  Rows leave in
-pieces of about ``PIECE_ROWS``, so what a round derives over and over takes no memory.
+R1 ... Rn are the body's recursive atoms.  The frontier of the last round goes first; what of the rest fits is
+found by the region search, or only listed (:mod:`lftj.search.regions.listing`), one kernel call per term and
+piece of the frontier, which is sorted for a search.  Rows leave in pieces of about ``PIECE_ROWS``, so what a
+round derives over and over takes no memory.
 
 Invariant: of the assignments of the body over all tuples each is found in exactly one round, by one term.
 
@@ -170,8 +171,10 @@ class RecursiveBody:
                 yield from self._rows_of(self._term(place), growing)
 
     def _rows_of(self, term: _Term, growing: GrowingRelation) -> Iterator[np.ndarray]:
-        bindings = growing.bindings(term.plan.change.key, term.plan.choice.bound)
         indexes = [self._index(use) for use in term.searches.uses]
+        bound = term.plan.choice.bound
+        in_order = not term.searches.lists(indexes, bound)
+        bindings = growing.bindings(term.plan.change.key, bound, in_order)
         n, done, size = bindings.shape[1], 0, LEAST_PIECE
         while done < n:
             piece = np.ascontiguousarray(bindings[:, done : done + size])

@@ -22,7 +22,8 @@ orders).
    operation count also depends on which variable varies last, of which (2)
    knows nothing, and so do distinct rows.
 5. When the best estimate is above ``PILOT_FROM`` operations, the best orders
-   are piloted, as many as their fixed cost allows.
+   are piloted, as many as their fixed cost allows.  Those of a mere scan, one atom without
+   conditions, are not: they differ by little but the index that one of them would need.
 
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
 ``EXACT_UP_TO``; beyond that the same search keeps only the ``BEAM`` cheapest
@@ -126,7 +127,8 @@ def _chosen(
     noun = "order" if len(ranked) == 1 else "orders"
     kind = "greedy" if costs[best] < SEARCHED_FROM else "candidate"
     reason = f"least estimated cost of {len(ranked)} {kind} {noun}"
-    worth = _worth_piloting(ranked, costs)
+    is_scan = len(problem.atoms) == 1 and not (problem.negations or problem.conditions)
+    worth = [] if is_scan else _worth_piloting(ranked, costs)
     piloted: list[tuple[tuple[str, ...], float]] = []
     if len(worth) > 1:
         piloted = pilot(problem, catalog, [(order, costs[order]) for order in worth])

@@ -69,11 +69,13 @@ class interruptible:
         return within
 
     def __enter__(self) -> interruptible:
-        if threading.get_ident() == threading.main_thread().ident:
-            handler = _signal.getsignal(_SIGINT)
-            if callable(handler):
-                self._handler = handler
+        handler = _signal.getsignal(_SIGINT)
+        if callable(handler):
+            self._handler = handler
+            try:
                 _signal.signal(_SIGINT, self._interrupt)
+            except ValueError:  # not the main thread
+                self._handler = None
         return self
 
     def __exit__(

@@ -17,9 +17,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -30,12 +30,22 @@ REDRAWN_SECONDS = 0.1
 _drawing = threading.Lock()
 
 
-def _ignore(fraction: float) -> None:
+class Advance(Protocol):
+    """Moves a bar."""
+
+    def __call__(self, fraction: float | None, note: str = "") -> None:
+        """Move it to a fraction, 0 to 1, of the whole, None where that is not known.
+
+        ``note``: what is being done, shown behind the bar's label until the next call.
+        """
+
+
+def _ignore(fraction: float | None, note: str = "") -> None:
     """``advance`` of a bar that is not drawn."""
 
 
 @contextmanager
-def bar(label: str, enabled: bool = True) -> Iterator[Callable[[float], None]]:
+def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
     """Show a bar named ``label`` for the length of the block.
 
     Args:
@@ -43,7 +53,8 @@ def bar(label: str, enabled: bool = True) -> Iterator[Callable[[float], None]]:
         enabled: What the user said, such as the ``progress=`` of a call.
 
     Yields:
-        ``advance(fraction)``, which moves the bar to that fraction, 0 to 1, of the whole.
+        ``advance(fraction)``, which moves the bar to that fraction, 0 to 1, of the whole; where nobody knows
+        how much there is to do, ``advance(None, "round 3")`` says what is done.
 
     >>> with bar("joining", enabled=False) as advance:
     ...     for step in range(4):
@@ -68,13 +79,22 @@ def bar(label: str, enabled: bool = True) -> Iterator[Callable[[float], None]]:
         )
         task = progress.add_task(label, total=1.0)
         if notebook:
-            with _below_cell(progress, task) as advance:
+            with _below_cell(progress, _mover(progress, task, label)) as advance:
                 yield advance
         else:
             with progress:
-                yield lambda fraction: progress.update(task, completed=fraction)
+                yield _mover(progress, task, label)
     finally:
         _drawing.release()
+
+
+def _mover(progress: Progress, task: TaskID, label: str) -> Advance:
+    def move(fraction: float | None, note: str = "") -> None:
+        described = f"{label}, {note}" if note else label
+        total = None if fraction is None else 1.0
+        progress.update(task, description=described, total=total, completed=fraction or 0.0)
+
+    return move
 
 
 def _in_notebook() -> bool:
@@ -87,7 +107,7 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def _below_cell(progress: Progress, task: TaskID) -> Iterator[Callable[[float], None]]:
+def _below_cell(progress: Progress, move: Advance) -> Iterator[Advance]:
     """Show a bar below the running cell for the length of the block.
 
     rich draws it and IPython shows it; rich by itself would need the package ipywidgets and warn without.
@@ -97,9 +117,9 @@ def _below_cell(progress: Progress, task: TaskID) -> Iterator[Callable[[float], 
     shown = display(progress, display_id=True)
     drawn = time.monotonic()
 
-    def advance(fraction: float) -> None:
+    def advance(fraction: float | None, note: str = "") -> None:
         nonlocal drawn
-        progress.update(task, completed=fraction)
+        move(fraction, note)
         if time.monotonic() - drawn > REDRAWN_SECONDS:
             drawn = time.monotonic()
             shown.update(progress)

@@ -28,7 +28,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns
-from lftj.storage.tuple_set import hash_of
+from lftj.storage.tuple_set import place_of
 from lftj.values.domain import Domain
 
 LEAST_ROOM = 1 << 8
@@ -168,22 +168,6 @@ def is_better(code, other, ranks, largest):
     return here > there if largest else here < there
 
 
-@part
-def _place_of(table, row, keys, places):
-    """Where the key of a row of int64 (columns, n) has its group in ``places``, or would have: 0 is there."""
-    length = len(places)
-    place = hash_of(table, row, length)
-    while places[place] != 0:
-        group = places[place] - 1
-        same = True
-        for column in range(table.shape[0]):
-            same = same and keys[column, group] == table[column, row]
-        if same:
-            break
-        place = (place + 1) & (length - 1)
-    return place
-
-
 @kernel
 def _improve(
     table, values, ranks, largest, first, keys, found, rounds, changed, places, registers, better, n_better
@@ -196,7 +180,7 @@ def _improve(
     six written.  Returns how many rows are done, and how many are better.
     """
     for row in range(first, table.shape[1]):
-        place = _place_of(table, row, keys, places)
+        place = place_of(table, row, keys, places)
         group = places[place] - 1
         if group < 0:
             if registers[GROUPS] == len(found):
@@ -223,4 +207,4 @@ def _improve(
 def _place(keys, n, places):
     """Enter the first ``n`` groups into empty places; keys: int64 (columns, room); places: int64, written."""
     for group in range(n):
-        places[_place_of(keys, group, keys, places)] = group + 1
+        places[place_of(keys, group, keys, places)] = group + 1

@@ -152,6 +152,10 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
+    def aside(self) -> RelationVersion:
+        """The same tuples for who looks around: what indices it asks for, no later version of these steps."""
+        return _Aside(self)
+
     @property
     def index_keys(self) -> frozenset[IndexKey]:
         """Of the indices that are there already."""
@@ -231,6 +235,19 @@ class RelationVersion:
             agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}
             held = set(zip(*(column.tolist() for column in index.columns()), strict=True))
             assert held == {tuple(row[i] for i in columns) for row in agreeing}
+
+
+class _Aside(RelationVersion):
+    """See :meth:`RelationVersion.aside`; tries that it has built are kept with the relation."""
+
+    def __init__(self, version: RelationVersion) -> None:
+        self._version = version
+        with version._lock:
+            known = dict(version._indices)
+        self._start(version.name, version.schema, version._primary, version._order, None, known)
+
+    def relation(self) -> Relation:
+        return self._version.relation()
 
 
 def levels_of(columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], arity: int) -> tuple[int, ...]:

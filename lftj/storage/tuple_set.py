@@ -251,6 +251,24 @@ def hash_of(table, row, length):
     return np.int64((mixed << np.uint64(3) | low) & np.uint64(length - 1))
 
 
+@part
+def place_of(table, row, rows, places):
+    """Where a row of int64 (columns, n) has its number + 1 in ``places``, or would have: 0 is there.
+
+    rows: int64 (columns, room), those that have numbers; places: int64 (a power of 2,).
+    """
+    last_place = len(places) - 1
+    place = hash_of(table, row, len(places))
+    while places[place] != 0:
+        same = True
+        for column in range(table.shape[0]):
+            same = same and rows[column, places[place] - 1] == table[column, row]
+        if same:
+            break
+        place = (place + 1) & last_place
+    return place
+
+
 @kernel
 def _enter(table, first, places, rows, n_rows):
     """Enter every tuple from number ``first`` on into the hash table; append those that are new to ``rows``.
@@ -258,18 +276,9 @@ def _enter(table, first, places, rows, n_rows):
     places: int64 (a power of 2,), row number + 1 or 0, written; the others as of _mark.  Returns the number
     of rows.
     """
-    columns, n = table.shape
-    length = len(places)
-    for tuple_ in range(first, n):
-        place = hash_of(table, tuple_, length)
-        found = False
-        while places[place] != 0 and not found:
-            found = True
-            for column in range(columns):
-                found = found and rows[column, places[place] - 1] == table[column, tuple_]
-            if not found:
-                place = (place + 1) & (length - 1)
-        if not found:
+    for tuple_ in range(first, table.shape[1]):
+        place = place_of(table, tuple_, rows, places)
+        if places[place] == 0:
             n_rows = _append(table, tuple_, rows, n_rows)
             places[place] = n_rows
     return n_rows

@@ -207,6 +207,8 @@ class Operation:
         an error.  Raises :class:`~lftj.errors.AggregateError`, naming the group.  O(n log times).
         """
         out = np.empty(len(offsets) - 1, self.dtype)
+        values = values.view()
+        values.flags.writeable = False  # some are, some are not: the kernel has one signature
         failed = -1
         try:
             with self.watched():
@@ -218,6 +220,8 @@ class Operation:
     def powers(self, values: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Each value combined with itself, ``times`` > 0 times; within :meth:`watched`."""
         out = np.empty(len(values), self.dtype)
+        values = values.view()
+        values.flags.writeable = False
         combine_powers(values, times, self.combine, out)
         return out
 

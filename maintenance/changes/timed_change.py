@@ -49,7 +49,7 @@ class TimedChange:
     @cached_property
     def touched(self) -> np.ndarray:
         """The rows that change at any time, each once, int64 (columns, rows)."""
-        return np.ascontiguousarray(self.columns[:, self.offsets[:-1]])
+        return self.columns.take(self.offsets[:-1], axis=1)
 
     @cached_property
     def were_there(self) -> np.ndarray:
@@ -61,9 +61,10 @@ class TimedChange:
         """What all the transactions do together."""
         if not len(self):
             return Change(self.columns, self.signs)
-        sums = np.add.reduceat(self.signs, self.offsets[:-1])
+        starts = self.offsets[:-1]
+        sums = np.add.reduceat(self.signs, starts)
         lasting = sums != 0
-        return Change(np.ascontiguousarray(self.touched[:, lasting]), sums[lasting])
+        return Change(self.columns.take(starts[lasting], axis=1), sums[lasting])
 
     @cached_property
     def _by_time(self) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +77,7 @@ class TimedChange:
         order, times = self._by_time
         first, last = np.searchsorted(times, (time, time + 1))
         chosen = order[first:last]
-        return Change(np.ascontiguousarray(self.columns[:, chosen]), self.signs[chosen])
+        return Change(self.columns.take(chosen, axis=1), self.signs[chosen])
 
 
 def timed(

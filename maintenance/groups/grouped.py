@@ -310,7 +310,7 @@ class GroupedAggregate(Staged):
 
     def _guard(self, weights: np.ndarray) -> None:
         """See to it that no sum of weights wraps."""
-        if self._n_assignments + _absolute_sum(weights) >= _MOST_ASSIGNMENTS:
+        if self._n_assignments + float(np.abs(weights.astype(np.float64)).sum()) >= _MOST_ASSIGNMENTS:
             assert isinstance(self._head.value, Aggregate)
             raise RangeError(
                 f"{shown_name(self._head.relation)} = {spelled_call(self._head.value)}:"
@@ -331,15 +331,6 @@ class GroupedAggregate(Staged):
             room = np.zeros(max(missing, len(self._counts)), np.int64)
             counts, values = np.append(self._counts, room), np.append(self._values, room)
             self._counts, self._values = counts, values
-
-
-@kernel
-def _absolute_sum(weights):  # type: ignore[no-untyped-def]
-    """Of int64, as a double, which does not wrap."""
-    total = 0.0
-    for weight in weights:
-        total += abs(np.float64(weight))
-    return total
 
 
 @kernel

@@ -109,6 +109,6 @@ def _distinct(keys: Columns) -> tuple[list[np.ndarray], np.ndarray]:
     places = np.empty(len(order), np.int64)
     if not len(order):
         return list(keys), places
-    distinct, offsets = group_boundaries(table_of(keys, len(order))[:, order], len(keys))
+    distinct, offsets = group_boundaries(table_of(keys, len(order)).take(order, axis=1), len(keys))
     places[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return list(distinct), places

@@ -141,7 +141,9 @@ class CombinedHead(Staged):
         came = signs > 0
         if not came.any():
             return
-        keys, offsets = group_boundaries(table_of(columns, len(signs))[:, came], len(columns) - 1)
+        keys, offsets = group_boundaries(
+            table_of(columns, len(signs)).compress(came, axis=1), len(columns) - 1
+        )
         _, rows, _ = self._support.newest.below(keys, len(offsets) - 1)
         refuse_conflicts(self.name, self.schema, rows, self.text)
 

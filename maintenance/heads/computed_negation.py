@@ -19,6 +19,7 @@ from lftj.errors import NanError
 from lftj.evaluation.finishing import ROWS
 from lftj.language.body import Body
 from lftj.language.syntax import Atom, Variable
+from lftj.process.progress import Advance
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns
@@ -30,7 +31,6 @@ from maintenance.heads.rule_body import Rows, RuleBody, described
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
-    Advance,
     BodyRequest,
     BodySearch,
     BodyStrategy,

@@ -19,6 +19,7 @@ import numpy as np
 
 from lftj.language.body import CheckedProgram
 from lftj.language.syntax import Aggregate
+from lftj.process.progress import Advance
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
@@ -33,7 +34,6 @@ from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
-    Advance,
     BodySearch,
     HeadRequest,
     HeadSource,
@@ -96,6 +96,11 @@ class MaintainedHead(Staged):
     @property
     def parts(self) -> tuple[Staged, ...]:
         return self._parts
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether a step stages anything."""
+        return self.counts_support or any(source.keeps_something for source in self.sources)
 
     @property
     def strategy(self) -> str:

@@ -34,7 +34,7 @@ from lftj.language.syntax import (
     Term,
     Variable,
 )
-from lftj.storage.catalog import Catalog
+from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
@@ -44,8 +44,10 @@ from maintenance.heads.rule_body import Rows, TimedRows
 from maintenance.staged import Staged
 from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Advance, BodyRequest, BodyStrategy, Round, Versions
+from maintenance.strategies.strategy import BodyRequest, BodyStrategy, Round, Versions
 from maintenance.strategies.timed_round import TimedRound
+
+_NO_ROWS: Rows = ({}, np.empty(0, np.int64))
 
 
 class Intermediate(Staged):
@@ -55,7 +57,7 @@ class Intermediate(Staged):
         self,
         rule: CheckedRule,
         sharers: Sequence[Sharer],
-        relations: Catalog,
+        relations: Versions,
         strategy: BodyStrategy,
         keeping: Keeping,
     ) -> None:
@@ -92,7 +94,7 @@ class Intermediate(Staged):
             for sharer in sharers
         }
         self._round: object = None
-        self._rows: Rows = ({}, np.empty(0, np.int64))
+        self._rows = _NO_ROWS
 
     @property
     def parts(self) -> Sequence[Staged]:
@@ -164,7 +166,7 @@ class Intermediate(Staged):
 
     def _end(self) -> None:
         self._round = None
-        self._rows = {}, np.empty(0, np.int64)
+        self._rows = _NO_ROWS
 
     def put_last(self, sharer: Sharer) -> None:
         """Let another head, if there is one, be the first: the one that pays for the searches."""
@@ -213,7 +215,7 @@ class Intermediates:
         self,
         rule: CheckedRule,
         head: CheckedHead,
-        relations: Catalog,
+        relations: Versions,
         strategy: BodyStrategy,
     ) -> tuple[Intermediate, Sharer]:
         """The intermediate of a head, made over the relations when the first of its heads asks."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lftj.language.body import CheckedProgram
+from lftj.process.progress import Advance
 from maintenance.heads.keeping import Keeping
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, KeptComponent
-from maintenance.strategies.strategy import Advance, HeadSource, Round, Tuples, Versions
+from maintenance.strategies.strategy import HeadSource, Round, Tuples, Versions
 
 
 def component_reads(program: CheckedProgram, names: Iterable[str]) -> frozenset[str]:

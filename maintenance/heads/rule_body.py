@@ -25,6 +25,7 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
 from lftj.planning.lowering import WILDCARD_NAME, Lowered, lower
+from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns, gathered
@@ -33,7 +34,6 @@ from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.timed_body import TimedBody
 from maintenance.strategies.strategy import (
-    Advance,
     Assignments,
     BodyRequest,
     BodySearch,
@@ -99,6 +99,11 @@ class RuleBody(Staged):
     @property
     def parts(self) -> tuple[Staged, ...]:
         return self._parts
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether a step stages anything."""
+        return len(self.parts) != 1 or self.all_searches[0].keeps_something
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
         """All rows; staged, like a step."""

@@ -18,7 +18,7 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
-from lftj.storage.catalog import Catalog
+from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
@@ -29,7 +29,6 @@ from maintenance.heads.rule_body import RuleBody
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
-    Advance,
     BodyRequest,
     BodySearch,
     BodyStrategy,
@@ -99,7 +98,7 @@ class SetSource(RuleSource):
         self,
         rule: CheckedRule,
         head: CheckedHead,
-        relations: Catalog,
+        relations: Versions,
         strategy: BodyStrategy,
         keeping: Keeping,
     ) -> None:
@@ -134,6 +133,10 @@ class SetSource(RuleSource):
     @property
     def parts(self) -> Sequence[Staged]:
         return self._bodies
+
+    @property
+    def keeps_something(self) -> bool:
+        return any(body.keeps_something for body in self._bodies)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
+from lftj.process.progress import Advance
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Advance, Round, Tuples, Versions
+from maintenance.strategies.strategy import Round, Tuples, Versions
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import Protocol
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice, choose_order, complete_order
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.storage.catalog import Catalog
 from maintenance.strategies.strategy import BodyRequest, BodySearch, BodySearches, BodyTest
 
 
@@ -51,7 +52,9 @@ class SearchMaker(Protocol):
 
 def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) -> BodySearches:
     """Decide how a body is kept.  Raises OrderError when the request's order does not fit."""
-    order, known, catalog = request.order, request.body.atom_variables(), request.relations
+    order, known = request.order, request.body.atom_variables()
+    # Orders are tried out: the indices that this takes are none that commits would have to step.
+    catalog: Catalog = {name: version.aside() for name, version in request.relations.items()}
     problem, unbound = _without_unbound(lowered.problem)
     apart = [component for component in problem.components if not _touches_rows(problem, component)]
     joined = [component for component in problem.components if component not in apart]

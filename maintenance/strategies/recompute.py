@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lftj.evaluation.evaluation import Evaluation, Settings
+from lftj.process.progress import Advance
 from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import difference
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
 from maintenance.strategies.strategy import (
-    Advance,
     HeadRequest,
     HeadSource,
     HeadStrategy,

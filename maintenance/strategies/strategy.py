@@ -14,7 +14,7 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,8 @@ import numpy as np
 from indices.sensitivity import SensitivityIndex
 from lftj.language.body import Body, CheckedProgram, CheckedRule
 from lftj.planning.lowering import Lowered
+from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
-from lftj.storage.catalog import Catalog
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns
 from maintenance.changes.change import Change
@@ -31,7 +31,6 @@ from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 
 Versions = Mapping[str, RelationVersion]
-Advance = Callable[[float], None]
 Assignments = tuple[Columns, np.ndarray]
 """One column per variable, and the signed weight of each assignment."""
 Tuples = tuple[Columns, np.ndarray]
@@ -77,7 +76,7 @@ class BodyRequest:
 
     rule: CheckedRule
     body: Body
-    relations: Catalog
+    relations: Versions
     wanted: Sequence[str]
     every: bool = False
     added_up: bool = False
@@ -226,6 +225,11 @@ class HeadSource(Staged, ABC):
     def searches(self) -> Sequence[BodySearch]:
         """The searches that the head pays for."""
         return ()
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether a step stages anything."""
+        return True
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.storage.catalog import IndexKey
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import table_of
@@ -130,30 +130,46 @@ class TimedRound:
         return Histories(paths, np.searchsorted(places[crosses], numbers), times[crosses], signs, before > 0)
 
 
+@part
+def _is_before(table, place, rows, row):
+    """Whether ``table[:, place]`` comes before ``rows[:, row]``."""
+    for column in range(table.shape[0]):
+        if table[column, place] != rows[column, row]:
+            return table[column, place] < rows[column, row]
+    return False
+
+
 @kernel
 def find_rows(table, rows, places):
     """Write the place of each row among the sorted, distinct rows of a table, -1 where it is not there.
 
+    Each is sought from the place of the one before on: rows of a search are mostly near it, and ascend.
     table: int64 (columns, m); rows: int64 (columns, n); places: int64 (n,), written.
     """
     columns, m = table.shape
+    place = 0  # of the first that is not before the row
     for row in range(rows.shape[1]):
-        low, high = 0, m
+        low, high = place, place
+        if place < m and _is_before(table, place, rows, row):
+            step = 1
+            while high < m and _is_before(table, high, rows, row):
+                low = high + 1
+                high += step
+                step *= 2
+            high = min(high, m)
+        elif place > 0 and not _is_before(table, place - 1, rows, row):
+            low, high = 0, place - 1
         while low < high:
             middle = (low + high) // 2
-            less = False
-            for column in range(columns):
-                if table[column, middle] != rows[column, row]:
-                    less = table[column, middle] < rows[column, row]
-                    break
-            if less:
+            if _is_before(table, middle, rows, row):
                 low = middle + 1
             else:
                 high = middle
-        alike = low < m
+        place = low
+        alike = place < m
         for column in range(columns):
-            alike = alike and table[column, low] == rows[column, row]
-        places[row] = low if alike else -1
+            alike = alike and table[column, place] == rows[column, row]
+        places[row] = place if alike else -1
 
 
 def places_in(paths: np.ndarray, rows: np.ndarray) -> np.ndarray:

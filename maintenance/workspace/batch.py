@@ -212,7 +212,7 @@ class BatchCommit(Commit):
             started = time.perf_counter()
             found = head.timed_step(batch, figures)
             figures.head_changes = len(found)
-            if not head.reads.isdisjoint(total.changes):
+            if head.keeps_something and not head.reads.isdisjoint(total.changes):
                 columns, weights = head.step(total, figures)
                 net = found.net
                 assert np.array_equal(net.weights, weights), "a batch is what it does in the end"

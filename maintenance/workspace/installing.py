@@ -14,6 +14,7 @@ from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, Unkn
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.process.progress import Advance
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
 from lftj.values.domains import Domains
@@ -23,7 +24,7 @@ from maintenance.heads.keeping import RECORD_GAP, Keeping
 from maintenance.heads.recursive_source import KeptComponents
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES, VIEWS
 from maintenance.heads.stratum import Stratum, heads_by_stratum
-from maintenance.strategies.strategy import Advance, BodyStrategy, Versions
+from maintenance.strategies.strategy import BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.state import State
 

@@ -24,7 +24,7 @@ from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
-from lftj.process.progress import bar
+from lftj.process.progress import Advance, bar
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
@@ -36,7 +36,6 @@ from maintenance.explanation import draw_strata, explain_head
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
-from maintenance.strategies.strategy import Advance
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit

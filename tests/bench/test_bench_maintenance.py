@@ -309,11 +309,11 @@ def _table(name: str):  # type: ignore[no-untyped-def]
 def test_quick_maintenance_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each workload lftj and one variant; that all variants find what is expected is tested above."""
     monkeypatch.setattr(command, "_keys", lambda workload, engines: list(workload.queries)[:2])
-    selected = ["--only", "build-rmat", "--only", "commit-rmat", "--only", "bulk-load", "--engines", "lftj"]
+    selected = ["--only", "build-rmat", "--only", "commit-rmat", "--engines", "lftj"]
     assert command.main(["--quick", *selected, "--out", str(tmp_path)]) == 0
     written = json.loads((tmp_path / "results.json").read_text())
     rows = {(row["workload"], row["engine"]): row for row in written["measurements"]}
-    assert len(rows) == 6
+    assert len(rows) == 4
     assert {row["status"] for row in rows.values()} == {"ok"}
     commits = rows["commit-rmat-9", "lftj"]
     assert commits["n_runs"] == 2_000
@@ -369,7 +369,7 @@ def test_a_soak_at_constant_data_holds_as_much_in_the_end(monkeypatch: pytest.Mo
     sizes = []
     for _ in range(4):
         made = 0
-        while made < 800:
+        while made < 500:
             made += soaked.transact(200)
             sizes.append(Sizes.of(soaked.workspace))
     soaked.check()

@@ -15,6 +15,8 @@ from support.paths import ROOT
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import SparkSession
+
 import lftj
 from bench import datasets, workloads
 from bench.joins.patterns import TRIANGLE_RULE
@@ -30,7 +32,9 @@ from bench.spark.batches import Batches, restart
 from bench.spark.run import OneQuery, SparkSubject
 from bench.spark.subject import spark_subject
 from bench.workload import IN_SPARK, Workload
-from support.spark_session import spark_session
+
+FILES = 3
+"""Of a table: each is a task, in Java and in Python, of every query."""
 
 QUICK = {workload.task: workload for workload in reversed(spark_workloads.quick())}
 
@@ -42,10 +46,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def _tests_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _tests_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The benchmarks run in the tests' session, which they must not end."""
-    session = spark_session()
     monkeypatch.setattr(Spark, "stop", lambda self: None)
+    monkeypatch.setattr("bench.peers.spark_engine.FILES", FILES)
     monkeypatch.setattr("bench.spark.batches.LEAST_BATCHES", 2)
     monkeypatch.setattr("bench.spark.state.LEAST_BATCHES", 2)
     monkeypatch.setattr("bench.spark.state.WARM_UP", 1)
@@ -57,7 +61,7 @@ def _tests_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     assert str(ROOT) in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == ROOT
     yield
-    assert session.range(1).count() == 1
+    assert spark.range(1).count() == 1
 
 
 def measured(workload: Workload, key: str, files: dict[str, str]) -> Measurement:
@@ -198,12 +202,11 @@ def test_differential_a_stream_keeps_the_head_with_either_state(key: str, files:
 def test_a_table_is_cut_into_files_that_have_all_its_rows(files: dict[str, str]) -> None:
     folder = parts_of(Path(files["edge"]))
     spark = Spark(2)
-    assert len(list(folder.iterdir())) == 8
+    assert len(list(folder.iterdir())) == FILES
     assert counted_rows(spark.read(folder)) == pq.read_metadata(files["edge"]).num_rows
 
 
 def test_processes_are_counted_with_those_they_started() -> None:
-    spark_session()
     assert len(process_tree.tree()) > 1
     assert process_tree.resident_bytes() > 10 << 20
     assert process_tree.processor_seconds() > 0

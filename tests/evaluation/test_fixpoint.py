@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from random import Random
 from unittest import mock
@@ -13,9 +16,14 @@ from hypothesis import strategies as st
 
 import lftj
 from lftj import errors
+from lftj.database import database
 from lftj.evaluation import growing_relation, recursive_body
+from lftj.process.progress import Advance
+from maintenance import Workspace
+from maintenance.workspace import workspace
 from support.functions import DivisionByZero, Overflow
-from support.recursive_programs import TEXTBOOK, inputs_of, random_row, recursive_scenarios
+from support.random_recursion import recursive_scenarios
+from support.recursive_programs import TEXTBOOK, inputs_of, random_row
 from support.reference import FunctionalConflict, evaluate
 from support.rows import rows_of
 from support.rules import render
@@ -108,6 +116,30 @@ def test_a_long_path_takes_a_round_per_step() -> None:
     assert db.count(CLOSURE) == n * (n + 1) // 2
     (recursion,) = db.explain(CLOSURE, analyze=True).recursion
     assert f"{n} rounds with new tuples: {n * (n + 1) // 2:,} tuples" in recursion
+
+
+def test_progress_tells_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float | None, str]] = []
+
+    @contextmanager
+    def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
+        yield lambda fraction, note="": told.append((label, fraction, note))
+
+    monkeypatch.setattr(database, "bar", bar)
+    monkeypatch.setattr(workspace, "bar", bar)
+    edges = [(1, 2), (2, 3), (3, 4)]
+    db = closure_of(edges)
+    db.query(CLOSURE, progress=True)
+    ws = Workspace()
+    ws.load("edge", edges, columns=["a", "b"])
+    ws.install(CLOSURE, progress=True)
+    for label in ("joining", "installing path"):
+        notes = [note for one, fraction, note in told if one == label and fraction is None]
+        assert [re.sub(r"\d+\.\d", "0.0", note) for note in notes] == [
+            "path: round 1, 3 new tuples in 0.0 s, 3 in all",
+            "path: round 2, 2 new tuples in 0.0 s, 5 in all",
+            "path: round 3, 1 new tuple in 0.0 s, 6 in all",
+        ]
 
 
 def test_each_assignment_is_found_once() -> None:

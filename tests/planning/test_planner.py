@@ -29,7 +29,7 @@ from lftj.values.schema import Schema
 from support.query_shapes import KINDS, SHAPES, Kind, Shape
 
 ALL_ORDERS_UP_TO = 720
-DRAWN_ORDERS = 200
+DRAWN_ORDERS = 60
 UNBOUNDED = 1 << 60
 
 
@@ -62,12 +62,12 @@ def measured(case: Case, order: tuple[str, ...], budget: int = UNBOUNDED) -> flo
     return float(search.counters.sum()) + rows
 
 
-def orders_of(case: Case) -> Iterator[tuple[str, ...]]:
-    """All orders, or some drawn at random and all that the planner compared."""
+def orders_of(case: Case, every: bool) -> Iterator[tuple[str, ...]]:
+    """All orders, or some drawn at random and all that the planner compared; all of few only if ``every``."""
     problem, catalog = case
     free = [name for name in problem.variables if name not in problem.labels]
     drawn: Iterator[tuple[str, ...]] = itertools.permutations(free)
-    if math.factorial(len(free)) > ALL_ORDERS_UP_TO:
+    if math.factorial(len(free)) > (ALL_ORDERS_UP_TO if every else DRAWN_ORDERS):
         generator = np.random.default_rng(1)
         drawn = (tuple(generator.permutation(free).tolist()) for _ in range(DRAWN_ORDERS))
     for order in drawn:
@@ -78,19 +78,26 @@ def orders_of(case: Case) -> Iterator[tuple[str, ...]]:
     yield from candidates(CostModel(problem, catalog))
 
 
-def ratio(shape: Shape, kind: Kind) -> float:
+def ratio(shape: Shape, kind: Kind, every: bool) -> float:
     """Operations of the chosen order over those of the best one."""
     case = case_of(shape, kind)
     chosen = best = measured(case, choose_order(*case).order)
-    for order in dict.fromkeys(orders_of(case)):
+    for order in dict.fromkeys(orders_of(case, every)):
         best = min(best, measured(case, order, int(best)))
     return chosen / max(best, 1.0)
 
 
 @pytest.mark.compiled
 def test_the_chosen_order_is_near_the_best_of_all() -> None:
-    """Issue's bounds: at most 2x the best on 90% of the cases and at most 5x on all."""
-    ratios = {(shape.name, kind): ratio(shape, kind) for shape in SHAPES for kind in KINDS}
+    """Issue's bounds: at most 2x the best on 90% of the cases and at most 5x on all.
+
+    Of each shape all orders are tried over one kind of data, and some of them over the others.
+    """
+    ratios = {
+        (shape.name, kind): ratio(shape, kind, number % len(KINDS) == place)
+        for number, shape in enumerate(SHAPES)
+        for place, kind in enumerate(KINDS)
+    }
     assert len({name for name, _ in ratios}) >= 15
     worst = sorted(ratios.items(), key=lambda item: -item[1])[:12]
     assert worst[0][1] <= 5.0, worst

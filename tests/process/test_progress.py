@@ -46,6 +46,23 @@ def test_a_bar_shows_its_label_and_the_fraction(monkeypatch: pytest.MonkeyPatch)
     assert "25%" in terminal.getvalue()
 
 
+@pytest.mark.parametrize(("fraction", "shown"), [(None, "joining, round 3 [y]"), (0.25, "25%")])
+def test_a_note_says_what_is_done_until_the_next_call(
+    fraction: float | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.bar("joining") as advance:
+        advance(None, "round 3 [y]")
+        if fraction is not None:
+            advance(fraction)
+    drawn = terminal.getvalue().rpartition("joining")[2]
+    assert shown.removeprefix("joining") in drawn
+    assert ("round 3" in drawn) == (fraction is None)
+
+
 def test_one_bar_at_a_time_and_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setenv("TERM", "xterm")

@@ -35,7 +35,7 @@ HOUSE = {
         joins  distance  soak
         report  soak_sizes
         peers
-        graphs  workload  .
+        graphs  workload  digest  .
         """,
     "spark_bridge": """
         .  worker_daemon

@@ -22,6 +22,7 @@ from support.strategies import Scenario, any_row, scenarios
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
 N_EXAMPLES = settings.default.max_examples if settings.default else 100
+"""Of each kind: there are five."""
 
 
 def compare_with_reference(scenario: Scenario, partitions: int, choose: ChooseGrids, random: Random) -> None:
@@ -56,6 +57,7 @@ ways = given(
 
 
 @pytest.mark.parametrize("most_atoms", [2, 3, 4])
+@settings(max_examples=N_EXAMPLES)
 @ways
 def test_oracle_rules(
     most_atoms: int, partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject
@@ -63,12 +65,14 @@ def test_oracle_rules(
     compare_with_reference(data.draw(scenarios(most_atoms)), partitions, choose, random)
 
 
+@settings(max_examples=N_EXAMPLES)
 @ways
 def test_oracle_programs(partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject) -> None:
     scenario = data.draw(scenarios(most_atoms=3, most_rules=3))
     compare_with_reference(scenario, partitions, choose, random)
 
 
+@settings(max_examples=N_EXAMPLES)
 @ways
 def test_oracle_conjunctions(
     partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject

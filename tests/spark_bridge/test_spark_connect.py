@@ -1,6 +1,7 @@
 """differential: `join` and `MaintainedJoin` through Spark Connect against `Database`, in its own process.
 
-The cases are in ``connect_cases.py``.
+The cases are in ``connect_cases.py``; the server is at the Java of the other tests, as
+``remote("local")`` has it at that of a classic session.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from support.paths import TESTS, child_environment
 pytest.importorskip("pyspark")
 pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install pyspark[connect]")
 
+from pyspark.sql import SparkSession
+
 from support.connect_cases import CASES, START
+from support.spark_session import connect_address
 
 SCRIPT = TESTS / "support" / "connect_cases.py"
 SECONDS = 1800
@@ -23,14 +27,14 @@ SECONDS = 1800
 
 
 @pytest.fixture(scope="module")
-def output() -> dict[str, str]:
+def output(spark: SparkSession) -> dict[str, str]:
     """By case what the script said of it; by "" what Spark and Python said if it broke off."""
-    # Variables of the classic session, which another test may have made here, would reach the other one.
+    # Variables of the classic session would reach the other one.
     inherited = {
         name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")
     }
     done = subprocess.run(
-        [sys.executable, str(SCRIPT)],
+        [sys.executable, str(SCRIPT), connect_address()],
         env=inherited,
         capture_output=True,
         text=True,

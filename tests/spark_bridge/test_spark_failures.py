@@ -2,9 +2,9 @@
 
 The application of ``failing_application.py`` is started again and again on one state, each time to be killed
 with SIGKILL at the next of the fault points; it gives all batches anew each time.  Most of its drivers are at
-one Java, and are forked from a process that has loaded their modules.  Those that have to go on from what
-killed ones left have workers of their own, which know of nothing; the one that is killed amid a stream,
-whose queries have to end with it, is a whole application.
+the Java of the tests' session, and are forked from a process that has loaded their modules.  Those that have
+to go on from what killed ones left have workers of their own, which know of nothing; the one that is killed
+amid a stream, whose queries have to end with it, is a whole application.
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ from support.paths import TESTS, child_environment
 
 pytest.importorskip("pyspark")
 
-from py4j.java_gateway import JavaGateway
-from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 import lftj
 from spark_bridge.state.fault_points import MARKER, POINTS, VARIABLE
 from support.failing_application import (
-    MASTER,
     OWN_WORKERS,
     RULE,
     Edge,
@@ -47,7 +44,6 @@ from support.failing_application import (
     first_edges,
 )
 from support.rows import rows_of
-from support.spark_session import SETTINGS, set_environment
 from support.transactions import after
 
 SCRIPT = TESTS / "support" / "failing_application.py"
@@ -55,7 +51,7 @@ SECONDS = 1800
 """For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
 
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
-MANY, SOME = 12, 6
+MANY, SOME = 12, 4
 """Batches: such that old versions are cleaned up, and such that there are some after a failure."""
 
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]
@@ -76,13 +72,14 @@ def environment() -> dict[str, str]:
 
 
 class Drivers:
-    """Runs one driver after another at one Java, by the application's ``fork``.
+    """Runs one driver after another at the session's Java, by the application's ``fork``.
 
-    No other test is at that Java: callbacks of a stream go to the last driver.
+    Callbacks of streams there go to the last driver: this process has to ask for them anew.
     """
 
-    def __init__(self, gateway: JavaGateway) -> None:
-        its = gateway.gateway_parameters
+    def __init__(self, spark: SparkSession) -> None:
+        self._gateway = spark.sparkContext._gateway
+        its = self._gateway.gateway_parameters
         there = {"PYSPARK_GATEWAY_PORT": str(its.port), "PYSPARK_GATEWAY_SECRET": its.auth_token}
         pipe = subprocess.PIPE
         command = [sys.executable, str(SCRIPT), "fork"]
@@ -113,19 +110,17 @@ class Drivers:
 
     def close(self) -> None:
         self._process.communicate(timeout=SECONDS)  # its input ends
+        if getattr(self._gateway, "_callback_server", None) is not None:
+            self._gateway.shutdown_callback_server()
+            self._gateway._callback_server = None  # what Spark takes for: none was started
 
 
 @pytest.fixture(scope="module")
-def drivers() -> Iterator[Drivers]:
-    set_environment()
-    conf = SparkConf(loadDefaults=False).setAll([*SETTINGS.items()])
-    gateway = launch_gateway(conf.setMaster(MASTER).setAppName("failing application"))
-    drivers = Drivers(gateway)
+def drivers(spark: SparkSession) -> Iterator[Drivers]:
+    drivers = Drivers(spark)
     yield drivers
     drivers.close()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # it ends with that
-    gateway.proc.wait(SECONDS)
+    spark.sparkContext.setLogLevel("ERROR")
 
 
 def run_whole(mode: str, folder: Path, n_batches: int, fault: str) -> Ended:
@@ -199,7 +194,7 @@ def test_an_application_killed_at_every_point_applies_each_batch_once(
 
 
 def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, drivers: Drivers) -> None:
-    """A task is tried four times."""
+    """A task is tried twice."""
     done = drivers.run("apply", tmp_path, SOME, "worker: written, not reported")
     assert (done.code, version(tmp_path)) == (1, 0), done.said
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
@@ -229,7 +224,7 @@ def test_a_stream_goes_on_from_its_checkpoint(tmp_path: Path, drivers: Drivers) 
         file = tmp_path / "incoming" / f"{number:02}.parquet"
         pq.write_table(change_table(changes), file)
         os.utime(file, (1_000_000 + number, 1_000_000 + number))  # files are taken by their age
-    done = run_whole("stream", tmp_path, SOME, "commit: manifest moved:4")
+    done = run_whole("stream", tmp_path, SOME, "commit: manifest moved:3")
     assert done.code == -signal.SIGKILL, done.said
     done = drivers.run("stream", tmp_path, SOME)
     assert done.code == 0, done.said

@@ -28,7 +28,11 @@ def inserted(spark: SparkSession, rows: Pairs, weight: int = 1) -> DataFrame:
 
 
 def triangles(r: Pairs, s: Pairs, t: Pairs) -> list[tuple[int, ...]]:
-    return sorted((a, b, c) for a, b in set(r) for b_, c in set(s) if b_ == b and (a, c) in set(t))
+    after: dict[int, set[int]] = {}
+    for b, c in s:
+        after.setdefault(b, set()).add(c)
+    closing = set(t)
+    return sorted((a, b, c) for a, b in set(r) for c in after.get(b, ()) if (a, c) in closing)
 
 
 def shares(joined: MaintainedJoin) -> str:

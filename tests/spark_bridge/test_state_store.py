@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -187,34 +188,58 @@ def test_other_files_are_no_manifests(make_store: MakeStore) -> None:
 # -- killed -------------------------------------------------------------------
 
 SCRIPT = """
-import sys
+import os, sys
 from support.state_stores import state
 from spark_bridge.state.store import StateStore
-store = StateStore(sys.argv[1])
-old = store.newest()
-new = state(store, 2, old)
-store.commit(new)
-store.clean(1)
-print("all done")
+for line in sys.stdin.read().splitlines():
+    path, fault = line.split("|")
+    child = os.fork()
+    if not child:
+        os.environ["LFTJ_FAULT"] = fault
+        store = StateStore(path)
+        store.commit(state(store, 2, store.newest()))
+        store.clean(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+"""For each line of its input a process of its own, which has the modules: to load them takes longest."""
+
+NOT_REACHED = "commit: manifest moved:2"
 
 
-def run_killed(path: Path, fault: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path)],
-        env=child_environment(LFTJ_FAULT=fault),
+class Killed(NamedTuple):
+    path: Path
+    old: Manifest
+    code: int
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Killed]:
+    """By fault a state of one version, and how a process ended that was to make the next and to clean."""
+    paths = {fault: tmp_path_factory.mktemp("state") for fault in [*COMMIT_POINTS, CLEAN_POINT, NOT_REACHED]}
+    old = {fault: commit(StateStore(path), 1) for fault, path in paths.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=child_environment(),
+        input="".join(f"{path}|{fault}\n" for fault, path in paths.items()),
         capture_output=True,
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    codes = map(int, done.stdout.split())
+    return {
+        fault: Killed(path, old[fault], code)
+        for (fault, path), code in zip(paths.items(), codes, strict=True)
+    }
 
 
 @pytest.mark.parametrize("point", [*COMMIT_POINTS, CLEAN_POINT])
-def test_killed_anywhere_the_state_is_the_old_or_the_new(tmp_path: Path, point: str) -> None:
-    store = StateStore(tmp_path)
-    old = commit(store, 1)
-    assert run_killed(tmp_path, point).returncode == -signal.SIGKILL
-    newest = StateStore(tmp_path).newest()
+def test_killed_anywhere_the_state_is_the_old_or_the_new(killed: dict[str, Killed], point: str) -> None:
+    path, old, code = killed[point]
+    assert code == -signal.SIGKILL
+    store = StateStore(path)
+    newest = store.newest()
     assert newest is not None
     moved = point in ("commit: manifest moved", CLEAN_POINT)
     assert newest.version == (2 if moved else 1)
@@ -234,10 +259,8 @@ def test_killed_anywhere_the_state_is_the_old_or_the_new(tmp_path: Path, point: 
         assert store.read_table(name).equals(TABLE)
 
 
-def test_a_point_that_is_not_reached_kills_nobody(tmp_path: Path) -> None:
-    commit(StateStore(tmp_path), 1)
-    done = run_killed(tmp_path, "commit: manifest moved:2")
-    assert (done.returncode, done.stdout) == (0, "all done\n"), done.stderr
+def test_a_point_that_is_not_reached_kills_nobody(killed: dict[str, Killed]) -> None:
+    assert killed[NOT_REACHED].code == 0
 
 
 @pytest.mark.parametrize(

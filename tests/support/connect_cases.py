@@ -1,6 +1,8 @@
 """`join` and `MaintainedJoin` through Spark Connect, as a script.
 
-A process can have a Connect session or a classic one, not both.
+    python connect_cases.py ADDRESS
+
+``ADDRESS`` is that of the server.  A process can have a Connect session or a classic one, not both.
 
 Prints for each case ``case NAME`` and below it ``ok`` or a traceback; exits with the number of those that
 failed.  Run by ``test_spark_connect.py``.
@@ -226,10 +228,10 @@ CASES = (
 )
 
 
-def main() -> int:
+def main(address: str) -> int:
     from support.spark_session import connect_session
 
-    spark = connect_session()
+    spark = connect_session(address)
     failed = 0
     for case in CASES:
         try:
@@ -244,4 +246,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

@@ -9,10 +9,9 @@ Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to `
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 
 Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon, so that
-both ways to start them are tested.  Where the environment names the gateway of
-one that runs (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead, which the first
-driver there makes; what is killed and started anew is the driver, and workers of its own if it is to have
-some, or if the fault is in a worker.
+both ways to start them are tested.  Where the environment names the gateway of one that runs
+(``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead; what is killed and started
+anew is the driver, and workers of its own if it is to have some, or if the fault is in a worker.
 
 ``fork`` loads Python's modules once for many such drivers: of each line of its input, the ``Run`` of one, it
 makes a process by fork, and says in a line how that ended.
@@ -39,16 +38,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_bridge import MaintainedJoin
 from spark_bridge.state.fault_points import MARKER, VARIABLE
-from support.spark_session import builder
+from support.spark_session import MASTER, builder
 
 RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
 """Cells cut by ``b`` have to be combined: there are two stages."""
 
 SHARES = {"b": 2}
 N_NODES = 12
-MASTER = "local[2,4]"
-"""Two threads; a task is tried four times."""
-
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
 
 OWN_WORKERS = "LFTJ_OWN_WORKERS"

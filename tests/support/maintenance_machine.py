@@ -1,4 +1,4 @@
-"""The machine of ``test_maintenance_machine.py``: random transactions on workspaces of two strategies.
+"""The machine of ``test_maintenance_machine.py``: random transactions on workspaces of different strategies.
 
 The brute-force reference says what the relations and heads have to be.
 """
@@ -6,7 +6,7 @@ The brute-force reference says what the relations and heads have to be.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
@@ -29,6 +29,7 @@ from lftj.storage import index_version
 from maintenance import Snapshot, Transaction, Workspace
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.strategies.auto import auto_body
+from maintenance.strategies.stages import stages
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
@@ -65,7 +66,7 @@ def read(source: Snapshot | Workspace, name: str) -> set[Any]:
 
 
 class MaintenanceMachine(RuleBasedStateMachine):
-    """What relations and heads are by the reference, and workspaces of two strategies that have to agree."""
+    """What relations and heads are by the reference, and workspaces that have to agree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,6 +92,18 @@ class MaintenanceMachine(RuleBasedStateMachine):
         seed: int,
         other: str,
     ) -> None:
+        self._begin(scenario, ["trace", other], gap, budget, merges, seed)
+
+    def _begin(
+        self,
+        scenario: Scenario,
+        strategies: Sequence[str | Mapping[str, str]],
+        gap: int,
+        budget: int | None,
+        merges: tuple[int, int],
+        seed: int,
+    ) -> None:
+        """Install the scenario by each of some strategies, or of strategies per head."""
         self.scenario = scenario
         self.relations: Tuples = scenario.relations
         heads = expected_heads(scenario, self.relations)
@@ -100,9 +113,10 @@ class MaintenanceMachine(RuleBasedStateMachine):
         self.pools = {loaded.name: pool_of(loaded, Random(seed)) for loaded in scenario.loaded}
         for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
             self.patches.enter_context(mock.patch.object(index_version, name, value))
-        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in range(2)]
-        self.patches.enter_context(mock.patch.object(auto_body, "LEAST_BUDGET", 20))
-        for workspace, strategy in zip(self.workspaces, ("trace", other), strict=True):
+        self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in strategies]
+        for chooses in (auto_body, stages):
+            self.patches.enter_context(mock.patch.object(chooses, "LEAST_BUDGET", 20))
+        for workspace, strategy in zip(self.workspaces, strategies, strict=True):
             for loaded in scenario.loaded:
                 workspace.load(loaded.name, loaded.table())
             workspace.install(scenario.text, strategy)

@@ -1,17 +1,9 @@
-"""Recursive programs: the textbook's, as texts with what they read, and random ones.
-
-The random ones are the suite's random bodies (:mod:`support.strategies`) with one or two relations that
-depend on themselves or on each other, and rules above them.
-"""
+"""The textbook's recursive programs, with what they read."""
 
 from __future__ import annotations
 
 from random import Random
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
-
-from support.kinds import INTEGER, KINDS, Kind
 from support.reference import Row
 from support.rules import (
     Aggregate,
@@ -30,21 +22,6 @@ from support.rules import (
     head,
     lookup,
     no,
-)
-from support.strategies import (
-    NAMES,
-    Loaded,
-    Scenario,
-    Scope,
-    Signature,
-    draw_atom,
-    draw_binder,
-    draw_body,
-    draw_comparison,
-    draw_heads,
-    draw_plain_head,
-    loaded_relations,
-    of_kind,
 )
 
 
@@ -247,50 +224,3 @@ def inputs_of(program: Program) -> list[str]:
 
 def random_row(random: Random, relation: str, values: int) -> Row:
     return tuple(random.randrange(values) for _ in range(ARITIES[relation]))
-
-
-def recursive_rule(
-    draw: DrawFn, target: Signature, recursive: list[Signature], catalog: list[Signature]
-) -> Rule | None:
-    """A rule that reads at least one of some recursive relations; None where it binds too little."""
-    fresh = list(NAMES)
-    scope: Scope = {}
-    first = draw(st.sampled_from(recursive))
-    body: list[Literal] = [draw_binder(draw, [first], first.kinds[0], fresh.pop(0), scope, fresh)]
-    every = [*catalog, *recursive]
-    body += [draw_atom(draw, every, scope, fresh) for _ in range(draw(st.sampled_from((1, 2, 0))))]
-    body += [draw_atom(draw, catalog, scope, None) for _ in range(draw(st.sampled_from((0, 0, 1))))]
-    body += [draw_comparison(draw, scope) for _ in range(draw(st.sampled_from((0, 0, 1))))]
-    names = []
-    for kind in target.kinds:
-        if not of_kind(scope, kind):
-            return None
-        names.append(draw(st.sampled_from(of_kind(scope, kind))))
-    return Rule((Head(target.name, tuple(map(Variable, names))),), tuple(draw(st.permutations(body))))
-
-
-@st.composite
-def recursive_scenarios(draw: DrawFn) -> Scenario:
-    """One or two recursive relations over up to three loaded ones, and perhaps a rule above them."""
-    palette: list[Kind] = draw(st.lists(st.sampled_from((INTEGER, INTEGER, *KINDS)), min_size=1, max_size=2))
-    loaded: list[Loaded] = []
-    for number in range(draw(st.integers(1, 3))):
-        kinds = tuple(draw(st.sampled_from(palette)) for _ in range(draw(st.sampled_from((2, 2, 1, 3)))))
-        loaded.append(draw(loaded_relations(f"r{number}", kinds, 10)))
-    catalog = [Signature(one.name, one.kinds, one.functional) for one in loaded]
-    program: list[Rule] = []
-    recursive: list[Signature] = []
-    for number in range(draw(st.sampled_from((1, 2)))):
-        body, scope = draw_body(draw, catalog, 2, plain=True)
-        made, signature = draw_plain_head(draw, f"t{number}", scope)
-        made = Head(made.relation, made.terms[:3])
-        recursive.append(Signature(signature.name, signature.kinds[:3], False))
-        program.append(Rule((made,), body))
-    for target in recursive:
-        for _ in range(draw(st.sampled_from((1, 2)))):
-            found = recursive_rule(draw, target, recursive, catalog)
-            program += [found] if found else []
-    if draw(st.booleans()):
-        body, scope = draw_body(draw, [*catalog, *recursive], 2, plain=False)
-        program.append(Rule(tuple(one for one, _ in draw_heads(draw, "h", scope, plain=False)), body))
-    return Scenario(tuple(loaded), tuple(program))

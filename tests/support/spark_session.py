@@ -1,4 +1,9 @@
-"""The Spark sessions of the tests: small and silent, one per process, made by the first that asks for it."""
+"""The Spark session of the tests: small and silent, one per process, made by the first that asks for it.
+
+To start Java and its workers costs more than most tests.  So the tests that need it are in one process
+(``conftest.py``), and processes that they start are at its Java, too: clients of Spark Connect and drivers
+that are killed.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,8 @@ SETTINGS = {
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
@@ -32,19 +39,37 @@ Simplified tracebacks are asked for through the environment of workers, by some 
 each environment has workers of its own.
 """
 
+ISOLATION = ("spark.sql.artifact.isolation.enabled", "spark.sql.artifact.isolation.alwaysApplyClassloader")
+"""What ``remote("local")`` turns on for the server that it starts."""
+
+MASTER = "local[2,2]"
+"""Two threads; a task that fails, or whose worker is killed, is tried once more."""
+
 
 @cache
 def spark_session() -> SparkSession:
-    """A classic session with two threads."""
-    session = builder().master("local[2]").getOrCreate()
+    """A classic session."""
+    session = builder().master(MASTER).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
 @cache
-def connect_session() -> SparkSession:
-    """A session of Spark Connect, with a server of its own; in a process without a classic session."""
-    return builder().remote("local[2]").getOrCreate()
+def connect_address() -> str:
+    """Where clients of Spark Connect reach a server at the classic session's Java."""
+    context = spark_session().sparkContext
+    package = context._jvm.org.apache.spark.sql.connect.service
+    service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
+    service.start(context._jsc.sc())
+    return f"sc://127.0.0.1:{service.localPort()}"
+
+
+def connect_session(address: str) -> SparkSession:
+    """A session at a server of Spark Connect; in a process without a classic session."""
+    builder = SparkSession.builder.remote(address)
+    for key in ISOLATION:
+        builder = builder.config(key, "true")
+    return builder.getOrCreate()
 
 
 def set_environment() -> None:

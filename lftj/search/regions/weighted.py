@@ -7,6 +7,9 @@ all of them begin with the changed branches, the *bindings*.  A small change cos
 calling it from Python would cost more: here they run one after the other, and what they need is
 written down once, when they are made.
 
+A search that is alone and only lists what indices hold below a binding needs no search machine
+(:mod:`lftj.search.regions.listing`), where these have no runs.
+
 Invariants
 
 1. Buffers and states belong to one call at a time; what leaves them is copied.
@@ -48,6 +51,7 @@ from lftj.search.layout import (
     STATUS_PAUSED,
 )
 from lftj.search.regions.evaluation import Operations, OverBudget
+from lftj.search.regions.listing import Listing, listing_of, with_room
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import run_search
 from lftj.search.shares import SLICE
@@ -59,7 +63,7 @@ from lftj.storage.version_memory import X_HEADER, X_LEVEL_FIELDS, X_LEVELS, X_RU
 BUFFERED_ROWS = 1 << 10
 
 # -- a search: a row of ``searches`` -----------------------------------------------------------
-S_PLAN = 0  # address and length of its plan; 0: there is none, the bindings are its rows
+S_PLAN = 0  # address and length of its plan
 S_PLAN_LENGTH = 1
 S_STATE = 2  # of its state
 S_STATE_LENGTH = 3
@@ -88,8 +92,8 @@ NO_BUDGET = 1 << 62
 class WeightedSearch(NamedTuple):
     """One of the searches.
 
-    ``plan``: None where there is nothing to search.  ``sign``: 1 or -1.  ``places``: the depths that become
-    the columns of the rows, in their order.
+    ``plan``: None where there is nothing to search, then it is the only one, and the bindings are its rows.
+    ``sign``: 1 or -1.  ``places``: the depths that become the columns of the rows, in their order.
     """
 
     plan: RegionPlan | None
@@ -103,6 +107,7 @@ class WeightedSearches:
     def __init__(self, searches: Sequence[WeightedSearch]) -> None:
         self.searches = tuple(searches)
         plans = [search.plan for search in self.searches if search.plan is not None]
+        assert len(plans) == len(self.searches) or len(self.searches) == 1
         self.n_searched = len(plans)
         """How many have something to search."""
         self.uses: tuple[IndexUse, ...] = tuple(dict.fromkeys(use for plan in plans for use in plan.indexes))
@@ -110,20 +115,20 @@ class WeightedSearches:
         self._memories = np.empty(len(self.uses), np.int64)
         self._progress = np.zeros(PROGRESS_FIELDS, np.int64)
         self._buffer = np.empty(max((plan.depths for plan in plans), default=0) * BUFFERED_ROWS, np.int64)
+        self._listings: dict[int, Listing | None] = {}  # by the number of variables that are bound
+        self._running: Listing | None = None
         self._kept: list[np.ndarray] = []
         lists: list[int] = [len(self.searches[0].places)]
-        rows = [self._fields_of(search, lists) for search in self.searches]
+        with_plans = zip(self.searches, plans, strict=False)
+        rows = [self._fields_of(search, plan, lists) for search, plan in with_plans]
         self._searches, self._lists = np.array(rows, np.int64), np.array(lists, np.int64)
 
-    def _fields_of(self, search: WeightedSearch, lists: list[int]) -> list[int]:
+    def _fields_of(self, search: WeightedSearch, plan: RegionPlan, lists: list[int]) -> list[int]:
         """The S_* fields of a search; ``lists`` gets what they point to."""
         fields = [0] * SEARCH_FIELDS
         fields[S_SIGN] = search.sign
         fields[S_PLACES] = len(lists)
         lists += search.places
-        plan = search.plan
-        if plan is None:
-            return fields
         state, log = plan.new_state(), np.zeros(plan.log_length, np.int64)
         self._kept += [plan.unrecorded, state, log]
         for field, array in zip((S_PLAN, S_STATE, S_LOG), self._kept[-3:], strict=True):
@@ -157,7 +162,23 @@ class WeightedSearches:
     @property
     def operations(self) -> Operations:
         """What the last call took so far."""
+        if self._running is not None:
+            return self._running.operations
         return Operations(*self._progress.tolist()[P_COUNTERS:])
+
+    def lists(self, indexes: Sequence[IndexVersion], bound: int) -> bool:
+        """Whether rows below bindings of so many variables are listed, so that these need not be sorted."""
+        return self._listing(indexes, bound) is not None
+
+    def _listing(self, indexes: Sequence[IndexVersion], bound: int) -> Listing | None:
+        """What lists the rows instead of searching them, if that can be."""
+        if len(self.searches) > 1 or self.n_searched == 0 or any(index.runs for index in indexes):
+            return None
+        if bound not in self._listings:
+            plan, sign, places = self.searches[0]
+            assert plan is not None
+            self._listings[bound] = listing_of(plan, bound, sign, places)
+        return self._listings[bound]
 
     def pieces(
         self,
@@ -173,11 +194,22 @@ class WeightedSearches:
         Raises OverBudget soon after more than ``budget`` operations, and RangeError for a weight that is
         beyond 63 bits.
         """
+        if not self.n_searched:
+            (search,) = self.searches
+            yield bindings[list(search.places)], search.sign * weights
+            return
+        limit = NO_BUDGET if budget is None else budget
+        self._running = listing = self._listing(indexes, len(bindings))
+        if listing is not None:
+            for rows, row_weights in listing.pieces(indexes, bindings, weights):
+                if self.operations.total > limit:
+                    raise OverBudget(self.operations)
+                yield rows, row_weights
+            return
         memories, progress = self._memories, self._progress
         for number, index in enumerate(indexes):
             memories[number] = index.address
         progress.fill(0)
-        limit = NO_BUDGET if budget is None else budget
         status = STATUS_PAUSED
         while status == STATUS_PAUSED:
             rows, row_weights, status = _search_all(
@@ -262,20 +294,6 @@ def _count_tuples(search, lists, memories, found, out):
     return True
 
 
-@part
-def _with_room(rows, weights, n_rows, n_more):
-    """Rows, int64 (columns, room), and weights, of which the first ``n_rows`` stay, with room for more."""
-    if n_rows + n_more <= len(weights):
-        return rows, weights
-    room = max(2 * len(weights), n_rows + n_more)
-    more_rows, more_weights = np.empty((rows.shape[0], room), np.int64), np.empty(room, np.int64)
-    for row in range(n_rows):
-        for column in range(rows.shape[0]):
-            more_rows[column, row] = rows[column, row]
-        more_weights[row] = weights[row]
-    return more_rows, more_weights
-
-
 @kernel
 def _search_all(searches, lists, memories, bindings, weights, buffer, budget, progress):
     """Run the searches from P_SEARCH on; returns rows, int64 (columns, n), their weights and a STATUS_*.
@@ -290,15 +308,6 @@ def _search_all(searches, lists, memories, bindings, weights, buffer, budget, pr
     status = STATUS_DONE
     while progress[P_SEARCH] < searches.shape[0] and status == STATUS_DONE:
         search = searches[progress[P_SEARCH]]
-        if search[S_PLAN] == 0:
-            n = bindings.shape[1]
-            rows, row_weights = _with_room(rows, row_weights, n_rows, n)
-            _copy_listed(bindings, lists, search[S_PLACES], rows, n_rows, n)
-            for row in range(n):
-                row_weights[n_rows + row] = search[S_SIGN] * weights[row]
-            n_rows += n
-            progress[P_SEARCH] += 1
-            continue
         plan = frozen_view(search[S_PLAN], search[S_PLAN_LENGTH])
         state, log = view(search[S_STATE], search[S_STATE_LENGTH]), view(search[S_LOG], search[S_LOG_LENGTH])
         depths = search[S_DEPTHS]
@@ -327,7 +336,7 @@ def _search_all(searches, lists, memories, bindings, weights, buffer, budget, pr
             n_found = state[R_ROWS]
             if status == STATUS_PAUSED or n_found == 0:
                 continue
-            rows, row_weights = _with_room(rows, row_weights, n_rows, n_found)
+            rows, row_weights = with_room(rows, row_weights, n_rows, n_found)
             out = row_weights[n_rows : n_rows + n_found]
             binding = _weigh(search, bindings, weights, found, n_found, binding, out)
             if not _count_tuples(search, lists, memories, found, out):

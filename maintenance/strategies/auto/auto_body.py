@@ -25,13 +25,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from indices.sensitivity import SensitivityIndex
+from lftj.process.progress import Advance
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.storage.signed_rows import difference, net_rows
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
 
 LEAST_BUDGET = 1 << 16

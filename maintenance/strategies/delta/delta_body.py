@@ -21,6 +21,7 @@ import numpy as np
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.process.progress import Advance
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.search.base.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
@@ -28,7 +29,7 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms, shown
-from maintenance.strategies.strategy import Advance, Assignments, BodySearch, BodyTest, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Round, Versions
 
 
 class DeltaBody(BodySearch):

@@ -33,7 +33,7 @@ from lftj.search.regions.evaluation import OverBudget
 from lftj.search.regions.weighted import WeightedSearch, WeightedSearches
 from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion
-from lftj.storage.signed_rows import Columns, gathered, net_rows
+from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Assignments, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
@@ -144,8 +144,9 @@ class _Group:
             ]
         )
         carried = {_column_of_carried(plan, variables) for plan in plans}
-        self._carried = carried.pop() if len(carried) == 1 else None
-        """The column of the rows that holds what is carried, if that is so in all terms."""
+        self._carried = carried.pop() if len(carried) == 1 and self.searches.n_searched else None
+        """The column of the rows that holds what is carried; None if that is not so in all terms, or no term
+        has anything to search."""
 
     def branches(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
         """The changed branches, int64 (bound variables, n), sorted, and their weights; None for none."""
@@ -165,7 +166,7 @@ class _Group:
             new = np.any(columns[:-1, 1:] != columns[:-1, :-1], axis=0)
             if not new.all() and np.abs(weights).max() == 1:
                 starts = np.flatnonzero(np.concatenate([[True], new]))
-                numbered = np.vstack([columns[:-1, starts], np.arange(len(starts))])
+                numbered = table_of([*columns[:-1, starts], np.arange(len(starts))], len(starts))
                 found = self._searched(change, numbered, np.ones(len(starts), np.int64), stats, budget)
                 return _with_carried(found, self._carried, starts, columns[-1], weights)
         return self._searched(change, columns, weights, stats, budget)

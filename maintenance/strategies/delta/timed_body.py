@@ -64,7 +64,7 @@ class TimedBody:
                 tuples.append(places_in(own.paths, assignments[path]))
                 histories.append(own)
         numbers, times, signs = _product(np.array(tuples), *_joined(histories))
-        return assignments[:, numbers], times, signs
+        return assignments.take(numbers, axis=1), times, signs
 
 
 def _joined(histories: list[Histories]) -> tuple[np.ndarray, ...]:

@@ -3,14 +3,16 @@
 Invariants
 
 1. ``OLD`` is the start with all changes but the last one, ``NEW`` with that too.
-2. Indices are there for the keys that were asked for since the start; the version that it started with keeps
-   those that were built for it, and so has them in the next step.
+2. Indices are there for the keys that were asked for since the start, as they were when they were last asked
+   for; the version that it started with keeps those that were built for it, and so has them in the next step.
 
-Cost: per change and index that some term reads, that of advancing it; nothing where none does, as is the case
-of linear rules.
+Cost: an index that is asked for is advanced by the changes since it last was, all at once: by each of them
+where rules are not linear, and where they are by none but those of the terms of other relations.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,36 +23,43 @@ from lftj.storage.signed_rows import gathered, net_rows
 from maintenance.changes.change import Change
 
 
+@dataclass(frozen=True)
+class _Advanced:
+    """An index after all changes of the first ``n_changes`` but the last, and after that."""
+
+    n_changes: int
+    old: IndexVersion
+    new: IndexVersion
+
+
 class MovingFacts:
     """One head's."""
 
     def __init__(self, start: RelationVersion) -> None:
         self.start = start
         self._changes: list[Change] = []
-        self._indices: dict[IndexKey, dict[Side, IndexVersion]] = {}
+        self._indices: dict[IndexKey, _Advanced] = {}
 
     def change(self, columns: np.ndarray, sign: int) -> None:
         """Facts come (1) or go (-1); int64 (columns, n), sorted and distinct."""
-        last = Change(columns, np.full(columns.shape[1], sign, np.int64))
-        self._changes.append(last)
-        for key, sides in self._indices.items():
-            sides[Side.OLD] = sides[Side.NEW]
-            sides[Side.NEW] = sides[Side.OLD].advance(*index_change(key, last.columns, last.weights))
+        self._changes.append(Change(columns, np.full(columns.shape[1], sign, np.int64)))
 
     def on(self, side: Side) -> FactsOnSide:
         return FactsOnSide(self, side)
 
     def index(self, key: IndexKey, side: Side) -> IndexVersion:
         """An index of one side."""
-        sides = self._indices.get(key)
-        if sides is None:
-            old = new = self.start.index_at(key)
-            if self._changes:
-                *before, last = self._changes
-                old = old.advance(*_as_one(key, before)) if before else old
-                new = old.advance(*index_change(key, last.columns, last.weights))
-            sides = self._indices[key] = {Side.OLD: old, Side.NEW: new}
-        return sides[side]
+        known = self._indices.get(key)
+        if known is None:
+            start = self.start.index_at(key)
+            known = _Advanced(0, start, start)
+        n_changes = len(self._changes)
+        if known.n_changes < n_changes:
+            *before, last = self._changes[known.n_changes :]
+            old = known.new.advance(*_as_one(key, before)) if before else known.new
+            known = _Advanced(n_changes, old, old.advance(*index_change(key, last.columns, last.weights)))
+        self._indices[key] = known
+        return known.old if side is Side.OLD else known.new
 
 
 class FactsOnSide:

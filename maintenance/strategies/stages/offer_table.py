@@ -47,7 +47,7 @@ from maintenance.strategies.stages.stage_table import (
     SOLID,
     TOTAL,
     StageTable,
-    place_of,
+    slot_of,
     write_down,
 )
 
@@ -246,17 +246,12 @@ def _gain(
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_touched
-        place = place_of(table, instance, rows, places)
-        if places[place] == 0:
-            if registers[SLOTS] == len(rows):
-                return instance, n_touched
-            slot = registers[SLOTS]
-            for column in range(table.shape[0]):
-                rows[slot, column] = table[column, instance]
-            registers[SLOTS] = slot + 1
-            places[place] = slot + 1
+        n_slots = registers[SLOTS]
+        slot = slot_of(table, instance, rows, places, registers)
+        if slot < 0:
+            return instance, n_touched
+        if slot == n_slots:
             _enter_group(slot, n_keys, rows, slots, groups, group_places, n_groups)
-        slot = places[place] - 1
         write_down(slot, slots, journal, registers)
         slots[slot, TOTAL] += 1
         slots[slot, HIGH] = max(slots[slot, HIGH], highs[instance])

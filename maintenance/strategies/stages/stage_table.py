@@ -37,7 +37,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns, row_order, table_of
-from lftj.storage.tuple_set import hash_of
+from lftj.storage.tuple_set import place_of
 
 LEAST_ROOM = 1 << 8
 
@@ -261,19 +261,21 @@ class StageTable:
 
 
 @part
-def place_of(table, row, rows, places):
-    """Where a fact, int64 (columns, n) at ``row``, has its slot in ``places``, or would have: 0 is there."""
-    length = len(places)
-    place = hash_of(table, row, length)
-    while places[place] != 0:
-        slot = places[place] - 1
-        same = True
+def slot_of(table, row, rows, places, registers):
+    """The slot of a fact, int64 (columns, n) at ``row``, a new one where it has none; -1: there is no room.
+
+    The others as of _gain.
+    """
+    place = place_of(table, row, rows.T, places)
+    if places[place] == 0:
+        slot = registers[SLOTS]
+        if slot == len(rows):
+            return np.int64(-1)
         for column in range(table.shape[0]):
-            same = same and rows[slot, column] == table[column, row]
-        if same:
-            break
-        place = (place + 1) & (length - 1)
-    return place
+            rows[slot, column] = table[column, row]
+        registers[SLOTS] = slot + 1
+        places[place] = slot + 1
+    return places[place] - 1
 
 
 @part
@@ -300,16 +302,9 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_new
-        place = place_of(table, instance, rows, places)
-        if places[place] == 0:
-            if registers[SLOTS] == len(rows):
-                return instance, n_new
-            slot = registers[SLOTS]
-            for column in range(table.shape[0]):
-                rows[slot, column] = table[column, instance]
-            registers[SLOTS] = slot + 1
-            places[place] = slot + 1
-        slot = places[place] - 1
+        slot = slot_of(table, instance, rows, places, registers)
+        if slot < 0:
+            return instance, n_new
         write_down(slot, slots, journal, registers)
         if slots[slot, RANK] == 0:
             new[n_new] = slot
@@ -332,7 +327,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_fallen
-        slot = places[place_of(table, instance, rows, places)] - 1
+        slot = places[place_of(table, instance, rows.T, places)] - 1
         if slot < 0 or slots[slot, TOTAL] == 0:
             return -1, n_fallen
         write_down(slot, slots, journal, registers)
@@ -349,7 +344,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
 def _ranks(table, rows, slots, places, found):
     """The rank of each fact of int64 (columns, n); found: int64 (n,), written; the others as of _gain."""
     for fact in range(table.shape[1]):
-        slot = places[place_of(table, fact, rows, places)] - 1
+        slot = places[place_of(table, fact, rows.T, places)] - 1
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
 
 
@@ -360,4 +355,4 @@ def _place(rows, n, places):
     for slot in range(n):
         for column in range(rows.shape[1]):
             table[column, 0] = rows[slot, column]
-        places[place_of(table, 0, rows, places)] = slot + 1
+        places[place_of(table, 0, rows.T, places)] = slot + 1

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lftj.process.progress import Advance
 from lftj.storage.catalog import Table
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
@@ -44,7 +45,7 @@ from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
 from maintenance.strategies.stages.value_step import RestsOnItselfError, ValueStep
-from maintenance.strategies.strategy import Advance, Round, Tuples, Versions
+from maintenance.strategies.strategy import Round, Tuples, Versions
 
 LEAST_BUDGET = 20_000
 """So many instances a step of a budgeted component may always count."""

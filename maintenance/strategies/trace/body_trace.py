@@ -40,6 +40,7 @@ from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.process.progress import Advance
 from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole
 from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.plan import RegionPlan
@@ -47,7 +48,7 @@ from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Advance, Assignments, BodySearch, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace.built import Built
 from maintenance.strategies.trace.cut_records import pieces_of

@@ -33,6 +33,7 @@ from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
@@ -43,7 +44,7 @@ from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Advance, Assignments, BodyTest, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodyTest, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
 from maintenance.strategies.trace.cut_records import no_paths
 from maintenance.strategies.trace.dead_records import Followed

@@ -13,13 +13,17 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from lftj.planning import planner
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.regions import weighted
+from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns
 from maintenance import Workspace
 from maintenance.changes.change import Change
 from maintenance.stats import RuleStats
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.delta import term
 from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.strategy import Round
 from support.bodies import Case, Contents, brute_rows, cases, first_versions, rows_of
@@ -123,6 +127,19 @@ def test_a_transaction_is_searched_in_one_call_per_term() -> None:
     ws.verify()
 
 
+def test_the_rows_of_one_atom_are_the_change_itself() -> None:
+    """No kernel is called for them, and no branch is searched once for several."""
+    ws = workspace("n[a] = count() <- edge(a, _).")
+    with (
+        mock.patch.object(weighted, "_search_all", side_effect=AssertionError),
+        mock.patch.object(term, "_with_carried", side_effect=AssertionError),
+        ws.transaction() as tx,
+    ):
+        tx.insert("edge", [(1, 100), (1, 101), (200, 1)])
+    assert (1, 100) in ws["edge"] and tx.changes["n"].num_rows == 3
+    ws.verify()
+
+
 def test_what_is_not_wanted_is_counted_not_listed() -> None:
     """A row per changed edge, however many triangles it closes."""
     ws = workspace(
@@ -138,6 +155,26 @@ def test_what_is_not_wanted_is_counted_not_listed() -> None:
         assert len(weights) <= 6 and "c" not in search.variables
         search.drop()
     ws.verify()
+
+
+@pytest.mark.parametrize(
+    "rule", ["n[a] = count() <- edge(a, _).", "n[a] = sum(d) <- wide(a, b, c), edge(c, d), edge(b, _)."]
+)
+def test_orders_that_are_tried_out_leave_no_index(rule: str) -> None:
+    """Commits would step it for ever; a mere scan reads the index that is there."""
+    with mock.patch.multiple(planner, SEARCHED_FROM=0, PILOT_FROM=0, PILOT_ORDER_COST=1):
+        ws = workspace(rule, "auto")
+    (search,) = ws._heads["n"].searches
+    assert isinstance(search, AutoBody) and search.delta._plan is not None
+    terms = search.delta.terms.plans
+    uses = [*search.delta._plan.uses, *(use for plan in terms for use in (plan.change, *plan.uses))]
+    for name, version in ws._state.versions.items():
+        arity = len(version.schema.columns)
+        read = {
+            (levels_of(use.key[0], use.key[1], arity), use.key[1]) for use in uses if use.relation == name
+        }
+        assert version.index_keys <= read | {(tuple(range(arity)), ())}, name
+    assert len(ws._state.versions["edge"].index_keys) == 1
 
 
 def round_with(ws: Workspace, edges: list[tuple[int, int]]) -> Round:

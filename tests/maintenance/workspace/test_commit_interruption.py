@@ -9,40 +9,30 @@ LFTJ_INJECTIONS: how many times each line is tried; by default a part of them, d
 
 from __future__ import annotations
 
-import ast
-import dis
-import functools
 import io
 import os
 import random
 import signal
-import sys
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import lftj
 from indices import record_contents
 from lftj import errors
-from lftj.evaluation.plans import _Bound
 from maintenance import Workspace
 from maintenance.groups import grouped
 from maintenance.image import write_image
 from maintenance.strategies.trace import body_trace, built
+from support.injected_lines import Injected, Lines
 
 pytestmark = pytest.mark.compiled
 
 INJECTIONS = float(os.environ.get("LFTJ_INJECTIONS", "0"))
-PACKAGES = tuple(
-    str(Path(lftj.__file__).parent.parent / name) + "/" for name in ("indices", "lftj", "maintenance")
-)
 
 RULES = """
 tri(a, b, c) <- e(a, b), e(b, c), e(a, c).
@@ -58,10 +48,6 @@ AT_ONCE = (
     "ways(a, c) <- road(a, b), road(b, c). out[a] = count() <- road(a, _). far[a] = sum(c) <- ways(a, c)."
 )
 NODES = 12
-
-
-class Injected(KeyboardInterrupt):
-    """An interruption at a chosen place."""
 
 
 class Failure(MemoryError):
@@ -84,80 +70,6 @@ def _everything_happens_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(built, "RENEWED_FROM", 64)
     monkeypatch.setattr(body_trace, "RENEWED_LEAST", 64)
     monkeypatch.setattr(grouped, "_LEAST_TIDIED", 4)
-
-
-Line = tuple[str, int]
-
-CALLBACKS = {_Bound._forget.__code__}
-"""Called by the interpreter when an object goes, which only prints what they raise."""
-
-
-@functools.cache
-def starts(code: CodeType) -> dict[int, int]:
-    """The offset of the first instruction of each line of a ``with`` statement's head, by line."""
-    found: dict[int, int] = {}
-    for offset, line in dis.findlinestarts(code):
-        if line in with_heads(code.co_filename):
-            found.setdefault(line, offset)
-    return found
-
-
-@functools.cache
-def lines_of(code: CodeType) -> set[int]:
-    return {code.co_firstlineno, *(line for _, line in dis.findlinestarts(code))}
-
-
-@functools.cache
-def with_heads(filename: str) -> set[int]:
-    nodes = (node for node in ast.walk(ast.parse(Path(filename).read_text())) if isinstance(node, ast.With))
-    return {line for node in nodes for line in range(node.lineno, node.body[0].lineno)}
-
-
-class Lines:
-    """Counts how often our packages' code comes to each line, and raises at one of these times.
-
-    The end of a ``with`` block is traced as its head, before ``__exit__`` and out of its reach.  No signal is
-    taken there (bpo-29988), so nothing is raised there either; nor in callbacks, out of which nothing comes.
-    """
-
-    def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
-        self.at, self.nth, self.error = at, nth, error
-        self.counts: defaultdict[Line, int] = defaultdict(int)
-        self._followed: dict[int, tuple[CodeType, Any]] = {}  # by id: code objects are slow to compare
-
-    def __enter__(self) -> Lines:
-        self._before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        sys.settrace(self._before)
-
-    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        """A call is the line of its ``def``; only code with the wanted line is followed."""
-        code = frame.f_code
-        if code.co_filename != self.at[0] if self.at else not code.co_filename.startswith(PACKAGES):
-            return None
-        if id(code) not in self._followed:
-            wanted = self.at[1] in lines_of(code) if self.at else code not in CALLBACKS
-            self._followed[id(code)] = code, self._step_of(code) if wanted else None
-        _, step = self._followed[id(code)]
-        return step and step(frame, event, argument)
-
-    def _step_of(self, code: CodeType) -> Any:
-        """What traces one function: it runs at each of the lines."""
-        filename, offsets, counts, at = code.co_filename, starts(code), self.counts, self.at
-
-        def step(frame: FrameType, event: str, argument: object) -> Any:
-            number, offset = frame.f_lineno, frame.f_lasti
-            if event == "call" or (event == "line" and offsets.get(number, offset) == offset):
-                line = filename, number
-                counts[line] += 1
-                if line == at and counts[line] == self.nth:
-                    raise self.error(f"{filename}:{number}, time {self.nth}")
-            return step
-
-        return step
 
 
 class Scene:
@@ -316,7 +228,7 @@ def test_an_exception_at_every_line(operation: str, budget: int | None) -> None:
         for _ in range(times):
             run(scene)
     draw = random.Random(7)
-    share = INJECTIONS or (0.06 if operation == "commit" else 0.03) / (1 if budget else 4)
+    share = INJECTIONS or (0.03 if operation == "commit" else 0.015) / (1 if budget else 4)
     for line, count in sorted(lines.counts.items()):
         wanted = int(share) + (draw.random() < share % 1)
         for _ in range(wanted):

@@ -2,7 +2,8 @@
 
 A random program of up to four chained rules, with negation, is kept by trace
 (with small records, a budget, runs that merge early) and by recomputation side
-by side.  Transactions of up to 200 changes hold duplicates, changes of nothing,
+by side; random recursive programs, of which there are fewer, by all strategies that keep
+recursive heads.  Transactions of up to 200 changes hold duplicates, changes of nothing,
 insertions and erasures of one tuple; some raise inside the block or hold a
 change that is refused.  Snapshots are held across commits and read at the end.
 """
@@ -16,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 from support.maintenance_machine import MaintenanceMachine
+from support.recursive_machine import RecursiveMachine
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -23,13 +25,24 @@ pytestmark = [
 ]
 
 
-def test_maintenance_machine() -> None:
-    base = settings.default.max_examples if settings.default else 100
+def run(machine: type[MaintenanceMachine], examples: int, steps: int) -> None:
     run_state_machine_as_test(
-        MaintenanceMachine,
+        machine,
         settings=settings(
-            max_examples=base,
-            stateful_step_count=12,
+            max_examples=examples,
+            stateful_step_count=steps,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def profile_examples() -> int:
+    return settings.default.max_examples if settings.default else 100
+
+
+def test_maintenance_machine() -> None:
+    run(MaintenanceMachine, profile_examples(), 12)
+
+
+def test_recursive_machine() -> None:
+    run(RecursiveMachine, max(1, profile_examples() // 15), 5)

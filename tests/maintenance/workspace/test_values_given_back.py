@@ -97,7 +97,7 @@ def test_keys_that_never_come_back_leave_nothing(strategy: str, eager: None) -> 
     workspace = workspace_of(strategy)
     window = Window(workspace, 4)
     sizes = []
-    for _ in range(120):
+    for _ in range(80):
         window.step()
         sizes.append((n_values(workspace), n_bytes(workspace)))
     workspace.check_invariants()

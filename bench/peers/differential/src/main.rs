@@ -1,4 +1,4 @@
-//! Differential dataflow keeps one of four views up to date, on one worker.
+//! Differential dataflow keeps one of six views up to date, on one worker.
 //!
 //!     differential-peer VIEW FILE
 //!
@@ -24,7 +24,9 @@
 
 mod changes;
 mod clock;
+mod hash;
 mod views;
+mod words;
 
 use changes::{Changes, File};
 use clock::Clock;

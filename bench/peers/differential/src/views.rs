@@ -4,21 +4,28 @@
 //!     hubs(a)            <- e(a, b), e(b, c), e(a, c)
 //!     degrees[a] = count() <- e(a, _)
 //!     sums[a] = sum(c)   <- e(a, b), e(b, c)
+//!     closure(a, b) <- e(a, b).            closure(a, c) <- closure(a, b), e(b, c).
+//!     reach(a, b)   <- e(a, b), a <= 100.  reach(a, c)   <- reach(a, b), e(b, c).
 //!
 //! Triangles are the worst-case optimal delta query of differential-dogs3 as its example
 //! `delta_query_wcoj` has it: one query per atom, the atoms before it read as they are now, those
-//! after it as they were before.
+//! after it as they were before.  The edges of a recursion are arranged once, outside of its loop.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-use differential_dataflow::operators::{CountTotal, ThresholdTotal};
+use differential_dataflow::operators::{CountTotal, Iterate, ThresholdTotal};
 use differential_dataflow::VecCollection;
 use differential_dogs3::altneu::AltNeu;
 use differential_dogs3::{CollectionIndex, ProposeExtensionMethod};
 use timely::dataflow::operators::probe::Handle;
 
-pub const NAMES: [&str; 4] = ["triangles", "hubs", "degrees", "sums"];
+use crate::hash::hash;
+
+pub const NAMES: [&str; 6] = ["triangles", "hubs", "degrees", "sums", "closure", "reach"];
+
+/// What is reached is asked of the vertices numbered up to this one.
+const LAST_START: u32 = 100;
 
 type Edges<'scope> = VecCollection<'scope, u64, (u32, u32), isize>;
 
@@ -42,14 +49,6 @@ impl Tally {
         let (_, count, checksum) = self.0.get();
         format!("{count} {checksum}")
     }
-}
-
-/// The hash that `bench.grid.digest` computes too.
-fn hash(row: &[i64]) -> u64 {
-    row.iter().fold(0, |found: u64, &value| {
-        let mixed = (found ^ value as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        mixed ^ (mixed >> 32)
-    })
 }
 
 /// Build the view called `name`, one of `NAMES`, over the edges.
@@ -90,6 +89,14 @@ pub fn build(name: &str, edges: Edges<'_>, tally: &Tally, probe: &Handle<u64>) {
                 })
                 .probe_with(probe);
         }
+        "closure" | "reach" => {
+            let is_start: fn(&(u32, u32)) -> bool =
+                if name == "closure" { |_| true } else { |(a, _)| *a <= LAST_START };
+            let first = edges.clone().filter(is_start).map(|(a, b)| (b, a));
+            continued(first, edges)
+                .inspect(move |((b, a), _, weight)| tally.add(&[i64::from(*a), i64::from(*b)], *weight))
+                .probe_with(probe);
+        }
         _ => unreachable!("checked against NAMES"),
     }
 }
@@ -127,5 +134,15 @@ fn triangles<'scope>(edges: Edges<'scope>) -> VecCollection<'scope, u64, (u32, u
             ])
             .map(|((a, c), b)| (a, b, c));
         of_first.concat(of_second).concat(of_third).leave(outer)
+    })
+}
+
+/// The paths of which `first` are the first edges, as (last vertex, first vertex).
+fn continued<'scope>(first: Edges<'scope>, edges: Edges<'scope>) -> Edges<'scope> {
+    let forward = edges.arrange_by_key();
+    first.clone().iterate(|scope, paths| {
+        let forward = forward.enter(scope);
+        let first = first.enter(scope);
+        paths.arrange_by_key().join_core(forward, |_b, a, c| Some((*c, *a))).concat(first).distinct()
     })
 }

@@ -4,7 +4,7 @@ Invariants
 
 1. ``weight`` is the number of tuples, ``checksum`` the sum of their hashes modulo 2^64; a tuple with a
    weight counts as often.  Both are sums, so they do not depend on any order, and changes add theirs.
-2. The hash of a tuple is that of ``hash`` in ``bench/peers/differential/src/views.rs``.
+2. The hash of a tuple is that of ``bench/peers/differential/src/hash.rs``.
 """
 
 from __future__ import annotations

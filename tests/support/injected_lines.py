@@ -1,0 +1,97 @@
+"""Exceptions at any line of our packages, injected by ``sys.settrace``."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import sys
+from collections import defaultdict
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import lftj
+from lftj.evaluation.plans import _Bound
+
+PACKAGES = tuple(
+    str(Path(lftj.__file__).parent.parent / name) + "/" for name in ("indices", "lftj", "maintenance")
+)
+
+
+class Injected(KeyboardInterrupt):
+    """An interruption at a chosen place."""
+
+
+Line = tuple[str, int]
+
+CALLBACKS = {_Bound._forget.__code__}
+"""Called by the interpreter when an object goes, which only prints what they raise."""
+
+
+@functools.cache
+def starts(code: CodeType) -> dict[int, int]:
+    """The offset of the first instruction of each line of a ``with`` statement's head, by line."""
+    found: dict[int, int] = {}
+    for offset, line in dis.findlinestarts(code):
+        if line in with_heads(code.co_filename):
+            found.setdefault(line, offset)
+    return found
+
+
+@functools.cache
+def lines_of(code: CodeType) -> set[int]:
+    return {code.co_firstlineno, *(line for _, line in dis.findlinestarts(code))}
+
+
+@functools.cache
+def with_heads(filename: str) -> set[int]:
+    nodes = (node for node in ast.walk(ast.parse(Path(filename).read_text())) if isinstance(node, ast.With))
+    return {line for node in nodes for line in range(node.lineno, node.body[0].lineno)}
+
+
+class Lines:
+    """Counts how often our packages' code comes to each line, and raises at one of these times.
+
+    The end of a ``with`` block is traced as its head, before ``__exit__`` and out of its reach.  No signal is
+    taken there (bpo-29988), so nothing is raised there either; nor in callbacks, out of which nothing comes.
+    """
+
+    def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
+        self.at, self.nth, self.error = at, nth, error
+        self.counts: defaultdict[Line, int] = defaultdict(int)
+        self._followed: dict[int, tuple[CodeType, Any]] = {}  # by id: code objects are slow to compare
+
+    def __enter__(self) -> Lines:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        """A call is the line of its ``def``; only code with the wanted line is followed."""
+        code = frame.f_code
+        if code.co_filename != self.at[0] if self.at else not code.co_filename.startswith(PACKAGES):
+            return None
+        if id(code) not in self._followed:
+            wanted = self.at[1] in lines_of(code) if self.at else code not in CALLBACKS
+            self._followed[id(code)] = code, self._step_of(code) if wanted else None
+        _, step = self._followed[id(code)]
+        return step and step(frame, event, argument)
+
+    def _step_of(self, code: CodeType) -> Any:
+        """What traces one function: it runs at each of the lines."""
+        filename, offsets, counts, at = code.co_filename, starts(code), self.counts, self.at
+
+        def step(frame: FrameType, event: str, argument: object) -> Any:
+            number, offset = frame.f_lineno, frame.f_lasti
+            if event == "call" or (event == "line" and offsets.get(number, offset) == offset):
+                line = filename, number
+                counts[line] += 1
+                if line == at and counts[line] == self.nth:
+                    raise self.error(f"{filename}:{number}, time {self.nth}")
+            return step
+
+        return step
