@@ -17,7 +17,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-PYTEST := $(BIN)/python -m pytest --dist worksteal
+PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
 INTERPRETED_TESTS = $(filter-out tests/maintenance/workspace/%,$(KERNEL_TESTS))
@@ -36,12 +36,12 @@ demo: $(STAMPS)/bench
 # The tests of kernels run as plain Python and with bounds checks, those of whole workspaces with bounds checks
 # alone; the last run is of all the others, over kernels as users have them.  (Examples are the same in every
 # run: once more without checks shows nothing.)
-# A worker that has nothing left to do takes tests from the other ones; where tests wait for processes that
-# they start, there is one worker more than processors.
+# Where tests wait for processes that they start, there is one worker more than processors, and one that has all
+# that need Java (tests/support/sharing.py).
 test: kernels
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(CORES) -q -m kernel $(KERNEL_TESTS)
-	$(PYTEST) -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
+	NUMBA_DISABLE_JIT=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
 
 # Compiling needs the package alone: the tools are installed, and at work, while it goes on.
 kernels: $(STAMPS)/package

@@ -32,6 +32,7 @@ from hypothesis import HealthCheck, Phase, settings
 pytest.register_assert_rewrite("support")
 
 from support.paths import ROOT  # noqa: E402
+from support.sharing import Sharing, needs_java, turn  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +42,6 @@ os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-
-# What is long, or starts Java, comes first where several processes share the tests: not at the end, when the
-# others have nothing left.  They start with equal parts of the list, so that one of them has all of these.
-_FIRST = (
-    "spark_bridge/",
-    "bench/",
-)
 
 # Explaining a failure line by line takes minutes over compiled code.
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
@@ -88,13 +82,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("compiled"):
                 item.add_marker(skip)
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and not needs_java(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid} needs Java: its file belongs into support/sharing.py")
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=_turn)
+        items.sort(key=lambda item: turn(item.nodeid))
 
 
-def _turn(item: pytest.Item) -> int:
-    places = (turn for turn, place in enumerate(_FIRST) if item.nodeid.startswith(f"tests/{place}"))
-    return next(places, len(_FIRST))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Sharing | None:
+    return Sharing(config, log) if config.getoption("dist") == "loadfile" else None  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +139,10 @@ def warmed(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
-    """The process's Spark session; tests that need it skip where pyspark is not installed."""
+    """The process's Spark session; tests that need it skip where pyspark is not installed.
+
+    Their files stand in :mod:`support.sharing`, so that one process has them all.
+    """
     pytest.importorskip("pyspark")
     from support.spark_session import spark_session
 

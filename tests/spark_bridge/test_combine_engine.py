@@ -88,5 +88,5 @@ def test_keys_that_never_come_back_leave_nothing(text: str, monkeypatch: pytest.
         if number % 40 == 0:
             assert sorted(rows_of(partition.combine.head())) == sorted(PROGRAMS[text](list(window)))
     assert sorted(rows_of(partition.combine.head())) == sorted(PROGRAMS[text](list(window)))
-    # Which values a walk still meets depends on the order of sets, so the sizes turn in place: 82 is the most.
+    # Which values a walk still meets depends on the order of sets: 82 is the most that was seen.
     assert max(sizes) < 5 * WIDTH

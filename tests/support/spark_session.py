@@ -1,8 +1,8 @@
 """The Spark session of the tests: small and silent, one per process, made by the first that asks for it.
 
 To start Java and its workers costs more than most tests.  So the tests that need it are in one process
-(``conftest.py``), and processes that they start are at its Java, too: clients of Spark Connect and drivers
-that are killed.
+(:mod:`support.sharing`), and processes that they start are at its Java, too: clients of Spark Connect and
+drivers that are killed.
 """
 
 from __future__ import annotations
