@@ -17,6 +17,8 @@ check_siblings("maintenance")
 
 from spark_bridge.explanation import explain  # noqa: E402
 from spark_bridge.join import join  # noqa: E402
+from spark_bridge.join_sql import join_sql  # noqa: E402
 from spark_bridge.maintained_join import MaintainedJoin  # noqa: E402
+from spark_bridge.motifs import motifs  # noqa: E402
 
-__all__ = ["MaintainedJoin", "explain", "join"]
+__all__ = ["MaintainedJoin", "explain", "join", "join_sql", "motifs"]

@@ -40,9 +40,9 @@ HOUSE = {
     "spark_bridge": """
         .  worker_daemon
         maintained_join
-        explanation
+        explanation  join_sql  motifs
         stages  join
-        state  cells
+        state  cells  front_ends
         placing
         """,
     "maintenance": """

@@ -1,0 +1,1 @@
+"""Questions in other languages, as rules: one conjunctive SELECT of SQL, and GraphFrames' motifs."""

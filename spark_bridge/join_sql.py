@@ -1,0 +1,64 @@
+"""`join_sql`: one conjunctive SELECT, run as a worst-case optimal join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_bridge.join import join
+from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.schemas import arrow_schemas
+
+if TYPE_CHECKING:
+    from spark_bridge.front_ends.conjunctive_select import SelectRule
+
+
+def join_sql(
+    sql: str,
+    relations: Mapping[str, DataFrame],
+    *,
+    partitions: int | None = None,
+    shares: Mapping[str, int] | None = None,
+    nulls: Nulls = "refuse",
+) -> DataFrame:
+    """The rows of ``SELECT ... FROM ... WHERE ... GROUP BY ...`` over the relations, as a DataFrame; lazy.
+
+    Tables are joined by equal columns and compared by conditions joined by AND; what is selected are columns,
+    arithmetic, ``count``, ``sum``, ``avg``, ``min``, ``max``.  Tables are sets of rows, as for
+    :func:`~spark_bridge.join.join`, whose arguments the others are: a row that a DataFrame has twice counts
+    once.  Types of results are the engine's, not Spark's.
+
+    Raises RuleSyntaxError for any other SQL, UnknownRelationError and UnknownColumnError, and what ``join``
+    raises; ImportError without sqlglot, which comes with ``lftj[sql]``.
+    """
+    columns = {name: schema.names for name, schema in arrow_schemas(relations)}
+    rule = _rule(sql, columns)
+    found = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
+    found = found.select(*[F.col(f"`{name}`") for name in found.columns[: len(rule.columns)]])
+    return _with_one_row(found, rule).toDF(*rule.columns)
+
+
+def _rule(sql: str, columns: Mapping[str, Sequence[str]]) -> SelectRule:
+    try:
+        from spark_bridge.front_ends.conjunctive_select import rule_of_select
+    except ModuleNotFoundError as error:
+        if error.name != "sqlglot":
+            raise
+        raise ImportError("join_sql needs sqlglot: pip install 'lftj[sql]'", name="sqlglot") from error
+    return rule_of_select(sql, columns)
+
+
+def _with_one_row(found: DataFrame, rule: SelectRule) -> DataFrame:
+    """Aggregates without groups have a row over no rows, too: 0 for counts, else NULL."""
+    if rule.counts is None:
+        return found
+    row = found.sparkSession.range(1).join(found, on=F.lit(True), how="left")
+    return row.select(
+        *[
+            F.coalesce(F.col(f"`{name}`"), F.lit(0)).alias(name) if counts else F.col(f"`{name}`")
+            for name, counts in zip(found.columns, rule.counts, strict=True)
+        ]
+    )
