@@ -50,7 +50,7 @@ FANS = (40, pytest.param(600, marks=pytest.mark.compiled))
 
 SMALL = cases(most_rows=10)
 MORE = settings(
-    max_examples=3 * settings.default.max_examples if settings.default else 300,
+    max_examples=6 * settings.default.max_examples if settings.default else 300,
     suppress_health_check=list(HealthCheck),
 )
 
