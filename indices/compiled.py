@@ -36,16 +36,18 @@ parts: list[Any] = []
 """All parts of kernels, likewise."""
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, makes_arrays: bool = False, **options: Any) -> Any:
     """A function that Python code calls: ``njit(nogil=True)``, kept on disk.
 
-    Options go to ``numba.njit``.
+    ``makes_arrays``: whether it allocates arrays, or returns a part of one.  Only then are references to
+    arrays counted, which costs atomic increments wherever one is passed on or looked at in part.  Options
+    go to ``numba.njit``.
     """
     if function is None:
-        return functools.partial(kernel, **options)
-    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler, **options)(
-        function
-    )
+        return functools.partial(kernel, makes_arrays=makes_arrays, **options)
+    compiled = numba.njit(
+        nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler, _nrt=makes_arrays, **options
+    )(function)
     if not config.DISABLE_JIT:
         _take_constants_as_numbers(compiled)
         _keep_on_disk(compiled, function, "function")
@@ -54,14 +56,15 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return compiled
 
 
-def part(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def part(function: Callable[..., Any] | None = None, *, makes_arrays: bool = False, **options: Any) -> Any:
     """A function that kernels call, and Python code does not (:mod:`indices.part`).
 
-    Options go to ``numba.njit``.
+    ``makes_arrays``: as of :func:`kernel`; who calls one that does so does it, too, or what it got would
+    never be freed.  Options go to ``numba.njit``.
     """
     if function is None:
-        return functools.partial(part, **options)
-    compiled = numba.njit(pipeline_class=PartCompiler, **options)(function)
+        return functools.partial(part, makes_arrays=makes_arrays, **options)
+    compiled = numba.njit(pipeline_class=PartCompiler, _nrt=makes_arrays, **options)(function)
     if not config.DISABLE_JIT:
         _take_constants_as_numbers(compiled)
         make_part(compiled)

@@ -39,7 +39,7 @@ C_BUFFERED = 4  # records in the buffer
 CURSOR_FIELDS = 5
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _merge_records(older, younger, table, marks, prefix_width, context_width, cursor, most, out):
     """Move living records of two runs to ``out``, sorted, each once: at most ``most``, or one more, are read.
 

@@ -39,7 +39,7 @@ _LAST_DIGIT = np.uint64(_DIGITS - 1)
 # ``rows`` and arrays like it are uint64 (n * words + 1,): row i is ``rows[i * words : (i + 1) * words]``.
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _deal(rows, words, codes, code_bits, row_bits, n_buckets, dealt):
     """Copy rows to their buckets in ``dealt``, with their code's low ``code_bits`` from bit ``row_bits`` on.
 
@@ -150,7 +150,7 @@ def _sort_by_digits(rows, spare, words, start, stop, places):
             rows[word] = spare[word]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _sort_buckets(rows, spare, words, starts, used_bits):
     """Sort each bucket of ``rows``; ``spare`` is as long, and is written."""
     places = np.empty(((used_bits + _DIGIT_BITS - 1) // _DIGIT_BITS, _DIGITS), np.int64)
@@ -166,7 +166,7 @@ def _sort_buckets(rows, spare, words, starts, used_bits):
 # -- codes ------------------------------------------------------------------------
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _number_dense(codes, column, base, width, n_codes):
     """Replace each code by the rank of the pair (code, value) among those that occur.
 
@@ -216,7 +216,7 @@ def _number_by_sorting(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     return np.repeat(codes, np.diff(heads, append=n_rows)), heads[first_heads]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _codes_of_sorted(rows, words, head_bits, row_bits, n_rows):
     """(code of each head, int64; a head where each code occurs, int64).
 

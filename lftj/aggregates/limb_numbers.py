@@ -60,7 +60,7 @@ def load_number(numbers, number, limbs):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _round_numbers(numbers, specials, divisors, out):  # type: ignore[no-untyped-def]
     """``out``: (numbers,) int64, written: bits of the double nearest to number / divisor, or a special."""
     limbs = np.zeros(_LIMBS, np.int64)

@@ -73,7 +73,7 @@ def _trim(limbs, low, high):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@part
+@part(makes_arrays=True)
 def _write_down(limbs, low, high, number, starts, lows, lengths, stored):  # type: ignore[no-untyped-def]
     """Append the trimmed value of ``limbs`` to ``stored`` as ``number``; leaves ``limbs`` zero.
 
@@ -97,7 +97,7 @@ def _write_down(limbs, low, high, number, starts, lows, lengths, stored):  # typ
     return stored
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _add_float_rows(pool, slots, bits, weights, offsets, carry_rows, specials, starts, lows, lengths):  # type: ignore[no-untyped-def]
     """Sums of the pool's numbers and rows of doubles.  Returns their limbs.
 
@@ -118,7 +118,7 @@ def _add_float_rows(pool, slots, bits, weights, offsets, carry_rows, specials, s
     return stored
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _add_integer_rows(pool, slots, words, weights, offsets, carry_rows, base, starts, lows, lengths):  # type: ignore[no-untyped-def]
     """Sums of the pool's numbers and rows of integers, whose lowest bit is at ``base``.
 

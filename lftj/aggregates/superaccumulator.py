@@ -251,7 +251,7 @@ def _with_specials(bits, specials):  # type: ignore[no-untyped-def]
     return bits
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _float_groups(bits, weights, offsets, average, carry_rows, out):  # type: ignore[no-untyped-def]
     """Sums or averages of doubles.
 
@@ -290,7 +290,7 @@ def _add_words(limbs, words, row, weight, base):  # type: ignore[no-untyped-def]
     return high
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _integer_sums(words, weights, offsets, carry_rows, out):  # type: ignore[no-untyped-def]
     """Exact sums of integers.
 
@@ -315,7 +315,7 @@ def _integer_sums(words, weights, offsets, carry_rows, out):  # type: ignore[no-
         limbs[low : high + 1] = 0
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _integer_averages(words, weights, offsets, carry_rows, out):  # type: ignore[no-untyped-def]
     """Averages of integers.  Arrays as for :func:`_integer_sums`; ``out`` as for :func:`_float_groups`."""
     limbs = np.zeros(_LIMBS, np.int64)

@@ -110,13 +110,13 @@ ROWS_AT_ONCE = 1 << 18
 """Operations that are turned into text together."""
 
 
-@part(_nrt=False)
+@part
 def _ended(plan, state, iterator):
     cursor = plan[iterator + I_CURSOR]
     return state[cursor + P_POSITION] >= state[cursor + P_END]
 
 
-@part(_nrt=False)
+@part
 def _write(plan, state, log, row, depth, iterator, operation, start, landed):
     """Append one operation; rows beyond the log's length are only counted."""
     if row < log.shape[0]:
@@ -131,7 +131,7 @@ def _write(plan, state, log, row, depth, iterator, operation, start, landed):
     return row + 1
 
 
-@part(_nrt=False)
+@part
 def _key_at(plan, state, iterator):
     """The iterator's present key, END when it has passed its last."""
     cursor = plan[iterator + I_CURSOR]
@@ -141,7 +141,7 @@ def _key_at(plan, state, iterator):
     return view(state[plan[iterator + I_CURSOR] + P_LIST], end)[position]
 
 
-@part(_nrt=False)
+@part
 def _open(plan, state, iterator):
     """Put the iterator on its first key below its parent's bound key; returns that key, or END."""
     cursor = plan[iterator + I_CURSOR]
@@ -151,7 +151,7 @@ def _open(plan, state, iterator):
     return _key_at(plan, state, iterator)
 
 
-@part(_nrt=False)
+@part
 def _seek(plan, state, iterator, key):
     """Move the iterator to the least key >= ``key``; returns it, or END."""
     cursor = plan[iterator + I_CURSOR]
@@ -162,7 +162,7 @@ def _seek(plan, state, iterator, key):
     return _key_at(plan, state, iterator)
 
 
-@part(_nrt=False)
+@part
 def _negations_allow(plan, state, depth, first, count, key, log, row):
     """Walk negated atoms' iterators to ``key``; whether no negated atom holds now, and the log's length."""
     allowed = True
@@ -181,7 +181,7 @@ def _negations_allow(plan, state, depth, first, count, key, log, row):
     return allowed, row
 
 
-@part(_nrt=False)
+@part
 def _accept(plan, state, depth, at, key, log, row):
     """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
     if not filters_hold(plan, state, plan[H_KEYS], plan[at + D_CONDITION], plan[at + D_CONDITIONS], key):
@@ -198,7 +198,7 @@ def _accept(plan, state, depth, at, key, log, row):
     return allowed, row
 
 
-@part(_nrt=False)
+@part
 def _open_ring(plan, state, depth, count, low, opening, ring, log, row):
     """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
     found = True
@@ -219,7 +219,7 @@ def _open_ring(plan, state, depth, count, low, opening, ring, log, row):
     return found, row
 
 
-@part(_nrt=False)
+@part
 def _leapfrog(plan, state, depth, count, high, ring, log, row):
     """Leapfrog search (LFTJ 3.1) on from the ring's present state.
 
@@ -239,7 +239,7 @@ def _leapfrog(plan, state, depth, count, high, ring, log, row):
     return False, row
 
 
-@kernel(_nrt=False)
+@kernel
 def trace_search(plan, state, openings, rings, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 

@@ -117,7 +117,7 @@ def fill_conditions(
     return tables
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def condition_bounds(plan, state, keys, first, count, low, high):
     """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
     condition = first
@@ -140,14 +140,14 @@ def condition_bounds(plan, state, keys, first, count, low, high):
     return low, high
 
 
-@part(_nrt=False)
+@part
 def compared_with(plan, state, keys, condition):
     """The right side of a filter: the key of its other depth plus its offset."""
     other = plan[condition + C_OTHER]
     return (state[keys + other] if other >= 0 else np.int64(0)) + plan[condition + C_OFFSET]
 
 
-@part(_nrt=False)
+@part
 def filter_holds(plan, state, keys, condition, key):
     """Whether one filter lets a key of its depth pass."""
     operator = plan[condition + C_OPERATOR]
@@ -164,7 +164,7 @@ def filter_holds(plan, state, keys, condition, key):
     return table[key] >= table[right]
 
 
-@part(_nrt=False)
+@part
 def filters_hold(plan, state, keys, first, count, key):
     """Whether all filters of a depth let a key pass."""
     condition = first

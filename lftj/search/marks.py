@@ -47,14 +47,14 @@ def mark_words(ranges: Sequence[tuple[int, int]], largest: int) -> tuple[int, in
     return base, (spread + 63) // 64 if dense else 0
 
 
-@part(_nrt=False)
+@part
 def marked(memory, marks, base, key):
     """1 where the key's bit is set, else 0."""
     bit = np.uint64(key - base)
     return (memory[np.uint64(marks) + (bit >> SIX)] >> np.int64(bit & SIXTY_THREE)) & ONE
 
 
-@part(_nrt=False)
+@part
 def set_marks(memory, marks, base, keys, start, end):
     """Set the bits of keys[start:end]."""
     for place in range(start, end):
@@ -62,7 +62,7 @@ def set_marks(memory, marks, base, keys, start, end):
         memory[np.uint64(marks) + (bit >> SIX)] |= ONE << np.int64(bit & SIXTY_THREE)
 
 
-@part(_nrt=False)
+@part
 def clear_marks(memory, marks, base, keys, start, end):
     """Clear the words that hold the bits of keys[start:end]; no other bits are set in them."""
     for place in range(start, end):
@@ -70,7 +70,7 @@ def clear_marks(memory, marks, base, keys, start, end):
         memory[np.uint64(marks) + (bit >> SIX)] = 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def intersect_marked(keys, start, end, memory, marks, base, target, out):
     """List the marked ones of keys[start:end] at ``target[out:]``; return how many.
 

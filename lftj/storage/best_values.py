@@ -27,8 +27,8 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
+from lftj.storage.row_places import entry_of, number_at, numbers_in, place_of
 from lftj.storage.signed_rows import Columns
-from lftj.storage.tuple_set import place_of
 from lftj.values.domain import Domain
 
 LEAST_ROOM = 1 << 8
@@ -150,7 +150,7 @@ class BestValues:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups
         assert 2 * n <= len(self._places)
-        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        assert sorted(numbers_in(self._places).tolist()) == list(range(n))
         assert len({tuple(key) for key in self._keys[:, :n].T.tolist()}) == n
         changed = self._changed[: self._registers[CHANGED]].tolist()
         assert sorted(changed) == np.flatnonzero(self._rounds[:n] == self._registers[ROUND]).tolist()
@@ -180,8 +180,8 @@ def _improve(
     six written.  Returns how many rows are done, and how many are better.
     """
     for row in range(first, table.shape[1]):
-        place = place_of(table, row, keys, places)
-        group = places[place] - 1
+        place, tag = place_of(table, row, keys, places)
+        group = number_at(places, place)
         if group < 0:
             if registers[GROUPS] == len(found):
                 return row, n_better
@@ -189,7 +189,7 @@ def _improve(
             for column in range(table.shape[0]):
                 keys[column, group] = table[column, row]
             registers[GROUPS] = group + 1
-            places[place] = group + 1
+            places[place] = entry_of(group, tag)
             rounds[group] = 0
         elif not is_better(values[row], found[group], ranks, largest):
             continue
@@ -207,4 +207,5 @@ def _improve(
 def _place(keys, n, places):
     """Enter the first ``n`` groups into empty places; keys: int64 (columns, room); places: int64, written."""
     for group in range(n):
-        places[place_of(keys, group, keys, places)] = group + 1
+        place, tag = place_of(keys, group, keys, places)
+        places[place] = entry_of(group, tag)

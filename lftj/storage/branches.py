@@ -34,14 +34,14 @@ G_AHEAD = 3  # the position that it has or is ahead of
 GROUP_FIELDS = 4
 
 
-@part
+@part(makes_arrays=True)
 def level_keys(base, level):
     """The keys of a level of a base trie, by its T_* memory."""
     fields = T_HEADER + level * T_LEVEL_FIELDS
     return view(base[fields + T_KEYS], base[fields + T_LENGTH])
 
 
-@part
+@part(makes_arrays=True)
 def child_offsets(base, level):
     """The offsets of the children of a level that is not the last, or of the root, which is level -1."""
     if level < 0:
@@ -50,7 +50,7 @@ def child_offsets(base, level):
     return view(base[fields + T_CHILDREN], base[fields + T_LENGTH] + 1)
 
 
-@part
+@part(makes_arrays=True)
 def find_groups(base, rows, level, first, last, n, groups):
     """Number the groups of a level that begin in [first, last) of the tuples; returns how many there are now.
 
@@ -83,7 +83,7 @@ def find_groups(base, rows, level, first, last, n, groups):
     return n
 
 
-@part
+@part(makes_arrays=True)
 def groups_above(groups, level, n):
     """The group one level up of each of a level's ``n`` groups."""
     found = np.empty(n, np.int64)

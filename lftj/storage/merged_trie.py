@@ -191,13 +191,13 @@ def merged(base: Trie, rows: np.ndarray, weights: np.ndarray) -> Trie:
     return trie
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _find(base, rows, level, first, last, n, groups):
     """:func:`~lftj.storage.branches.find_groups`, for Python code to call."""
     return find_groups(base, rows, level, first, last, n, groups)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _settle(base, weights, level, first, last, groups):
     """Whether the groups [first, last) of a level stay; how many more of them there are than before.
 
@@ -223,7 +223,7 @@ def _settle(base, weights, level, first, last, groups):
     return more
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     """Write at most ``most`` items more of a level's keys or child offsets; whether these are all.
 

@@ -48,7 +48,7 @@ W_WEIGHT = 3  # of runs: the net weight that was found
 WALK_FIELDS = 4
 
 
-@part(_nrt=False)
+@part
 def shared_levels(rows, row):
     """How many first levels a row has in common with the one before it."""
     shared = np.int64(0)
@@ -58,7 +58,7 @@ def shared_levels(rows, row):
     return shared
 
 
-@part(_nrt=False)
+@part
 def _place_of(keys, rows, row, level, is_known, walk):
     """The least position of a node's keys that is not below the row's key.
 
@@ -70,7 +70,7 @@ def _place_of(keys, rows, row, level, is_known, walk):
     return lower_bound(keys, start, end, key)
 
 
-@part(_nrt=False)
+@part
 def _base_weights(index, rows, walk, out):
     """Write the number of base tuples below every prefix of the rows; arguments as for net_weights."""
     levels = index[X_LEVELS]
@@ -109,7 +109,7 @@ def _base_weights(index, rows, walk, out):
             held += 1
 
 
-@part(_nrt=False)
+@part
 def _add_run_weights(run, length, levels, rows, walk, out):
     """Add a run's net weight below every prefix of the rows; run: its flat array.  Else as net_weights."""
     path, n = rows.shape
@@ -141,7 +141,7 @@ def _add_run_weights(run, length, levels, rows, walk, out):
                 walk[W_START, held], walk[W_END, held] = place, after
 
 
-@part
+@part(makes_arrays=True)
 def net_weights(index, rows, out):
     """Net weight of every prefix of every row: ``out[l, i]`` for the branch rows[0..l, i] of the index.
 
@@ -159,7 +159,7 @@ def net_weights(index, rows, out):
         fields += X_RUN_FIELDS
 
 
-@kernel
+@kernel(makes_arrays=True)
 def multiply_weights(index, path, out):
     """Multiply ``out[i]`` by the number of tuples that begin with path[:, i]; False: int64 won't hold it.
 
@@ -175,7 +175,7 @@ def multiply_weights(index, path, out):
     return True
 
 
-@kernel
+@kernel(makes_arrays=True)
 def present(index, rows, out):
     """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
     weights = np.empty(rows.shape, dtype=np.int64)
@@ -184,7 +184,7 @@ def present(index, rows, out):
         out[row] = weights[rows.shape[0] - 1, row]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def changing(index, order, rows, weights):
     """The tuples whose presence is another than the sign of their weight says, and those signs.
 
@@ -209,7 +209,7 @@ def changing(index, order, rows, weights):
     return rows_by_number(rows, places[:found]), signs
 
 
-@kernel
+@kernel(makes_arrays=True)
 def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
     """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
 

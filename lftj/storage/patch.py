@@ -188,7 +188,7 @@ def _range_with(known: tuple[int, int], size: list[int]) -> tuple[int, int]:
     return (low, high) if known == (0, -1) else (min(low, known[0]), max(high, known[1]))
 
 
-@part
+@part(makes_arrays=True)
 def _nodes(parents, parent_places, parent_present, changes, children):
     """The nodes of one level that gained or lost a key; by group one level up its node or -1.
 
@@ -259,7 +259,7 @@ def _list(nodes, parents, parent_places, row, firsts, places, ahead, present, ta
         first = last
 
 
-@part
+@part(makes_arrays=True)
 def _below(base, level, deeper, place):
     """Branches of a deeper level of the base below a position of a level; 0 for a position of -1."""
     if place < 0:
@@ -271,7 +271,7 @@ def _below(base, level, deeper, place):
     return end - start
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _patch(base, rows, weights, list_root):
     """The arrays of a patch, one behind the other; a PA_* row per level; a S_* row per level; moved roots.
 
@@ -406,7 +406,7 @@ def _patch(base, rows, weights, list_root):
     return flat, memory, sizes, moved[:n_moved].copy()
 
 
-@part(_nrt=False)
+@part
 def table_row(level, part, position):
     """The table's row of a branch, -1 where nothing below it changed, and its position in the base.
 

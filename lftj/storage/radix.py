@@ -19,7 +19,7 @@ _DIGIT_BITS = 8
 _BUCKETS = 1 << _DIGIT_BITS
 
 
-@part
+@part(makes_arrays=True)
 def _starts_of_buckets(words, low_bit, high_bit):  # type: ignore[no-untyped-def]
     """int64 (digits, buckets): where each bucket starts; -1 first if all words share the digit."""
     digits = (high_bit - low_bit + _DIGIT_BITS - 1) // _DIGIT_BITS
@@ -42,7 +42,7 @@ def _starts_of_buckets(words, low_bit, high_bit):  # type: ignore[no-untyped-def
     return starts
 
 
-@kernel
+@kernel(makes_arrays=True)
 def sort_words(words, spare, low_bit, high_bit):  # type: ignore[no-untyped-def]
     """Sort by the bits [low_bit, high_bit); return whether the result stands in ``spare``.
 
@@ -66,7 +66,7 @@ def sort_words(words, spare, low_bit, high_bit):  # type: ignore[no-untyped-def]
     return swapped
 
 
-@kernel
+@kernel(makes_arrays=True)
 def sort_words_carrying(words, spare, cargo, spare_cargo, low_bit, high_bit):  # type: ignore[no-untyped-def]
     """Like :func:`sort_words`; ``cargo`` and ``spare_cargo``, int64 (n,), follow ``words`` and ``spare``."""
     starts = _starts_of_buckets(words, low_bit, high_bit)

@@ -57,7 +57,7 @@ C_WEIGHT = 3
 CURSOR_FIELDS = 4
 
 
-@part(_nrt=False)
+@part
 def compare_rows(a, a_length, i, b, b_length, j, levels):
     """Sign of (tuple i of run a) - (tuple j of run b), lexicographically."""
     for level in range(levels):
@@ -67,7 +67,7 @@ def compare_rows(a, a_length, i, b, b_length, j, levels):
     return 0
 
 
-@part(_nrt=False)
+@part
 def add_up(older, older_length, younger, younger_length, levels, cursor, most, n_out, out):
     """Read ``most`` tuples more, or one more, of two runs that are added up; whether these are all.
 
@@ -105,7 +105,7 @@ def add_up(older, older_length, younger, younger_length, levels, cursor, most, n
     return i == older_length and j == younger_length
 
 
-@part
+@part(makes_arrays=True)
 def _flat_run(rows, weights, n):
     """The first ``n`` of sorted distinct rows and their weights as a run's flat array."""
     levels = rows.shape[0]
@@ -119,7 +119,7 @@ def _flat_run(rows, weights, n):
     return flat
 
 
-@part
+@part(makes_arrays=True)
 def _merged_into(index, run, flat, n):
     """A flat array of ``n`` tuples and run number ``run`` of a version added up, and the number of tuples."""
     levels = index[X_LEVELS]
@@ -134,7 +134,7 @@ def _merged_into(index, run, flat, n):
     return _narrowed(out, levels, room, cursor[C_AT]), cursor[C_AT]
 
 
-@part
+@part(makes_arrays=True)
 def _narrowed(flat, levels, room, n):
     """A flat array with room for more tuples as that of its ``n`` tuples."""
     if n == room:
@@ -148,7 +148,7 @@ def _narrowed(flat, levels, room, n):
     return narrow
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _with_run(index, rows, weights, fixed, most):
     """The X_* memory of a version and one more run, merged as invariant 2 has it where that is little work.
 
@@ -182,7 +182,7 @@ def _with_run(index, rows, weights, fixed, most):
     return memory, flat, n, kept, moved
 
 
-@kernel
+@kernel(makes_arrays=True)
 def added_runs(index):
     """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
 

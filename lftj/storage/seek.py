@@ -21,7 +21,7 @@ MERGE_RATIO = 12
 shorter."""
 
 
-@part(_nrt=False)
+@part
 def gallop(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] >= key.
 
@@ -45,7 +45,7 @@ def gallop(keys, start, end, key):
     return below
 
 
-@part(_nrt=False)
+@part
 def ranked(ranks, base, spread, start, end, key):
     """Least p in [start, end] with p == end or keys[p] >= key, where the keys have a rank table.
 
@@ -58,7 +58,7 @@ def ranked(ranks, base, spread, start, end, key):
     return max(start, min(end, np.int64(view32(ranks, spread + 1)[np.uint64(key - base)])))
 
 
-@part(_nrt=False)
+@part
 def lower_bound(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] >= key."""
     while start < end:
@@ -70,7 +70,7 @@ def lower_bound(keys, start, end, key):
     return start
 
 
-@part(_nrt=False)
+@part
 def upper_bound(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] > key."""
     while start < end:

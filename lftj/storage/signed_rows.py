@@ -128,7 +128,7 @@ def _less(table, left, right):
     return False
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _order(table):
     """The numbers of the rows in the order of the rows: merging ordered stretches of 1, 2, 4, ... rows."""
     n = table.shape[1]
@@ -199,7 +199,7 @@ def _packed(table, words):
     return number_bits
 
 
-@part
+@part(makes_arrays=True)
 def rows_by_number(table, numbers):
     """Some rows of a table, int64 (columns, len(numbers)); table: int64 (columns, n), numbers: int64."""
     columns = table.shape[0]
@@ -210,7 +210,7 @@ def rows_by_number(table, numbers):
     return rows
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _net_of_words(table, weights, words, number_bits):
     """:func:`_net` of rows that stand in order as :func:`_packed` words; words: written."""
     n = table.shape[1]
@@ -229,7 +229,7 @@ def _net_of_words(table, weights, words, number_bits):
     return rows_by_number(table, words[:kept]), sums[:kept].copy()
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _net(table, weights):
     """See :func:`net_rows`; table: int64 (columns, n), weights: int64 (n,)."""
     n = table.shape[1]

@@ -168,7 +168,7 @@ def _over_nothing(arity: int, runs: Runs) -> RunList:
     return RunList.of(fields, runs)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _supports(index, rows, weights, before, after):
     """Supports of tuples before and after a change; False where one would be negative.
 
@@ -184,7 +184,7 @@ def _supports(index, rows, weights, before, after):
     return True
 
 
-@kernel
+@kernel(makes_arrays=True)
 def crossing(rows, before, after, least):
     """The tuples whose support comes to ``least`` or goes below it: copies of their columns and supports.
 
@@ -225,7 +225,7 @@ def _prefix_ranges(rows, length, prefixes, starts, ends):
         starts[row], ends[row] = _prefix_range(rows, length, prefixes, row)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _totals(index, prefixes, totals):
     """Net weight of what begins with given prefixes.
 

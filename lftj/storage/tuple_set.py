@@ -12,8 +12,8 @@ Invariants
 1. ``rows[:, :n]`` are the distinct tuples in the order in which they came; they never change.
 2. Dense and packed: every value lies within ``low .. low + extent - 1`` of its column, so a tuple has a
    *number*, ``SUM (value - low) * stride``.  Dense: the bits of these numbers are set, and no other.
-3. Packed: each number + 1, hashed: each row number + 1, stands in the table at the first free place from its
-   tuple's hash on; the table has at least twice as many places as there are rows.
+3. Packed: each number + 1 stands in the table at the first free place from its tuple's hash on; the table has
+   at least twice as many places as there are rows.  Hashed: as :mod:`lftj.storage.row_places` has it.
 
 Cost: O(1) per tuple that is looked up, amortised: one access to memory in the first two forms, in the third
 one and another for each column.  Memory 8 bytes per column of each tuple, up to four times for growth, and at
@@ -30,6 +30,7 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
+from lftj.storage.row_places import entry_of, place_of
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import sort_distinct
 
@@ -234,51 +235,16 @@ def _pack(table, first, low, extent, places, rows, n_rows):
     return table.shape[1], n_rows
 
 
-@part
-def hash_of(table, row, length):
-    """A place in a table of ``length``, a power of 2, for a row of int64 (columns, n).
-
-    Rows that differ in the last few bits of the last column stand near each other, where a scan over
-    sorted rows finds them in one cache line.
-    """
-    columns = table.shape[0]
-    mixed = np.uint64(0x9E3779B97F4A7C15)
-    for column in range(columns):
-        value = table[column, row] if column + 1 < columns else table[column, row] >> 3
-        mixed = (mixed ^ np.uint64(value)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
-    low = np.uint64(table[columns - 1, row]) & np.uint64(7)
-    return np.int64((mixed << np.uint64(3) | low) & np.uint64(length - 1))
-
-
-@part
-def place_of(table, row, rows, places):
-    """Where a row of int64 (columns, n) has its number + 1 in ``places``, or would have: 0 is there.
-
-    rows: int64 (columns, room), those that have numbers; places: int64 (a power of 2,).
-    """
-    last_place = len(places) - 1
-    place = hash_of(table, row, len(places))
-    while places[place] != 0:
-        same = True
-        for column in range(table.shape[0]):
-            same = same and rows[column, places[place] - 1] == table[column, row]
-        if same:
-            break
-        place = (place + 1) & last_place
-    return place
-
-
 @kernel
 def _enter(table, first, places, rows, n_rows):
     """Enter every tuple from number ``first`` on into the hash table; append those that are new to ``rows``.
 
-    places: int64 (a power of 2,), row number + 1 or 0, written; the others as of _mark.  Returns the number
-    of rows.
+    places: int64 (a power of 2,), as :mod:`lftj.storage.row_places` has them, written; the others as of
+    _mark.  Returns the number of rows.
     """
     for tuple_ in range(first, table.shape[1]):
-        place = place_of(table, tuple_, rows, places)
+        place, tag = place_of(table, tuple_, rows, places)
         if places[place] == 0:
+            places[place] = entry_of(n_rows, tag)
             n_rows = _append(table, tuple_, rows, n_rows)
-            places[place] = n_rows
     return n_rows

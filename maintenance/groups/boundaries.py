@@ -7,7 +7,7 @@ import numpy as np
 from indices.compiled import kernel, part
 
 
-@kernel
+@kernel(makes_arrays=True)
 def group_boundaries(rows, n_keys):  # type: ignore[no-untyped-def]
     """The distinct keys of sorted rows, int64 (n_keys, groups), and where each group starts, the end behind.
 
@@ -16,7 +16,7 @@ def group_boundaries(rows, n_keys):  # type: ignore[no-untyped-def]
     return find_groups(rows, n_keys)
 
 
-@part
+@part(makes_arrays=True)
 def find_groups(rows, n_keys):  # type: ignore[no-untyped-def]
     """See :func:`group_boundaries`."""
     n = rows.shape[1]

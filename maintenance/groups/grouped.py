@@ -333,7 +333,7 @@ class GroupedAggregate(Staged):
             self._counts, self._values = counts, values
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _open_groups(rows, weights, n_keys, stored, places, n_slots, counts):  # type: ignore[no-untyped-def]
     """The groups of a step: their keys and offsets, as GroupRows has them, slots and counts before and after.
 
@@ -368,7 +368,7 @@ def _publish(counts, values, slots, new_counts, new_values):  # type: ignore[no-
         values[slots[group]] = new_values[group]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _difference(keys, slots, values, before, after, new_values):  # type: ignore[no-untyped-def]
     """-1 for each group's value that went and 1 for each that came, as sorted rows: (columns, n) and (n,).
 

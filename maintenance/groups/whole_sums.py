@@ -47,7 +47,7 @@ def _carry(sums, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
     sums[3] = w3 + (w2 >> 32)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _added(stored, slots, codes, weights, offsets, carry_rows):  # type: ignore[no-untyped-def]
     """The slots' sums with ``weights[i] * codes[i]`` over each one's rows: uint32 (groups, WORDS).
 

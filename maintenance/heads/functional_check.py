@@ -51,7 +51,7 @@ def _crowded_key(version: RelationVersion, columns: Columns, weights: np.ndarray
     return row if row >= 0 else None
 
 
-@kernel
+@kernel(makes_arrays=True)
 def crowded(index, rows, weights):
     """The first inserted tuple whose keys, all columns but the last, have more than one tuple; -1: none.
 

@@ -74,7 +74,7 @@ class Surgeries:
         return _reweighed(self.rows, self._weights, self._found, level)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _reweighed(rows, weights, found, level):
     """The paths of a level below which changes don't add up to 0, less those of branches that came or went.
 
@@ -109,7 +109,7 @@ def _reweighed(rows, weights, found, level):
     return paths[:, :kept].copy()
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _branches_of(rows, found, level):
     """The paths and signs of the branches of a level.
 

@@ -74,7 +74,7 @@ from lftj.search.marks import intersect_marked, marked
 from lftj.storage.seek import MERGE_RATIO, gallop
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def fill_block(plan, state, row):
     """Try up to N_BLOCK leader keys; put the matches into the depth's lists, N_MATCHES of them.
 
@@ -130,7 +130,7 @@ def fill_block(plan, state, row):
         filter_matches(plan, state, row)
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def merged_with(plan, state, first, last, leader, length):
     """The one other participant when merging with it pays, else -1."""
     other = np.int64(-1)
@@ -147,7 +147,7 @@ def merged_with(plan, state, first, last, leader, length):
     return other
 
 
-@part(_nrt=False)
+@part
 def merge_block(plan, state, keys, start, stop, other, slot):
     """Merge keys[start:stop] with the range of one other participant, whose cursor moves.
 
@@ -167,7 +167,7 @@ def merge_block(plan, state, keys, start, stop, other, slot):
     return found - slot, start
 
 
-@part(_nrt=False)
+@part
 def leapfrog_block(plan, state, row, start, stop, first, last):
     """Leapfrog search (LFTJ section 3.1) led by one list, for any number and kind of participants.
 
@@ -232,7 +232,7 @@ def leapfrog_block(plan, state, row, start, stop, first, last):
     return found, start, seeks
 
 
-@part(_nrt=False)
+@part
 def filter_matches(plan, state, row):
     """Drop the matches that a condition or a negated atom, fully bound here, refuses."""
     condition = plan[row + D_CONDITION]
@@ -246,7 +246,7 @@ def filter_matches(plan, state, row):
             filter_negation(plan, state, row, plan[place])
 
 
-@part(_nrt=False)
+@part
 def keep_match(plan, state, row, source, target):
     """Move a match, with its positions, to an earlier place of the lists."""
     slot = plan[row + D_SLOT]
@@ -258,7 +258,7 @@ def keep_match(plan, state, row, source, target):
             state[slot + target] = state[slot + source]
 
 
-@part(_nrt=False)
+@part
 def filter_condition(plan, state, row, condition):
     """Keep the matches for which one filter condition holds."""
     node = plan[row + D_NODE]
@@ -280,7 +280,7 @@ def filter_condition(plan, state, row, condition):
     state[node + N_MATCHES] = kept
 
 
-@part(_nrt=False)
+@part
 def filter_negation(plan, state, row, iterator):
     """Drop the matches that a negated atom holds, whose last variable is bound here."""
     start, end = child_range(plan, state, iterator)

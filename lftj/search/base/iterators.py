@@ -30,7 +30,7 @@ from lftj.storage.patch import PA_CHILD, PA_KEYS, PA_STARTS, PATCH_FIELDS, table
 from lftj.storage.seek import gallop, ranked
 
 
-@part(_nrt=False)
+@part
 def find(plan, iterator, keys, start, end, key):
     """Like :func:`gallop` on an iterator's keys; one look-up where its level has a rank table."""
     if plan[iterator + I_RANKS]:
@@ -39,7 +39,7 @@ def find(plan, iterator, keys, start, end, key):
     return gallop(keys, start, end, key)
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def child_range(plan, state, iterator):
     """Half-open range of the keys of ``iterator`` below its parent's bound key, in the list at P_LIST."""
     parent = plan[iterator + I_PARENT]
@@ -54,7 +54,7 @@ def child_range(plan, state, iterator):
     return children[bound], children[bound + 1]
 
 
-@part(_nrt=False)
+@part
 def patched_range(plan, state, iterator, parent, bound):
     """:func:`child_range` where the index has a patch: the keys may be such as the patch lists."""
     row, bound = table_row(

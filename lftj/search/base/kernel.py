@@ -72,7 +72,7 @@ from lftj.search.layout import (
 )
 
 
-@part(_nrt=False)
+@part
 def match_weight(plan, state, node, match):
     """Assignments that one match of the last walked depth stands for; -1: more than int64 holds."""
     weight = state[node + N_WEIGHT]
@@ -85,7 +85,7 @@ def match_weight(plan, state, node, match):
     return weight
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def block_weight(plan, state, node):
     """Assignments that all unused matches of the last walked depth stand for; -1: overflow."""
     first, last = state[node + N_NEXT], state[node + N_MATCHES]
@@ -110,7 +110,7 @@ def block_weight(plan, state, node):
     return total
 
 
-@part(_nrt=False)
+@part
 def emit_block(plan, state, depth, row, rows, weights):
     """Write unused matches of the last walked depth as rows, as many as fit; False: a weight overflowed."""
     node = plan[row + D_NODE]
@@ -140,7 +140,7 @@ def emit_block(plan, state, depth, row, rows, weights):
     return True
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def emit_prefix(plan, state, rows, weights, weight):
     """Write the present binding of the emitted depths as one row; False when there is no room."""
     if plan[H_WRITE]:
@@ -156,7 +156,7 @@ def emit_prefix(plan, state, rows, weights, weight):
     return True
 
 
-@kernel(_nrt=False)
+@kernel
 def search(plan, state, rows, weights, budget):
     """Run until done, out of room or out of budget; returns a STATUS_*.
 

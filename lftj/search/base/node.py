@@ -85,7 +85,7 @@ from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
     first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
@@ -94,7 +94,7 @@ def bounds(plan, state, depth, row):
     return condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_node(plan, state, depth, row):
     """Set the cursors of all participants below the present binding and choose the leader."""
     node = plan[row + D_NODE]
@@ -178,7 +178,7 @@ def open_node(plan, state, depth, row):
     state[R_WORK] += opened
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def all_match(plan, state, row):
     """Whether every key that the node has left is a match: one participant, nothing that drops matches."""
     node = plan[row + D_NODE]
@@ -190,7 +190,7 @@ def all_match(plan, state, row):
     )
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def outer_weight(plan, state):
     """Product of the multiplicities that are bound before the last walked depth; -1: overflow."""
     weight = np.int64(1)
@@ -203,7 +203,7 @@ def outer_weight(plan, state):
     return weight
 
 
-@part(_nrt=False)
+@part
 def patched_rows(plan, state, factor, position):
     """Rows at ``position`` of a factor's parent whose index has a patch."""
     parent = plan[factor + F_PARENT]
@@ -216,7 +216,7 @@ def patched_rows(plan, state, factor, position):
     return offsets[position + 1] - offsets[position]
 
 
-@part(_nrt=False)
+@part
 def times_multiplicity(plan, state, factor, position, weight):
     """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
     if plan[plan[factor + F_PARENT] + I_PATCH]:
@@ -229,7 +229,7 @@ def times_multiplicity(plan, state, factor, position, weight):
     return weight * rows
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def bind(plan, state, depth, row):
     """Bind the node's next match: its key, its participants' positions, its negations' branches."""
     node = plan[row + D_NODE]

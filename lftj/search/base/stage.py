@@ -62,7 +62,7 @@ MARKS_RATIO = 12
 """A marked stage leads only when it has this many times fewer keys than the shortest other range."""
 
 
-@part(_nrt=False)
+@part
 def intersect_galloping(keys, start, end, others, other_start, other_end, state, out):
     """List what keys[start:end] and others[other_start:other_end] share at ``state[out:]``; return how many.
 
@@ -84,7 +84,7 @@ def intersect_galloping(keys, start, end, others, other_start, other_end, state,
     return found - out
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def current_stage(plan, state, row):
     """Last stage of a depth that is up to date together with all before it; -1: none."""
     stage = plan[row + D_STAGE]
@@ -97,7 +97,7 @@ def current_stage(plan, state, row):
     return current
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def rent_stage(plan, state, row, current, length):
     """Count ``length`` leader keys against the first stale stage; build it once that has cost enough.
 
@@ -128,7 +128,7 @@ def rent_stage(plan, state, row, current, length):
     return current
 
 
-@part(_nrt=False)
+@part
 def build_stage(plan, state, row, stage):
     """Intersect the stage's participants with the stage before it; list and mark the result.
 

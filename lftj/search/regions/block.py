@@ -61,7 +61,7 @@ FIRST_BLOCK = 8
 """Leader keys that a node tries first."""
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def may_block(plan, state, indexes, row):
     """Whether a node that is to be opened can go in blocks."""
     if plan[row + D_SLOT] == 0 or plan[row + D_STREAMS]:
@@ -79,13 +79,13 @@ def may_block(plan, state, indexes, row):
     return True
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def goes_in_blocks(plan, state, row):
     """Whether the open node does."""
     return plan[row + D_SLOT] != 0 and state[plan[row + D_NODE] + N_LEADER] >= 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_block(plan, state, indexes, row, low, high):
     """Open all participants on their keys in [low, high] and choose the leader; False: there is no match."""
     node = plan[row + D_NODE]
@@ -118,21 +118,21 @@ def open_block(plan, state, indexes, row, low, high):
     return length > 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def has_match(plan, state, row):
     """Whether a match waits in the depth's list."""
     node = plan[row + D_NODE]
     return state[node + N_NEXT] < state[node + N_MATCHES]
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def has_keys(plan, state, row):
     """Whether the leader has keys that are not tried yet."""
     node = plan[row + D_NODE]
     return state[node + N_POSITION] < state[plan[state[node + N_LEADER] + I_CURSOR] + P_END]
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def bind_match(plan, state, indexes, row):
     """Land what has branches below on the next match, which is returned."""
     node = plan[row + D_NODE]
@@ -147,7 +147,7 @@ def bind_match(plan, state, indexes, row):
     return key
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def led_to(plan, state, indexes, participant, key):
     """Lead a participant, which is at a key, on to its first that is not below ``key``; its position."""
     cursor = plan[participant + I_CURSOR]
@@ -159,7 +159,7 @@ def led_to(plan, state, indexes, participant, key):
     return position
 
 
-@part(_nrt=False)
+@part
 def lead_on(plan, state, indexes, row):
     """Move all others to the leader's next key, and it to theirs; False: there is no match left."""
     node = plan[row + D_NODE]
@@ -183,7 +183,7 @@ def lead_on(plan, state, indexes, row):
     return True
 
 
-@part(_nrt=False)
+@part
 def fill_block(plan, state, indexes, row):
     """Try up to N_BLOCK of the leader's keys; the matches go to the depth's list."""
     node = plan[row + D_NODE]
@@ -233,7 +233,7 @@ def fill_block(plan, state, indexes, row):
     state[R_WORK] += work
 
 
-@part(_nrt=False)
+@part
 def intersect_ranked(keys, start, end, ranks, base, spread, out, at):
     """List those of keys[start:end] that a level with a rank table has at ``out[at:]``; return how many.
 

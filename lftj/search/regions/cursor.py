@@ -76,7 +76,7 @@ from lftj.storage.version_memory import (
 DESCRIPTION = 1 << 10  # more fields than a description of an index has
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_cursor(plan, state, indexes, participant):
     """Set the cursor on all keys below its parent's key; it has not landed yet."""
     cursor = plan[participant + I_CURSOR]
@@ -122,7 +122,7 @@ def open_cursor(plan, state, indexes, participant):
     state[cursor + P_ACTIVE] = active
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_base(plan, state, indexes, participant):
     """:func:`open_cursor` below a key that the base holds, under a prefix where no run has tuples."""
     cursor = plan[participant + I_CURSOR]
@@ -136,7 +136,7 @@ def open_base(plan, state, indexes, participant):
     state[cursor + P_ACTIVE] = 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def land(plan, state, indexes, participant, key, gap):
     """Move to the least present key >= ``key``, never backwards; False: there is none."""
     cursor = plan[participant + I_CURSOR]
@@ -162,7 +162,7 @@ def land(plan, state, indexes, participant, key, gap):
     return True
 
 
-@part(_nrt=False)
+@part
 def beyond(plan, indexes, participant, keys, position, end, key):
     """Least position in [position, end] that is the end or holds a key >= ``key``: a look-up or a gallop."""
     if plan[participant + I_LEVEL] == 0:
@@ -172,7 +172,7 @@ def beyond(plan, indexes, participant, keys, position, end, key):
     return gallop(keys, position, end, key)
 
 
-@part(_nrt=False)
+@part
 def holds(plan, state, indexes, participant, key):
     """Whether the key is present; if so the cursor has landed on it.  Never moves backwards."""
     cursor = plan[participant + I_CURSOR]
@@ -189,7 +189,7 @@ def holds(plan, state, indexes, participant, key):
     return position < end and keys[position] == key
 
 
-@part(_nrt=False)
+@part
 def land_in_runs(plan, state, indexes, participant, key, exact):
     """:func:`land`, where runs have tuples under the prefix; the base stands at its least key >= ``key``.
 
@@ -259,7 +259,7 @@ def land_in_runs(plan, state, indexes, participant, key, exact):
             state[cursor + P_POSITION] = position + 1
 
 
-@part(_nrt=False)
+@part
 def hide_branch(plan, state, indexes, participant):
     """The cursor has not landed on the key asked for: let everything that is opened below it be empty."""
     cursor = plan[participant + I_CURSOR]
@@ -274,7 +274,7 @@ def hide_branch(plan, state, indexes, participant):
 # -- records ---------------------------------------------------------------------------
 
 
-@part(_nrt=False)
+@part
 def flush(plan, state, log, row, participant):
     """Write the cursor's growing record, and the node's binding if it is the first one of the node."""
     cursor = plan[participant + I_CURSOR]
@@ -292,7 +292,7 @@ def flush(plan, state, log, row, participant):
     log[stream + L_COUNT] = count + 1
 
 
-@part(_nrt=False)
+@part
 def log_node(plan, state, log, row):
     """Write the binding above the node, and how many records each of its streams has so far."""
     nodes = plan[row + D_LOG]
@@ -308,7 +308,7 @@ def log_node(plan, state, log, row):
     log[nodes + L_COUNT] = place + 1
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def extend(plan, state, log, row, participant, low, high, joined):
     """The trace depends on the keys in [low, high]; ``joined``: and on those since the last record."""
     if plan[participant + I_STREAM] < 0:

@@ -269,7 +269,7 @@ class RegionSearch:
             self.log[row + L.L_BEFORE] = 0
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-def]
     """The keys above each record, int64 (depth, count).
 

@@ -33,7 +33,7 @@ from lftj.storage.version_memory import (
 )
 
 
-@part(_nrt=False)
+@part
 def gap_around(plan, state, indexes, participant, key):
     """The widest closed interval of keys around ``key`` none of which is present: its ends.
 

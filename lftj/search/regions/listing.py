@@ -139,7 +139,7 @@ def _leads_on(first: Participant, second: Participant) -> bool:
 # -- kernels ------------------------------------------------------------------------------------
 
 
-@part
+@part(makes_arrays=True)
 def with_room(rows, weights, n_rows, n_more):
     """Rows, int64 (columns, room), and weights, of which the first ``n_rows`` stay, with room for more."""
     if n_rows + n_more <= len(weights):
@@ -153,7 +153,7 @@ def with_room(rows, weights, n_rows, n_more):
     return more_rows, more_weights
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def _look_up(memory, paths, path, positions, bindings, binding, progress):
     """Set a path's ranges to those below a binding; how many keys there are in the last one.
 
@@ -197,7 +197,7 @@ def _look_up(memory, paths, path, positions, bindings, binding, progress):
     return positions[path, levels, K_TO] - positions[path, levels, K_FROM]
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def _write_product(keys, first, size, inner, offset, rows, column, at, count):
     """Write one column of a product from its row ``offset`` on: each key ``inner`` times, over and over.
 
@@ -218,7 +218,7 @@ def _write_product(keys, first, size, inner, offset, rows, column, at, count):
         place = place + 1 if place + 1 < size else np.int64(0)
 
 
-@part(_nrt=False)
+@part
 def _fill(
     paths, memories, bindings, weights, sign, columns, positions, sizes, rows, row_weights, n_rows, progress
 ):
@@ -284,7 +284,7 @@ def _fill(
     return n_rows
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _list_rows(paths, memories, bindings, weights, sign, columns, positions, sizes, progress):
     """List rows from where ``progress`` is; returns rows, int64 (columns, n), weights, and whether all are.
 

@@ -64,7 +64,7 @@ ALIGN_END = 0
 ALIGN_LOG_FULL = 2
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def has_room(plan, log, row):
     """Whether the depth's logs take one more step."""
     if plan[row + D_LOG] < 0:
@@ -80,7 +80,7 @@ def has_room(plan, log, row):
     return True
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def close_node(plan, state, log, row):
     """Write the records that are still growing."""
     first = plan[row + D_STREAM]
@@ -88,7 +88,7 @@ def close_node(plan, state, log, row):
         flush(plan, state, log, row, plan[place])
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_node(plan, state, indexes, log, row, low, high):
     """Open all participants and land them on their first key >= low; False: the node has no match."""
     node = plan[row + D_NODE]
@@ -120,7 +120,7 @@ def open_node(plan, state, indexes, log, row, low, high):
     return True
 
 
-@part(_nrt=False)
+@part
 def open_negations(plan, state, indexes, row):
     """Open the depth's negated atoms, for :func:`accept`."""
     first = plan[row + D_NEGATION]
@@ -128,7 +128,7 @@ def open_negations(plan, state, indexes, row):
         open_cursor(plan, state, indexes, plan[place])
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def align(plan, state, indexes, log, row):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
     gap, ring, count = plan[H_GAP], plan[row + D_RING], plan[row + D_PARTICIPANTS]
@@ -159,7 +159,7 @@ def align(plan, state, indexes, log, row):
     return found
 
 
-@part(_nrt=False)
+@part
 def accept(plan, state, indexes, log, row, key):
     """Whether the conditions and the negated atoms that are complete here let the key pass.
 
@@ -183,7 +183,7 @@ def accept(plan, state, indexes, log, row, key):
     return True
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def step(plan, state, indexes, log, row):
     """After a match, move the participant on whose turn it is; False: it has no further key."""
     count = plan[row + D_PARTICIPANTS]
@@ -204,7 +204,7 @@ def step(plan, state, indexes, log, row):
     return landed
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def repeat_prefix(plan, state, rows, start, count):
     """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on.
 
@@ -221,7 +221,7 @@ def repeat_prefix(plan, state, rows, start, count):
     state[R_ROWS] = start + count
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def emit(plan, state, rows):
     """Write the whole binding as a row, or count it; the caller sees to room."""
     if plan[H_LISTED] < plan[H_DEPTHS]:
@@ -233,7 +233,7 @@ def emit(plan, state, rows):
     state[R_ROWS] = at + 1
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def emit_counted(plan, state, rows):
     """Write the listed part of the binding with the assignments counted below it; the caller sees to room."""
     listed = plan[H_LISTED]

@@ -55,7 +55,7 @@ from lftj.search.regions.node import has_room, repeat_prefix
 from lftj.storage.seek import gallop, upper_bound
 
 
-@part(_nrt=False)
+@part
 def mark_keys(state, where, start, end):
     """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
     if state[R_MARKED_FROM] == start and state[R_MARKED_TO] == end:
@@ -68,7 +68,7 @@ def mark_keys(state, where, start, end):
     state[R_MARKED_FROM], state[R_MARKED_TO] = start, end
 
 
-@part(_nrt=False)
+@part
 def list_marked(state, keys, start, end, out, at):
     """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
     marks = view(state[R_MARKS], state[R_MARKS_WORDS])
@@ -77,7 +77,7 @@ def list_marked(state, keys, start, end, out, at):
     return at, stop, STATUS_DONE if stop == end else STATUS_FULL
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def merge_pair(plan, state, log, row, rows):
     """The rest of a plain node with two participants, from where both have landed; a STATUS_*.
 

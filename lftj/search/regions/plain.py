@@ -63,7 +63,7 @@ from lftj.search.regions.pair import merge_pair
 from lftj.storage.seek import MERGE_RATIO, gallop, upper_bound
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def may_be_plain(plan, row):
     """Whether the depth's nodes are plain where no participant has tuples of runs."""
     if not plan[row + D_MERGES]:
@@ -71,7 +71,7 @@ def may_be_plain(plan, row):
     return plan[row + D_PARTICIPANTS] <= 2 or plan[row + D_STREAMS] == 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def is_plain(plan, state, row):
     """Whether the node, all of whose participants are open, is plain."""
     if not may_be_plain(plan, row):
@@ -83,7 +83,7 @@ def is_plain(plan, state, row):
     return active == 0
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def open_plain(plan, state, indexes, row):
     """Open a plain node without bounds below others; False, and nothing done, if it is none."""
     if not may_be_plain(plan, row):
@@ -110,7 +110,7 @@ def open_plain(plan, state, indexes, row):
     return True
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def list_plain(plan, state, log, row, rows):
     """Write the matches of a plain node, from where its participants stand; a STATUS_*."""
     if plan[row + D_PARTICIPANTS] == 2 and plan[row + D_STREAMS]:
@@ -120,7 +120,7 @@ def list_plain(plan, state, log, row, rows):
     return list_common(plan, state, row, rows)
 
 
-@part(_nrt=False)
+@part
 def range_below(state, cursor, high):
     """Half-open range of the keys up to ``high`` that are ahead of a cursor."""
     start, end = state[cursor + P_POSITION], state[cursor + P_END]
@@ -129,7 +129,7 @@ def range_below(state, cursor, high):
     return start, end
 
 
-@part(_nrt=False)
+@part
 def list_one(plan, state, row, rows):
     """:func:`list_plain` for one participant: its keys."""
     participant = plan[plan[row + D_FIRST]]
@@ -152,7 +152,7 @@ def list_one(plan, state, row, rows):
     return STATUS_DONE if stop == end else STATUS_FULL
 
 
-@part(_nrt=False)
+@part
 def list_common(plan, state, row, rows):
     """:func:`list_plain` where nothing is recorded: the keys of the shortest range that all others hold.
 
@@ -197,14 +197,14 @@ def list_common(plan, state, row, rows):
     return STATUS_DONE if stop == end else STATUS_FULL
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def is_fixed(plan, participant):
     """Whether a participant of the last depth stays while the depth above varies."""
     parent = plan[participant + I_PARENT]
     return parent < 0 or plan[parent + I_DEPTH] < plan[H_DEPTHS] - 2
 
 
-@part(_nrt=False)
+@part
 def mark_fixed(plan, state, row, rows):
     """Let the bit map hold the keys that all fixed participants share; False: it would not pay."""
     first = plan[row + D_FIRST]
@@ -256,7 +256,7 @@ def mark_fixed(plan, state, row, rows):
     return state[R_MARKED] == 0 or others <= MERGE_RATIO * state[R_MARKED]
 
 
-@part(_nrt=False)
+@part
 def intersect(keys, start, end, others, other, other_end, out, at):
     """List what keys[start:end] and others[other:other_end] share at ``out[at:]``; return how many.
 

@@ -126,7 +126,7 @@ from lftj.search.regions.plain import is_plain, list_plain, open_plain
 from lftj.search.regions.tail import enter_tail, keep_witness, same_tail, tail_has_room
 
 
-@part(_nrt=False)
+@part
 def follow_path(plan, state, indexes, log, regions, region, fixed):
     """Test the first ``fixed`` coordinates of a region one depth after the other; False: one of them failed.
 
@@ -157,7 +157,7 @@ def follow_path(plan, state, indexes, log, regions, region, fixed):
     return True
 
 
-@part(_nrt=False)
+@part
 def on_path(plan, state, indexes, log, row, key, is_last, path):
     """Whether all participants of a depth hold the key and nothing refuses it; land them on it.
 
@@ -196,7 +196,7 @@ def on_path(plan, state, indexes, log, row, key, is_last, path):
     return accepted
 
 
-@part(_nrt=False)
+@part
 def first_turn(plan, row, path):
     """The place, among a depth's participants, of the one after that whose record names the region, or 0."""
     if not path:
@@ -209,7 +209,7 @@ def first_turn(plan, row, path):
     return np.int64(0)
 
 
-@part(_nrt=False)
+@part
 def cover_gap(plan, state, indexes, participant, key, path):
     """What a participant that lacks the last coordinate records: its gap within the interval asked for."""
     told = view(path, PATH_FIELDS)
@@ -224,7 +224,7 @@ def cover_gap(plan, state, indexes, participant, key, path):
     return low, high
 
 
-@part(_nrt=False, forceinline=True)
+@part(forceinline=True)
 def descend(plan, state, log, rows, depth):
     """After a match: the depth and move that come next.  A whole binding is emitted, and ends its tail."""
     if depth + 1 < plan[H_DEPTHS]:

@@ -41,7 +41,7 @@ from lftj.search.regions.cursor import flush
 from lftj.search.regions.node import has_room
 
 
-@part(_nrt=False)
+@part
 def enter_tail(plan, log):
     """Note what has been logged before the tail that is searched from now on."""
     for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
@@ -54,7 +54,7 @@ def enter_tail(plan, log):
             log[stream + L_BEFORE] = log[stream + L_COUNT]
 
 
-@part(_nrt=False)
+@part
 def tail_has_room(plan, log):
     """Whether the logs of the tail's depths take a witness."""
     for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
@@ -63,7 +63,7 @@ def tail_has_room(plan, log):
     return True
 
 
-@part(_nrt=False)
+@part
 def keep_witness(plan, state, log):
     """After a success: of all records of the tail keep the points of the witness, which the keys are now."""
     for depth in range(plan[H_TAIL], plan[H_DEPTHS]):
@@ -85,7 +85,7 @@ def keep_witness(plan, state, log):
             flush(plan, state, log, row, plan[place])
 
 
-@part(_nrt=False)
+@part
 def same_tail(plan, regions, one, other):
     """Whether two regions are both inside of a tail, below one binding of the head variables."""
     same = regions[one, 0] > plan[H_TAIL] and regions[other, 0] > plan[H_TAIL]

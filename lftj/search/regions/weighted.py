@@ -222,7 +222,7 @@ class WeightedSearches:
             yield rows, row_weights
 
 
-@part
+@part(makes_arrays=True)
 def _regions_below(bindings, depths):
     """Sorted bindings of the first variables as regions of a search: int64 (n, 2 + depths)."""
     bound, n = bindings.shape
@@ -263,7 +263,7 @@ def _weigh(search, bindings, weights, found, n_found, binding, out):
     return binding
 
 
-@part(_nrt=False)
+@part
 def _copy_listed(source, lists, first, rows, at, n):
     """Write the first ``n`` items of some rows of ``source`` as rows[:, at : at + n].
 
@@ -275,7 +275,7 @@ def _copy_listed(source, lists, first, rows, at, n):
             rows[row, at + place] = source[listed, place]
 
 
-@part
+@part(makes_arrays=True)
 def _count_tuples(search, lists, memories, found, out):
     """Multiply each weight by the tuples below the branches that are counted; False: int64 won't hold it.
 
@@ -294,7 +294,7 @@ def _count_tuples(search, lists, memories, found, out):
     return True
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _search_all(searches, lists, memories, bindings, weights, buffer, budget, progress):
     """Run the searches from P_SEARCH on; returns rows, int64 (columns, n), their weights and a STATUS_*.
 

@@ -81,7 +81,7 @@ def _joined(histories: list[Histories]) -> tuple[np.ndarray, ...]:
     )
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _product(tuples, firsts, offsets, all_times, all_signs, were_there):
     """When assignments come and go: the number of one, the time and the sign of each change.
 

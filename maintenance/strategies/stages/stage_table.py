@@ -36,8 +36,8 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
+from lftj.storage.row_places import entry_of, number_at, numbers_in, place_of
 from lftj.storage.signed_rows import Columns, row_order, table_of
-from lftj.storage.tuple_set import place_of
 
 LEAST_ROOM = 1 << 8
 
@@ -248,7 +248,7 @@ class StageTable:
         n = self.n_slots
         assert n <= len(self._rows) == len(self._slots)
         assert 2 * len(self._rows) <= len(self._places) and self.n_journaled == 0
-        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        assert sorted(numbers_in(self._places).tolist()) == list(range(n))
         rank, solid, total = self._slots[:n, :STEP].T
         there = rank != 0
         assert (rank >= 0).all() and (solid[~there] == 0).all()
@@ -260,25 +260,26 @@ class StageTable:
         assert np.array_equal(places, self._places)
 
 
-@part
+@part(forceinline=True)
 def slot_of(table, row, rows, places, registers):
     """The slot of a fact, int64 (columns, n) at ``row``, a new one where it has none; -1: there is no room.
 
     The others as of _gain.
     """
-    place = place_of(table, row, rows.T, places)
-    if places[place] == 0:
+    place, tag = place_of(table, row, rows.T, places)
+    slot = number_at(places, place)
+    if slot < 0:
         slot = registers[SLOTS]
         if slot == len(rows):
             return np.int64(-1)
         for column in range(table.shape[0]):
             rows[slot, column] = table[column, row]
         registers[SLOTS] = slot + 1
-        places[place] = slot + 1
-    return places[place] - 1
+        places[place] = entry_of(slot, tag)
+    return slot
 
 
-@part
+@part(forceinline=True)
 def write_down(slot, slots, journal, registers):
     """Enter a slot into the journal, which has room, unless this step did already."""
     if slots[slot, STEP] != registers[STEPS]:
@@ -327,7 +328,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_fallen
-        slot = places[place_of(table, instance, rows.T, places)] - 1
+        slot = number_at(places, place_of(table, instance, rows.T, places)[0])
         if slot < 0 or slots[slot, TOTAL] == 0:
             return -1, n_fallen
         write_down(slot, slots, journal, registers)
@@ -344,15 +345,16 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
 def _ranks(table, rows, slots, places, found):
     """The rank of each fact of int64 (columns, n); found: int64 (n,), written; the others as of _gain."""
     for fact in range(table.shape[1]):
-        slot = places[place_of(table, fact, rows.T, places)] - 1
+        slot = number_at(places, place_of(table, fact, rows.T, places)[0])
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _place(rows, n, places):
     """Enter the first ``n`` slots into empty places; rows: int64 (room, columns); places: int64, written."""
     table = np.empty((rows.shape[1], 1), np.int64)
     for slot in range(n):
         for column in range(rows.shape[1]):
             table[column, 0] = rows[slot, column]
-        places[place_of(table, 0, rows.T, places)] = slot + 1
+        place, tag = place_of(table, 0, rows.T, places)
+        places[place] = entry_of(slot, tag)

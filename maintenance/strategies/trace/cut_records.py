@@ -116,7 +116,7 @@ def _ask(rows, matched, lengths, parts_of, stream_rows, paths):
             paths[region, PATH_HIGH] = max(paths[region, PATH_HIGH], matched[MATCHED_HI, match])
 
 
-@kernel
+@kernel(makes_arrays=True)
 def cut_records(matched, cuts, order):
     """The pieces of records outside of their cuts, int64 (4, n): stream, number of a match, lo, hi.
 

@@ -122,7 +122,7 @@ def judge_matched(regions: Regions, followed: Followed, old: Sequence[np.ndarray
     return Judged(_dropped(regions.matched, lives), dead, cut, vain)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives, cut):
     """Write into ``lives``, bool (n,), whether none of the reasons but 4 applies to a match.
 
@@ -174,7 +174,7 @@ def drop_contained(keys, matches, lives):
             top = keys[3, place]
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _dropped(matched, lives):
     """Stream, run and record of the matches of records that don't live, int64 (3, n)."""
     n = 0

@@ -139,7 +139,7 @@ def find_regions(
 _NO_CONTEXTS = np.empty((0, 0), np.int64)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _regions_of(path, signs, sign, queries, contexts, places, context_places, depth, depths):
     """The regions that a participant's surgeries and their matches name, int64 (3 + depths, n).
 
@@ -159,7 +159,7 @@ def _regions_of(path, signs, sign, queries, contexts, places, context_places, de
     return rows
 
 
-@kernel
+@kernel(makes_arrays=True)
 def _chosen(rows, signs, sign):
     """Copies of the rows with a sign, and their numbers.
 
@@ -180,7 +180,7 @@ def _chosen(rows, signs, sign):
     return chosen, numbers
 
 
-@kernel
+@kernel(makes_arrays=True)
 def keep_shortest(found, order):
     """The regions that extend no other, equal ones made one, and their bits: int64 (n, 2 + depths) and (n,).
 

@@ -243,7 +243,7 @@ def _listing_plan(order: tuple[str, ...]) -> RegionPlan:
     return compile_regions(problem, order, 0)
 
 
-@kernel
+@kernel(makes_arrays=True)
 def look_up(index, regions, tail, any_holds, found):
     """What is known of the head binding above each region that is inside of the tail.
 
