@@ -228,15 +228,17 @@ class RelationVersion:
             debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
         with self._lock:
             known = dict(self._indices)
+        primary, upkeep = self.primary, self._upkeep
         stepped = {}
-        n_rows, primary, upkeep = self.n_rows, self.primary, self._upkeep
         for key, index in known.items():
-            if index is not primary and upkeep.is_too_much(key, n_rows):
+            if index is primary:
+                stepped[key] = index.advance(*index_change(key, columns, weights))
+            elif upkeep.is_too_much(key, index):
                 housekeeping.given_back += 1
-                continue
-            moved = housekeeping.rows
-            stepped[key] = index.advance(*index_change(key, columns, weights))
-            upkeep.paid(key, STEP_ROWS + len(weights) + housekeeping.rows - moved)
+            else:
+                moved = housekeeping.rows
+                stepped[key] = index.advance(*index_change(key, columns, weights))
+                upkeep.paid(key, STEP_ROWS + len(weights) + housekeeping.rows - moved)
         following = RelationVersion.__new__(RelationVersion)
         following._start(self.name, self.schema, self._primary, self._order, None, stepped, upkeep)
         self.schema.hold(following, columns)

@@ -16,6 +16,7 @@ and what was merged (:mod:`indices.housekeeping`).
 from __future__ import annotations
 
 from lftj.storage.catalog import IndexKey
+from lftj.storage.index_version import IndexVersion
 
 STEP_ROWS = 100
 """A step of one tuple takes about as long as to build so many rows of an index."""
@@ -32,12 +33,18 @@ def build_cost(n_rows: int) -> int:
 class Upkeep:
     """What each index of a relation owes.
 
-    >>> upkeep = Upkeep()
-    >>> upkeep.paid(((1, 0), ()), 5_000)
-    >>> upkeep.is_too_much(((1, 0), ()), 1_000), upkeep.is_too_much(((1, 0), ()), 500)
-    (False, True)
-    >>> upkeep.asked(((1, 0), ()))
-    >>> upkeep.is_too_much(((1, 0), ()), 500)
+    >>> import numpy as np
+    >>> from lftj.storage.trie import Trie
+    >>> index = IndexVersion(Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]))
+    >>> upkeep, key = Upkeep(), ((1, 0), ())
+    >>> upkeep.paid(key, 4_000)
+    >>> upkeep.is_too_much(key, index)
+    False
+    >>> upkeep.paid(key, 99)
+    >>> upkeep.is_too_much(key, index)
+    True
+    >>> upkeep.asked(key)
+    >>> upkeep.is_too_much(key, index)
     False
     """
 
@@ -52,6 +59,7 @@ class Upkeep:
         """A step of an index has cost so much."""
         self._debts[key] = self._debts.get(key, 0) + cost
 
-    def is_too_much(self, key: IndexKey, n_rows: int) -> bool:
-        """Whether an index of so many rows would better be built again when it is asked for."""
-        return self._debts.get(key, 0) >= build_cost(n_rows)
+    def is_too_much(self, key: IndexKey, index: IndexVersion) -> bool:
+        """Whether an index would better be built again when it is asked for."""
+        debt = self._debts.get(key, 0)
+        return debt >= BUILD_LEAST and debt >= build_cost(index.n_tuples)
