@@ -7,8 +7,8 @@ A hash table with linear probing, whose groups are numbered as their keys first 
 
 Invariants
 
-1. ``places`` holds group + 1 at the first free place from the key's hash on, and is at least twice as long as
-   there are groups.
+1. ``places`` has a group's entry (:func:`lftj.storage.tuple_set.place_of`) at the first free place from the
+   key's hash on, and is at least twice as long as there are groups.
 2. ``found`` is the best value that came for a group; ``values`` the best of all rounds before this one, and
    is not set for groups that came in this round, which are the last ones.
 3. ``changed`` are the groups whose best value got better in this round, each once.
@@ -28,7 +28,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns
-from lftj.storage.tuple_set import place_of
+from lftj.storage.tuple_set import NUMBERS, number_at, place_of
 from lftj.values.domain import Domain
 
 LEAST_ROOM = 1 << 8
@@ -150,14 +150,14 @@ class BestValues:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups
         assert 2 * n <= len(self._places)
-        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        assert sorted((self._places[self._places != 0] & NUMBERS).tolist()) == list(range(1, n + 1))
         assert len({tuple(key) for key in self._keys[:, :n].T.tolist()}) == n
         changed = self._changed[: self._registers[CHANGED]].tolist()
         assert sorted(changed) == np.flatnonzero(self._rounds[:n] == self._registers[ROUND]).tolist()
         assert set(range(self._n_before, n)) <= set(changed)
 
 
-@part
+@part(_nrt=False)
 def is_better(code, other, ranks, largest):
     """Whether a code's value is better than another's; ranks: int64, by code, or empty where codes are
     ordered.
@@ -168,7 +168,7 @@ def is_better(code, other, ranks, largest):
     return here > there if largest else here < there
 
 
-@kernel
+@kernel(_nrt=False)
 def _improve(
     table, values, ranks, largest, first, keys, found, rounds, changed, places, registers, better, n_better
 ):
@@ -180,8 +180,8 @@ def _improve(
     six written.  Returns how many rows are done, and how many are better.
     """
     for row in range(first, table.shape[1]):
-        place = place_of(table, row, keys, places)
-        group = places[place] - 1
+        place, tag = place_of(table, row, keys, places)
+        group = number_at(places, place)
         if group < 0:
             if registers[GROUPS] == len(found):
                 return row, n_better
@@ -189,7 +189,7 @@ def _improve(
             for column in range(table.shape[0]):
                 keys[column, group] = table[column, row]
             registers[GROUPS] = group + 1
-            places[place] = group + 1
+            places[place] = tag | group + 1
             rounds[group] = 0
         elif not is_better(values[row], found[group], ranks, largest):
             continue
@@ -207,4 +207,5 @@ def _improve(
 def _place(keys, n, places):
     """Enter the first ``n`` groups into empty places; keys: int64 (columns, room); places: int64, written."""
     for group in range(n):
-        places[place_of(keys, group, keys, places)] = group + 1
+        place, tag = place_of(keys, group, keys, places)
+        places[place] = tag | group + 1

@@ -12,8 +12,9 @@ Invariants
 1. ``rows[:, :n]`` are the distinct tuples in the order in which they came; they never change.
 2. Dense and packed: every value lies within ``low .. low + extent - 1`` of its column, so a tuple has a
    *number*, ``SUM (value - low) * stride``.  Dense: the bits of these numbers are set, and no other.
-3. Packed: each number + 1, hashed: each row number + 1, stands in the table at the first free place from its
-   tuple's hash on; the table has at least twice as many places as there are rows.
+3. Packed: each number + 1, hashed: each row number + 1 with a tag of bits of its tuple's hash, stands in the
+   table at the first free place from that hash on; the table has at least twice as many places as there are
+   rows.
 
 Cost: O(1) per tuple that is looked up, amortised: one access to memory in the first two forms, in the third
 one and another for each column.  Memory 8 bytes per column of each tuple, up to four times for growth, and at
@@ -40,6 +41,10 @@ MOST_NUMBERS = 1 << 62
 """Where the ranges allow more tuples, these have no numbers."""
 
 LEAST_ROOM = 1 << 10
+
+NUMBER_BITS = 40
+NUMBERS = (1 << NUMBER_BITS) - 1
+"""The bits of a row's number in a hash table's entry; those above are the tag."""
 
 
 class Form(Enum):
@@ -171,7 +176,7 @@ class TupleSet:
             assert np.count_nonzero(self._places) == self.n_rows and 2 * self.n_rows <= len(self._places)
 
 
-@part
+@part(_nrt=False)
 def _number_of(table, row, low, extent):
     """The number of a row of int64 (columns, n); -1 where a value is outside of its range."""
     number = np.int64(0)
@@ -183,7 +188,7 @@ def _number_of(table, row, low, extent):
     return number
 
 
-@part
+@part(_nrt=False)
 def _append(table, row, rows, n_rows):
     """Write a row of ``table`` behind the first ``n_rows`` of ``rows``; returns how many these are then."""
     for column in range(table.shape[0]):
@@ -191,7 +196,7 @@ def _append(table, row, rows, n_rows):
     return n_rows + 1
 
 
-@kernel
+@kernel(_nrt=False)
 def _mark(table, first, low, extent, words, rows, n_rows):
     """Set the bit of every tuple from number ``first`` on; append those whose bit was not set to ``rows``.
 
@@ -211,7 +216,7 @@ def _mark(table, first, low, extent, words, rows, n_rows):
     return table.shape[1], n_rows
 
 
-@kernel
+@kernel(_nrt=False)
 def _pack(table, first, low, extent, places, rows, n_rows):
     """Enter the number of every tuple from number ``first`` on into the table; append new ones to ``rows``.
 
@@ -234,12 +239,12 @@ def _pack(table, first, low, extent, places, rows, n_rows):
     return table.shape[1], n_rows
 
 
-@part
-def hash_of(table, row, length):
-    """A place in a table of ``length``, a power of 2, for a row of int64 (columns, n).
+@part(_nrt=False)
+def hash_of(table, row):
+    """A hash of a row of int64 (columns, n): uint64, whose last three bits are those of the last column.
 
-    Rows that differ in the last few bits of the last column stand near each other, where a scan over
-    sorted rows finds them in one cache line.
+    Rows that differ in these alone have the other bits in common, so they stand near each other, where a scan
+    over sorted rows finds them in one cache line.
     """
     columns = table.shape[0]
     mixed = np.uint64(0x9E3779B97F4A7C15)
@@ -247,38 +252,49 @@ def hash_of(table, row, length):
         value = table[column, row] if column + 1 < columns else table[column, row] >> 3
         mixed = (mixed ^ np.uint64(value)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
-    low = np.uint64(table[columns - 1, row]) & np.uint64(7)
-    return np.int64((mixed << np.uint64(3) | low) & np.uint64(length - 1))
+    return mixed << np.uint64(3) | np.uint64(table[columns - 1, row]) & np.uint64(7)
 
 
-@part
+@part(_nrt=False)
 def place_of(table, row, rows, places):
-    """Where a row of int64 (columns, n) has its number + 1 in ``places``, or would have: 0 is there.
+    """Where a row of int64 (columns, n) has its entry in ``places``, or would have: 0 is there; and its tag.
 
-    rows: int64 (columns, room), those that have numbers; places: int64 (a power of 2,).
+    rows: int64 (columns, room), those that have entries; places: int64 (a power of 2,).  An *entry* is
+    ``tag | number + 1``.  The tag are bits of the hash that say nothing of the place: rows that happen
+    to stand on the way are told apart without a look at them, which would be an access to memory each.
     """
     last_place = len(places) - 1
-    place = hash_of(table, row, len(places))
+    mixed = hash_of(table, row)
+    place = np.int64(mixed & np.uint64(last_place))
+    tag = np.int64(mixed >> np.uint64(44) << np.uint64(3) | mixed & np.uint64(7)) << NUMBER_BITS
     while places[place] != 0:
-        same = True
-        for column in range(table.shape[0]):
-            same = same and rows[column, places[place] - 1] == table[column, row]
+        same = places[place] & ~NUMBERS == tag
+        if same:
+            other = number_at(places, place)
+            for column in range(table.shape[0]):
+                same = same and rows[column, other] == table[column, row]
         if same:
             break
         place = (place + 1) & last_place
-    return place
+    return place, tag
 
 
-@kernel
+@part(_nrt=False)
+def number_at(places, place):
+    """The number of the row whose entry is at a place, -1 where there is none."""
+    return (places[place] & NUMBERS) - 1
+
+
+@kernel(_nrt=False)
 def _enter(table, first, places, rows, n_rows):
     """Enter every tuple from number ``first`` on into the hash table; append those that are new to ``rows``.
 
-    places: int64 (a power of 2,), row number + 1 or 0, written; the others as of _mark.  Returns the number
+    places: int64 (a power of 2,), entries or 0, written; the others as of _mark.  Returns the number
     of rows.
     """
     for tuple_ in range(first, table.shape[1]):
-        place = place_of(table, tuple_, rows, places)
+        place, tag = place_of(table, tuple_, rows, places)
         if places[place] == 0:
             n_rows = _append(table, tuple_, rows, n_rows)
-            places[place] = n_rows
+            places[place] = tag | n_rows
     return n_rows

@@ -196,7 +196,7 @@ class OfferTable(StageTable):
         assert sorted(listed) == list(range(n))
 
 
-@part
+@part(_nrt=False)
 def _group_of(slot, n_keys, rows, groups, places, n_groups):
     """The group of a slot's key, a new one where there was none; arguments as of _gain."""
     length = len(places)
@@ -220,7 +220,7 @@ def _group_of(slot, n_keys, rows, groups, places, n_groups):
     return group
 
 
-@part
+@part(_nrt=False)
 def _enter_group(slot, n_keys, rows, slots, groups, places, n_groups):
     """Put a slot into its group; arguments as of _gain."""
     group = _group_of(slot, n_keys, rows, groups, places, n_groups)
@@ -229,7 +229,7 @@ def _enter_group(slot, n_keys, rows, slots, groups, places, n_groups):
     groups[group, LAST] = slot + 1
 
 
-@kernel
+@kernel(_nrt=False)
 def _gain(
     table, highs, first, n_keys, ranks, largest, rows, slots, places, journal, registers, groups,
     group_places, n_groups, touched, n_touched,
@@ -267,7 +267,7 @@ def _gain(
     return table.shape[1], n_touched
 
 
-@kernel
+@kernel(_nrt=False)
 def _best(of, rows, slots, groups, ranks, largest, found):
     """See :meth:`OfferTable.best`; of: int64 (n,), groups; found: int64 (n,), written; others as of _gain."""
     value = rows.shape[1] - 1
@@ -282,7 +282,7 @@ def _best(of, rows, slots, groups, ranks, largest, found):
         found[number] = best
 
 
-@kernel
+@kernel(_nrt=False)
 def _write_all(of, first, slots, journal, registers):
     """Enter slots into the journal, from number ``first`` on; of: int64 (n,); returns how many are done."""
     for number in range(first, len(of)):
@@ -292,7 +292,7 @@ def _write_all(of, first, slots, journal, registers):
     return len(of)
 
 
-@kernel
+@kernel(_nrt=False)
 def _group_all(n, n_keys, rows, slots, groups, places, n_groups):
     """Enter the first ``n`` slots into groups, none of which is there yet; arguments as of _gain."""
     for slot in range(n):

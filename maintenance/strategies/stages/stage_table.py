@@ -13,12 +13,13 @@ undone.
 
 Invariants
 
-1. ``places`` holds slot + 1 at the first free place from the fact's hash on, and is at least twice as long as
-   there is room for slots.
+1. ``places`` has a slot's entry (:func:`lftj.storage.tuple_set.place_of`) at the first free place from the
+   fact's hash on, and is at least twice as long as there is room for slots.
 2. A slot whose fact is not there has rank and solid 0; its total is 0 between two steps.
 3. The journal has every slot that the step changed, once, with what was there before it: a slot's
    ``STEP`` is the number of the step that wrote it down, 0 at first.  So dropping a step may be done again.
 4. Between two steps a present fact has ``1 <= solid <= total``: it has a proof from facts of lower ranks.
+5. The first ``_n_ordered`` slots are in the order of their facts.
 
 Cost: O(1) per instance; 8 bytes per column, 32 for the counters and 16 to 32 for the places, per slot.  Slots
 of facts that went are given back when they are more than half.
@@ -37,7 +38,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
 from lftj.storage.signed_rows import Columns, row_order, table_of
-from lftj.storage.tuple_set import place_of
+from lftj.storage.tuple_set import NUMBERS, number_at, place_of
 
 LEAST_ROOM = 1 << 8
 
@@ -84,6 +85,20 @@ class StageTable:
         self._slots = np.zeros((LEAST_ROOM, self.fields), np.int64)
         self._journal = np.empty((LEAST_ROOM, JOURNAL_FIELDS), np.int64)
         self._places = np.zeros(2 * LEAST_ROOM, np.int64)
+        self._n_ordered = 0
+
+    @wraps_around
+    def expect(self, columns: Columns) -> None:
+        """Give slots to facts that will come; they are sorted and distinct, and the table is empty.
+
+        What comes together, as facts that have their first columns in common do, then stands together.
+        """
+        assert self.n_slots == 0, "slots are expected once"
+        rows = np.ascontiguousarray(table_of(columns, len(columns[0])).T)
+        n = len(rows)
+        self._rows, self._slots = rows, np.zeros((n, self.fields), np.int64)
+        self._registers[[SLOTS, KEPT_SLOTS]] = self._n_ordered = n
+        self._room_for(max(LEAST_ROOM, n + n // 4))
 
     @property
     def n_slots(self) -> int:
@@ -185,6 +200,7 @@ class StageTable:
         fresh = copy(self)
         fresh._registers = np.array([len(there), len(there), 0, self._registers[STEPS], 0])
         fresh._rows, fresh._slots = self._rows[there], self._slots[there]
+        fresh._n_ordered = int(np.searchsorted(there, self._n_ordered))
         fresh._room_for(max(LEAST_ROOM, 2 * len(there)))
         self.__dict__.update(fresh.__dict__)
 
@@ -210,6 +226,9 @@ class StageTable:
 
     def facts_of(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The facts of some slots, sorted, int64 (columns, n), and their ranks."""
+        if len(slots) and slots.max() < self._n_ordered:
+            slots = np.sort(slots)
+            return self.rows_of(slots), self.ranks_of(slots)
         rows, ranks = self.rows_of(slots), self.ranks_of(slots)
         order = row_order(list(rows))
         return np.ascontiguousarray(rows[:, order]), ranks[order]
@@ -248,25 +267,27 @@ class StageTable:
         n = self.n_slots
         assert n <= len(self._rows) == len(self._slots)
         assert 2 * len(self._rows) <= len(self._places) and self.n_journaled == 0
-        assert sorted(self._places[self._places != 0].tolist()) == list(range(1, n + 1))
+        assert sorted((self._places[self._places != 0] & NUMBERS).tolist()) == list(range(1, n + 1))
         rank, solid, total = self._slots[:n, :STEP].T
         there = rank != 0
         assert (rank >= 0).all() and (solid[~there] == 0).all()
         assert (total[~there] == 0).all() or self.gone_by == TOTAL
         assert (solid[there] >= 1).all() and (solid <= total).all()
         assert int(self._registers[GONE]) == np.count_nonzero(self._slots[:n, self.gone_by] == 0)
+        ordered = self._rows[: self._n_ordered]
+        assert self._n_ordered <= n and (row_order(list(ordered.T)) == np.arange(len(ordered))).all()
         places = np.zeros_like(self._places)
         _place(self._rows, n, places)
         assert np.array_equal(places, self._places)
 
 
-@part
+@part(_nrt=False)
 def slot_of(table, row, rows, places, registers):
     """The slot of a fact, int64 (columns, n) at ``row``, a new one where it has none; -1: there is no room.
 
     The others as of _gain.
     """
-    place = place_of(table, row, rows.T, places)
+    place, tag = place_of(table, row, rows.T, places)
     if places[place] == 0:
         slot = registers[SLOTS]
         if slot == len(rows):
@@ -274,11 +295,11 @@ def slot_of(table, row, rows, places, registers):
         for column in range(table.shape[0]):
             rows[slot, column] = table[column, row]
         registers[SLOTS] = slot + 1
-        places[place] = slot + 1
-    return places[place] - 1
+        places[place] = tag | slot + 1
+    return number_at(places, place)
 
 
-@part
+@part(_nrt=False)
 def write_down(slot, slots, journal, registers):
     """Enter a slot into the journal, which has room, unless this step did already."""
     if slots[slot, STEP] != registers[STEPS]:
@@ -290,7 +311,7 @@ def write_down(slot, slots, journal, registers):
         registers[JOURNALED] = line + 1
 
 
-@kernel
+@kernel(_nrt=False)
 def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_new):
     """See :meth:`StageTable.gain`, from instance ``first`` on; ends early where there is no room.
 
@@ -318,7 +339,7 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
     return table.shape[1], n_new
 
 
-@kernel
+@kernel(_nrt=False)
 def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, n_fallen):
     """See :meth:`StageTable.lose`; arguments as of _gain; fallen: int64 (n,), written from ``n_fallen`` on.
 
@@ -327,7 +348,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
     for instance in range(first, table.shape[1]):
         if registers[JOURNALED] == len(journal):
             return instance, n_fallen
-        slot = places[place_of(table, instance, rows.T, places)] - 1
+        slot = number_at(places, place_of(table, instance, rows.T, places)[0])
         if slot < 0 or slots[slot, TOTAL] == 0:
             return -1, n_fallen
         write_down(slot, slots, journal, registers)
@@ -340,11 +361,11 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
     return table.shape[1], n_fallen
 
 
-@kernel
+@kernel(_nrt=False)
 def _ranks(table, rows, slots, places, found):
     """The rank of each fact of int64 (columns, n); found: int64 (n,), written; the others as of _gain."""
     for fact in range(table.shape[1]):
-        slot = places[place_of(table, fact, rows.T, places)] - 1
+        slot = number_at(places, place_of(table, fact, rows.T, places)[0])
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
 
 
@@ -355,4 +376,5 @@ def _place(rows, n, places):
     for slot in range(n):
         for column in range(rows.shape[1]):
             table[column, 0] = rows[slot, column]
-        places[place_of(table, 0, rows.T, places)] = slot + 1
+        place, tag = place_of(table, 0, rows.T, places)
+        places[place] = tag | slot + 1
