@@ -23,5 +23,8 @@ class Housekeeping(threading.local):
     rows = 0
     """Rows, records or keys that were read to be written anew."""
 
+    given_back = 0
+    """Indices that were given up, since nobody asked for them."""
+
 
 housekeeping = Housekeeping()

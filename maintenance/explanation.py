@@ -41,11 +41,13 @@ def hidden_below(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> l
 
 
 def draw_strata(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> str:
-    """The strata of all rules: each relation with what it reads, its strategy and its rows."""
+    """The strata of all rules: each relation with what it reads, its strategy, its rows and its indices."""
 
     def about(name: str) -> str:
         n_rows = versions[name].n_rows
         rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"
+        n_indices = len(versions[name].index_keys)
+        rows += f", {n_indices} indices" if n_indices > 1 else ""
         head = heads.get(name)
         if head is None:
             return rows

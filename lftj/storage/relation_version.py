@@ -4,8 +4,10 @@ Invariants
 
 1. A version never changes; a reader that holds one sees the same tuples for ever.
 2. All indices of a version hold the same tuples (those on which their ``equal``
-   columns agree): :meth:`RelationVersion.advance` steps all that were ever asked
-   for together, and an index asked for later is built from the version's tuples.
+   columns agree): :meth:`RelationVersion.advance` steps them together, and an index
+   that is asked for and not there is built from the version's tuples.
+3. The next version is without those that nobody has asked for in so long that to build them
+   again costs less (:mod:`lftj.storage.upkeep`); versions that are there keep what they have.
 
 Cost: a step costs O(m log m) per index for m changed tuples, plus the amortised
 merges of :mod:`lftj.storage.index_version`.
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from indices.housekeeping import housekeeping
 from lftj.process import debug
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.first_tuples import first_tuples
@@ -27,6 +30,7 @@ from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
+from lftj.storage.upkeep import STEP_ROWS, Upkeep
 from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
@@ -49,7 +53,7 @@ class RelationVersion:
     def __init__(self, relation: Relation) -> None:
         """The first version: the tuples of a relation."""
         every = tuple(range(len(relation.schema.columns)))
-        self._start(relation.name, relation.schema, every, np.array(every, np.int64), relation, {})
+        self._start(relation.name, relation.schema, every, np.array(every, np.int64), relation, {}, Upkeep())
         self.index(every)
         relation.schema.hold(self, relation.codes)
 
@@ -64,7 +68,7 @@ class RelationVersion:
         columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
         version = cls.__new__(cls)
         first = IndexVersion(Trie.from_sorted(columns))
-        version._start(name, schema, order, np.array(order, np.int64), None, {(order, ()): first})
+        version._start(name, schema, order, np.array(order, np.int64), None, {(order, ()): first}, Upkeep())
         schema.hold(version)
         return version
 
@@ -76,6 +80,7 @@ class RelationVersion:
         order: np.ndarray,
         relation: Relation | None,
         indices: dict[IndexKey, IndexVersion],
+        upkeep: Upkeep,
     ) -> None:
         self.name = name
         self.schema = schema
@@ -84,6 +89,7 @@ class RelationVersion:
         self._lock = threading.Lock()
         self._relation = relation
         self._indices = indices
+        self._upkeep = upkeep
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
@@ -145,6 +151,7 @@ class RelationVersion:
 
     def index_at(self, key: IndexKey) -> IndexVersion:
         """The index with exactly these levels."""
+        self._upkeep.asked(key)
         found = self._indices.get(key)
         if found is None:
             trie = self.relation().index(*key)
@@ -221,9 +228,19 @@ class RelationVersion:
             debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
         with self._lock:
             known = dict(self._indices)
-        stepped = {key: index.advance(*index_change(key, columns, weights)) for key, index in known.items()}
+        primary, upkeep = self.primary, self._upkeep
+        stepped = {}
+        for key, index in known.items():
+            if index is primary:
+                stepped[key] = index.advance(*index_change(key, columns, weights))
+            elif upkeep.is_too_much(key, index):
+                housekeeping.given_back += 1
+            else:
+                moved = housekeeping.rows
+                stepped[key] = index.advance(*index_change(key, columns, weights))
+                upkeep.paid(key, STEP_ROWS + len(weights) + housekeeping.rows - moved)
         following = RelationVersion.__new__(RelationVersion)
-        following._start(self.name, self.schema, self._primary, self._order, None, stepped)
+        following._start(self.name, self.schema, self._primary, self._order, None, stepped, upkeep)
         self.schema.hold(following, columns)
         return following
 
@@ -244,7 +261,7 @@ class _Aside(RelationVersion):
         self._version = version
         with version._lock:
             known = dict(version._indices)
-        self._start(version.name, version.schema, version._primary, version._order, None, known)
+        self._start(version.name, version.schema, version._primary, version._order, None, known, Upkeep())
 
     def relation(self) -> Relation:
         return self._version.relation()

@@ -199,6 +199,7 @@ class Published:
     @interruptible()
     def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
         started, moved = time.perf_counter(), housekeeping.rows
+        given_back = housekeeping.given_back
         with self.lock:
             state = self.changeable()
             commit = self._unsettled = begun(state)
@@ -220,6 +221,7 @@ class Published:
                 problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
             commit.measure()
             commit.stats.housekeeping_rows = housekeeping.rows - moved
+            commit.stats.indices_given_back = housekeeping.given_back - given_back
             commit.stats.seconds = time.perf_counter() - started
         try:
             self.wait(number)

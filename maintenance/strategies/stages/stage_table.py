@@ -13,12 +13,13 @@ undone.
 
 Invariants
 
-1. ``places`` holds slot + 1 at the first free place from the fact's hash on, and is at least twice as long as
-   there is room for slots.
+1. ``places`` are those of the slots' rows (:mod:`lftj.storage.row_places`), and at least twice as many as there
+   is room for slots.
 2. A slot whose fact is not there has rank and solid 0; its total is 0 between two steps.
 3. The journal has every slot that the step changed, once, with what was there before it: a slot's
    ``STEP`` is the number of the step that wrote it down, 0 at first.  So dropping a step may be done again.
 4. Between two steps a present fact has ``1 <= solid <= total``: it has a proof from facts of lower ranks.
+5. The first ``_n_ordered`` slots are in the order of their facts.
 
 Cost: O(1) per instance; 8 bytes per column, 32 for the counters and 16 to 32 for the places, per slot.  Slots
 of facts that went are given back when they are more than half.
@@ -84,6 +85,20 @@ class StageTable:
         self._slots = np.zeros((LEAST_ROOM, self.fields), np.int64)
         self._journal = np.empty((LEAST_ROOM, JOURNAL_FIELDS), np.int64)
         self._places = np.zeros(2 * LEAST_ROOM, np.int64)
+        self._n_ordered = 0
+
+    @wraps_around
+    def expect(self, columns: Columns) -> None:
+        """Give slots to facts that will come; they are sorted and distinct, and the table is empty.
+
+        What comes together, as facts that have their first columns in common do, then stands together.
+        """
+        assert self.n_slots == 0, "slots are expected once"
+        rows = np.ascontiguousarray(table_of(columns, len(columns[0])).T)
+        n = len(rows)
+        self._rows, self._slots = rows, np.zeros((n, self.fields), np.int64)
+        self._registers[[SLOTS, KEPT_SLOTS]] = self._n_ordered = n
+        self._room_for(max(LEAST_ROOM, n + n // 4))
 
     @property
     def n_slots(self) -> int:
@@ -185,6 +200,7 @@ class StageTable:
         fresh = copy(self)
         fresh._registers = np.array([len(there), len(there), 0, self._registers[STEPS], 0])
         fresh._rows, fresh._slots = self._rows[there], self._slots[there]
+        fresh._n_ordered = int(np.searchsorted(there, self._n_ordered))
         fresh._room_for(max(LEAST_ROOM, 2 * len(there)))
         self.__dict__.update(fresh.__dict__)
 
@@ -210,6 +226,9 @@ class StageTable:
 
     def facts_of(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The facts of some slots, sorted, int64 (columns, n), and their ranks."""
+        if len(slots) and slots.max() < self._n_ordered:
+            slots = np.sort(slots)
+            return self.rows_of(slots), self.ranks_of(slots)
         rows, ranks = self.rows_of(slots), self.ranks_of(slots)
         order = row_order(list(rows))
         return np.ascontiguousarray(rows[:, order]), ranks[order]
@@ -255,6 +274,8 @@ class StageTable:
         assert (total[~there] == 0).all() or self.gone_by == TOTAL
         assert (solid[there] >= 1).all() and (solid <= total).all()
         assert int(self._registers[GONE]) == np.count_nonzero(self._slots[:n, self.gone_by] == 0)
+        ordered = self._rows[: self._n_ordered]
+        assert self._n_ordered <= n and (row_order(list(ordered.T)) == np.arange(len(ordered))).all()
         places = np.zeros_like(self._places)
         _place(self._rows, n, places)
         assert np.array_equal(places, self._places)
@@ -267,8 +288,7 @@ def slot_of(table, row, rows, places, registers):
     The others as of _gain.
     """
     place, tag = place_of(table, row, rows.T, places)
-    slot = number_at(places, place)
-    if slot < 0:
+    if places[place] == 0:
         slot = registers[SLOTS]
         if slot == len(rows):
             return np.int64(-1)
@@ -276,7 +296,7 @@ def slot_of(table, row, rows, places, registers):
             rows[slot, column] = table[column, row]
         registers[SLOTS] = slot + 1
         places[place] = entry_of(slot, tag)
-    return slot
+    return number_at(places, place)
 
 
 @part(forceinline=True)
@@ -349,12 +369,9 @@ def _ranks(table, rows, slots, places, found):
         found[fact] = slots[slot, RANK] if slot >= 0 else 0
 
 
-@kernel(makes_arrays=True)
+@kernel
 def _place(rows, n, places):
     """Enter the first ``n`` slots into empty places; rows: int64 (room, columns); places: int64, written."""
-    table = np.empty((rows.shape[1], 1), np.int64)
     for slot in range(n):
-        for column in range(rows.shape[1]):
-            table[column, 0] = rows[slot, column]
-        place, tag = place_of(table, 0, rows.T, places)
+        place, tag = place_of(rows.T, slot, rows.T, places)
         places[place] = entry_of(slot, tag)

@@ -361,10 +361,15 @@ class Step:
             )
 
     def _counted_first(self, old: Versions) -> tuple[dict[str, StageTable], int]:
-        """Tables of all facts as they were before the step."""
+        """Tables of all facts as they were before the step: one evaluation, with every instance counted in.
+
+        Which facts will come is known, so the tables are as large as they have to be, and in order.
+        """
         request, facts, budget = self._request, self._facts, self._budget
         schemas = {name: self._change.old[name].schema for name in request.names}
         tables = {name: StageTable(len(schema.columns), journaled=False) for name, schema in schemas.items()}
+        for name, table in tables.items():
+            table.expect(sort_distinct(self._change.old[name].columns()))
         nothing = {
             name: Relation.from_codes(name, schema, [np.empty(0, np.int64) for _ in schema.columns])
             for name, schema in schemas.items()

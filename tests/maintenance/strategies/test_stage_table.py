@@ -114,6 +114,40 @@ def test_slots_of_facts_that_went_are_given_back() -> None:
     assert table.n_slots < 3_000
 
 
+def test_facts_that_were_expected_stand_in_order() -> None:
+    """They come in any order, with some that were not expected; both are told in order."""
+    generator = np.random.default_rng(3)
+    expected = [(a, b) for a in range(-3, 30) for b in range(0, 40, 1 + a % 3)]
+    table = StageTable(2, journaled=False)
+    table.expect(columns_of(expected))
+    came = [expected[place] for place in generator.permutation(len(expected))]
+    slots = table.gain(columns_of(came), np.zeros(len(came), np.int64))
+    table.settle(slots)
+    assert len(slots) == table.n_slots == len(expected)
+    assert [tuple(fact) for fact in table.facts_of(slots)[0].T.tolist()] == expected
+    table.begin()
+    table.check_invariants()
+    more = [(7, 1_000), (-9, 2), expected[5]]
+    new = table.gain(columns_of(more), np.zeros(3, np.int64))
+    table.settle(new)
+    both = np.concatenate([new, slots[:4]])
+    assert [tuple(fact) for fact in table.facts_of(both)[0].T.tolist()] == sorted(more[:2] + came[:4])
+    table.drop()
+    table.check_invariants()
+    assert list(facts_of(table)) == expected
+
+
+def test_facts_whose_hashes_agree_in_part_are_told_apart() -> None:
+    """So many that some stand where others belong: each is found, and what is not there is not."""
+    facts = [(a, 8 * b) for a in range(64) for b in range(64)]
+    table = StageTable(2)
+    table.settle(table.gain(columns_of(facts), np.arange(len(facts))))
+    assert table.ranks(columns_of(facts)).tolist() == list(range(1, len(facts) + 1))
+    assert not table.ranks(columns_of([(a, 8 * b + 1) for a in range(64) for b in range(64)])).any()
+    table.keep()
+    table.check_invariants()
+
+
 def test_an_instance_that_was_not_there_can_not_go() -> None:
     table = StageTable(1)
     with pytest.raises(AssertionError, match="had not been there"):

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from maintenance import Workspace
-from maintenance.strategies.stages import stages, step
+from maintenance.strategies.stages import stage_table, stages, step
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
 from support.recursive_programs import TEXTBOOK, inputs_of, random_row
@@ -211,6 +211,33 @@ def test_insertions_keep_no_counters_until_something_is_erased() -> None:
     assert "two counters per tuple" in str(workspace.explain_maintenance("path"))
     assert transaction.changes["path"].num_rows == 10
     workspace.check_invariants()
+
+
+def test_the_first_erasure_counts_each_assignment_once_and_finds_room_once() -> None:
+    """It takes one evaluation: no assignment comes twice, and no table grows or sorts its facts again."""
+    random = Random(5)
+    edges = sorted({(random.randrange(40), random.randrange(40)) for _ in range(90)})
+    workspace = Workspace()
+    workspace.load("edge", edges, columns=["a", "b"])
+    workspace.install(CLOSURE, "stages")
+    facts = {tuple(row.values()) for row in workspace["path"].to_pylist()}
+    n_assignments = len(edges) + sum((y, z) in edges for _, y in facts for z in range(40))
+    with (
+        mock.patch.object(StageTable, "gain", autospec=True, side_effect=StageTable.gain) as gain,
+        mock.patch.object(StageTable, "_room_for", autospec=True, side_effect=StageTable._room_for) as room,
+        mock.patch.object(stage_table, "row_order", side_effect=stage_table.row_order) as ordered,
+        mock.patch.object(Step, "_lose", side_effect=OverInstances),  # here the counting is over
+        workspace.transaction() as transaction,
+    ):
+        transaction.erase("edge", edges[:1])
+    assert sum(len(call.args[2]) for call in gain.call_args_list) == n_assignments
+    assert [call.args[1] for call in room.call_args_list] == [len(facts) + len(facts) // 4]
+    assert ordered.call_count == 0
+    workspace.verify()
+    with workspace.transaction() as transaction:
+        transaction.erase("edge", edges[1:2])
+    workspace.check_invariants()
+    workspace.verify()
 
 
 def test_an_erasure_with_another_way_round_changes_nothing_behind_it() -> None:

@@ -1,0 +1,65 @@
+"""Upkeep: what keeping indices in step has cost since somebody asked for them, and when that is too much.
+
+An index that commits step although nobody asks for it is rent that is paid for nothing; to give it up and
+build it again when it is asked for is the price of buying.  Who gives it up when the rent has come to the
+price pays at most twice what would have been right, whatever is asked for when (ski rental).
+
+Invariants
+
+1. What an index owes is what its steps cost since it was last asked for; to ask pays the debt.
+2. All versions of a relation share one account: what is asked of an old one counts too.
+
+Costs are counted in rows that a build reads; a version's step costs ``STEP_ROWS`` of them, the changed rows
+and what was merged (:mod:`indices.housekeeping`).
+"""
+
+from __future__ import annotations
+
+from lftj.storage.catalog import IndexKey
+from lftj.storage.index_version import IndexVersion
+
+STEP_ROWS = 100
+"""A step of one tuple takes about as long as to build so many rows of an index."""
+
+BUILD_LEAST = 1 << 12
+"""A build takes as long as one of so many rows more than it has."""
+
+
+def build_cost(n_rows: int) -> int:
+    """What building an index of so many rows takes."""
+    return BUILD_LEAST + n_rows
+
+
+class Upkeep:
+    """What each index of a relation owes.
+
+    >>> import numpy as np
+    >>> from lftj.storage.trie import Trie
+    >>> index = IndexVersion(Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]))
+    >>> upkeep, key = Upkeep(), ((1, 0), ())
+    >>> upkeep.paid(key, 4_000)
+    >>> upkeep.is_too_much(key, index)
+    False
+    >>> upkeep.paid(key, 99)
+    >>> upkeep.is_too_much(key, index)
+    True
+    >>> upkeep.asked(key)
+    >>> upkeep.is_too_much(key, index)
+    False
+    """
+
+    def __init__(self) -> None:
+        self._debts: dict[IndexKey, int] = {}
+
+    def asked(self, key: IndexKey) -> None:
+        """Somebody uses an index."""
+        self._debts[key] = 0
+
+    def paid(self, key: IndexKey, cost: int) -> None:
+        """A step of an index has cost so much."""
+        self._debts[key] = self._debts.get(key, 0) + cost
+
+    def is_too_much(self, key: IndexKey, index: IndexVersion) -> bool:
+        """Whether an index would better be built again when it is asked for."""
+        debt = self._debts.get(key, 0)
+        return debt >= BUILD_LEAST and debt >= build_cost(index.n_tuples)
