@@ -25,7 +25,8 @@ from maintenance.durable.entries import Installed, StrategySet, Uninstalled
 class Definition:
     """A program, of which ``strategies`` has the heads that are still there, each with how it is kept.
 
-    ``sensitivity_bytes`` and ``order``: of those of the heads that have one.
+    ``sensitivity_bytes`` and ``order``: of those of the heads that have one.  ``since``: the number of the
+    change that installed it.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Definition:
     sensitivity_bytes: Mapping[str, int]
     order: Mapping[str, Sequence[str]]
     max_rounds: int
+    since: int = 0
 
     @property
     def program(self) -> Program:
@@ -59,9 +61,15 @@ class Definition:
 
 
 def following(
-    definitions: Iterable[Definition], entry: Installed | Uninstalled | StrategySet, default: str
+    definitions: Iterable[Definition],
+    entry: Installed | Uninstalled | StrategySet,
+    default: str,
+    number: int,
 ) -> list[Definition]:
-    """The definitions after an entry.  ``default``: the strategy of heads for which none is named."""
+    """The definitions after an entry, the change of that number.
+
+    ``default``: the strategy of heads for which none is named.
+    """
     if isinstance(entry, StrategySet):
         changed = entry.strategies
         return [
@@ -77,9 +85,8 @@ def following(
         strategies = {
             head: named if isinstance(named, str) else named.get(head, default) for head in entry.heads
         }
-        left.append(
-            Definition(entry.text, strategies, entry.sensitivity_bytes, entry.order, entry.max_rounds)
-        )
+        limits, rounds = entry.sensitivity_bytes, entry.max_rounds
+        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number))
     return left
 
 

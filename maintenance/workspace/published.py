@@ -24,8 +24,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 
 from indices.housekeeping import housekeeping
 from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
@@ -36,6 +37,7 @@ from maintenance.durable.entries import Entry
 from maintenance.durable.store import Store
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.workspace.feed import Feed
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
 
@@ -48,6 +50,7 @@ class Published:
         self.state = state
         self._collector = collector
         self.subscribers = Subscribers()
+        self.feed = Feed()
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
@@ -68,6 +71,16 @@ class Published:
         waiting = self._waiting
         return waiting[0][1] if waiting else state
 
+    def begin(self, number: int, since: Mapping[str, int]) -> None:
+        """The state is that of a change, and all is behind it; ``since``: as a state has it."""
+        self.state = replace(self.state, number=number, since=since)
+        self.feed.restart(number)
+
+    def renumber(self, number: int) -> None:
+        """The state is that of a change, which led to it in another process."""
+        if self.state.number != number:
+            self.state = replace(self.state, number=number)
+
     def settled(self) -> State:
         """The state, no commit left half way; under the lock."""
         self._settle()
@@ -87,6 +100,7 @@ class Published:
         ``entry``: what the journal is to say.  Returns the number of the change, 0 where there is no
         journal.  Raises DurabilityError; then the state is as it was.
         """
+        following = following.following(self.state)
         if self.store is None:
             self.state = following
             return 0
@@ -105,6 +119,8 @@ class Published:
             self._follow()
             self._show()
             raise
+        finally:
+            self.feed.wake()
 
     def _show(self) -> None:
         """Wait for all that is not on disk yet, after an interruption of whoever was to wait for it."""
@@ -233,6 +249,7 @@ class Published:
         if unsettled is not None and unsettled.committed is committed:
             with self.lock:
                 self._settle()
+        self.feed.wake()
         store = self.store
         unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
 
@@ -244,6 +261,8 @@ class Published:
             return
         if commit.is_empty or self.state.commit is commit.mark:
             commit.keep(self.subscribers)
+            if not commit.is_empty:
+                self.feed.take(self.state.number, lambda: commit.head_changes)
         else:
             commit.drop()
         self._unsettled = None
@@ -251,5 +270,7 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
-        own = {"subscribers": Subscribers(), "store": None, "refusal": None, "grown": None, "_waiting": ()}
+        feed = Feed(self.feed.feed_bytes, self.state.number)
+        own: dict[str, object] = {"subscribers": Subscribers(), "feed": feed}
+        own |= {"store": None, "refusal": None, "grown": None, "_waiting": ()}
         return {**self.__dict__, **own}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lftj.errors import ChangeError
 from lftj.language.diagnostics import unknown_name
@@ -29,6 +29,30 @@ class State:
     """Memory for the sensitivity records."""
     commit: object = None
     """A mark of the commit that made this state."""
+    number: int = 0
+    """Of the change that led to it: each is one more than the one before."""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """The number of the change that installed each head as it is."""
+
+    def following(self, before: State) -> State:
+        """This, as what follows a state.
+
+        A head of which neither the rules nor the tuples are those of before was installed by this change.
+        """
+        number = before.number + 1
+        since = before.since
+        if self.strata is not before.strata:
+            since = {
+                name: before.since[name]
+                if name in before.since and self._is_as_before(name, before)
+                else number
+                for name in self.heads
+            }
+        return replace(self, number=number, since=since)
+
+    def _is_as_before(self, name: str, before: State) -> bool:
+        is_same_head = self.heads[name] is before.heads.get(name)
+        return is_same_head or self.versions[name] is before.versions.get(name)
 
     @property
     def heads(self) -> Mapping[str, MaintainedHead]:

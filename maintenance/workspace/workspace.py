@@ -40,6 +40,7 @@ from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
+from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
 from maintenance.workspace.kept import Kept
 from maintenance.workspace.published import Published
@@ -57,6 +58,7 @@ class Workspace(Kept, Database):
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
+    ``feed_bytes``: of changes that are kept for :meth:`changes_since` and :meth:`follow`.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
@@ -69,10 +71,17 @@ class Workspace(Kept, Database):
     1
     """
 
-    def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
+    def __init__(
+        self,
+        *,
+        sensitivity_bytes: int | None = None,
+        record_gap: int = RECORD_GAP,
+        feed_bytes: int = FEED_BYTES,
+    ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         self._published = Published(State(budgets=budgets), self.domains.collector)
+        self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
 
     @property
@@ -317,7 +326,8 @@ class Workspace(Kept, Database):
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        return {**self.__dict__, "_prepared": type(self._prepared)(), "_checkpoints": None}
+        less = dict.fromkeys(("_checkpoints", "_found_in", "_contents", "_tail"))
+        return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
     # -- memory and checks ----------------------------------------------------------------
 
