@@ -12,7 +12,6 @@ from typing import Any
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Changed, Entry, Loaded
 from maintenance.durable.manifest import Manifest
-from maintenance.durable.reading import Found
 from maintenance.heads.strategies import DEFAULT
 
 
@@ -46,19 +45,6 @@ class Contents:
             self.changed.update(dict.fromkeys(entry.changes, number))
         else:
             self.definitions = following(self.definitions, entry, DEFAULT, number)
-
-    @classmethod
-    def of(cls, found: Found) -> Contents:
-        """What a folder says at its last change.  Raises DamagedFolderError."""
-        contents = cls(found.manifest)
-        for number, entry in found.entries(found.manifest.number):
-            contents.take(entry, number)
-        return contents
-
-    @property
-    def since(self) -> dict[str, int]:
-        """The number of the change that installed each head."""
-        return {head: each.since for each in self.definitions for head in each.strategies}
 
     def written(self, loaded: Loaded, before: Loaded, number: int) -> None:
         """A checkpoint has the rows of a relation, as they were after a change, in another file.

@@ -16,9 +16,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lftj.errors import DurabilityError
 from lftj.language.parser import parse
 from lftj.language.syntax import Program
-from maintenance.durable.entries import Installed, StrategySet, Uninstalled
+from maintenance.durable.entries import Entry, Installed, StrategySet, Uninstalled
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class Definition:
         ]
         return replace(tree, rules=tuple(rule for rule in kept if rule.heads))
 
+    def refuse_without_text(self) -> None:
+        """Raise DurabilityError for a program that has no text, which can't be written down."""
+        if not self.text:
+            raise DurabilityError(
+                "a program without a text can't be kept in a folder: install the text of its rules"
+            )
+
     def without(self, heads: Collection[str]) -> Definition:
         return replace(
             self,
@@ -62,7 +70,7 @@ class Definition:
 
 def following(
     definitions: Iterable[Definition],
-    entry: Installed | Uninstalled | StrategySet,
+    entry: Entry,
     default: str,
     number: int,
 ) -> list[Definition]:
@@ -70,6 +78,8 @@ def following(
 
     ``default``: the strategy of heads for which none is named.
     """
+    if not isinstance(entry, Installed | Uninstalled | StrategySet):
+        return list(definitions)
     if isinstance(entry, StrategySet):
         changed = entry.strategies
         return [

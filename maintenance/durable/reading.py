@@ -16,12 +16,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 
 from lftj.errors import CursorError, DamagedFolderError, DurabilityError
 from maintenance.durable import data_files, folder_lock, journal, manifest
+from maintenance.durable.contents import Contents
 from maintenance.durable.entries import Changed, Entry, entry_of
 from maintenance.durable.manifest import Manifest, newest_manifest
 from maintenance.durable.records import FILE_HEADER_BYTES, ReadFile, Record, read_records
@@ -65,6 +67,14 @@ class Found:
                 raise DamagedFolderError(
                     f"{path}: change {record.number} can't be read: {error}; put back a copy of the folder"
                 ) from error
+
+    @cached_property
+    def contents(self) -> Contents:
+        """What the folder says at the last change.  Raises DamagedFolderError."""
+        contents = Contents(self.manifest)
+        for number, entry in self.entries(self.manifest.number):
+            contents.take(entry, number)
+        return contents
 
     @property
     def journal_bytes(self) -> int:

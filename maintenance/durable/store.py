@@ -167,7 +167,7 @@ class Store:
         try:
             number = self._journal.append(content, mark)
         except BaseException:
-            if self.last is not mark:
+            if self.last != mark:
                 self._entry = None
             raise
         self._catch_up()
@@ -282,9 +282,9 @@ class Store:
         """Whether the disk failed, so that nothing can be written any more."""
         return self._journal.failed is not None
 
-    def begin(self, found: Found, contents: Contents) -> None:
-        """Go on behind what was found, and says this; what a process that was stopped has left is deleted."""
-        self.contents = contents
+    def begin(self, found: Found) -> None:
+        """Go on behind what was found; what a process that was stopped has left is deleted."""
+        self.contents = found.contents
         self._delete(found.unbegun)
         self._delete(leftovers(self.folder, self._manifest.number, self._feed_bytes))
         needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
@@ -310,14 +310,19 @@ class Store:
             self._lock.release()
 
 
+def begin_folder(disk: Disk, folder: Path, manifest: Manifest) -> None:
+    """Write manifest and journal of a folder that has files of data.  Raises OSError."""
+    Journal.begun(disk, folder, manifest.number + 1, manifest.chain).close()
+    write_manifest(disk, folder, manifest)
+
+
 def _made(folder: Path, disk: Disk, settings: Mapping[str, Any]) -> Found:
     """A new workspace's folder.  Raises OSError."""
     for name in os.listdir(folder):
         if name.startswith(("journal-", "manifest-")):  # of one whose making was stopped
             disk.delete(folder / name)
     disk.make_folder(folder / FOLDER)
-    Journal.begun(disk, folder, 1, 0).close()
-    write_manifest(disk, folder, Manifest(0, 0, settings))
+    begin_folder(disk, folder, Manifest(0, 0, settings))
     disk.sync_folder(folder.parent)
     found = read_folder(folder)
     assert found is not None

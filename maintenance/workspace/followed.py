@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -32,7 +32,6 @@ from lftj.process.interrupts import interruptible
 from lftj.storage.signed_rows import gathered, net_rows
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
-from maintenance.durable.definitions import Definition
 from maintenance.workspace.feed import Told
 from maintenance.workspace.past_changes import Empty, Past, past_of
 from maintenance.workspace.published import Published
@@ -63,10 +62,6 @@ class Followed:
 
     def _empty(self) -> Empty:
         """A workspace in memory, with nothing in it."""
-        raise NotImplementedError
-
-    def _definitions(self) -> Sequence[Definition]:
-        """The programs that are installed, where there is a folder."""
         raise NotImplementedError
 
     @property
@@ -172,17 +167,17 @@ class Followed:
             )
         with published.paused():
             published.wait(published.state.number)
-            state, definitions = published.state, self._definitions()
+            state = published.state
         self._refuse_cursor(head, version, state)
         try:
-            return past_of(self._empty(), folder, head, version, state, definitions), state.number
+            return past_of(self._empty(), folder, head, version, state), state.number
         except CursorError as error:
             oldest = max(error.oldest, state.since[head])
             raise CursorError(f"{head!r}: {error}", oldest) from None
 
     def _refuse_cursor(self, head: str, version: int, state: State) -> None:
         """Raise CursorError for a version that was never there, or not with this head."""
-        if head not in state.since or is_auxiliary(head):
+        if head not in state.since:
             known = [name for name in state.heads if not is_auxiliary(name)]
             raise unknown_name("head", head, known)
         since = state.since[head]

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from lftj.errors import ClosedError, DurabilityError, LftjError
 from lftj.process.interrupts import interruptible
-from maintenance.durable.contents import Contents
-from maintenance.durable.definitions import Definition
 from maintenance.durable.disk import Disk
+from maintenance.durable.entries import Changed
 from maintenance.durable.reading import Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.durable.tail import Tail
 from maintenance.workspace.checkpoints import Checkpoints
+from maintenance.workspace.copying import write_copy
 from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.followed import Followed, HeadChange
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
@@ -44,7 +44,6 @@ class Kept(Followed):
     _checkpoints: Checkpoints | None = None
     _found_in: Path | None = None
     _tail: Tail | None = None
-    _contents: Contents
     _disk: ClassVar[Disk] = Disk()
 
     @classmethod
@@ -110,7 +109,7 @@ class Kept(Followed):
         try:
             workspace = cls._recovered(found, wanted, threads, progress)
             workspace._published.feed.feed_bytes = feed_bytes
-            store.begin(found, workspace._contents)
+            store.begin(found)
             workspace._keep_in(store, checkpoint_bytes)
             if any(store.contents.settings.get(name) != value for name, value in wanted.items()):
                 drop_caches(place)
@@ -143,9 +142,47 @@ class Kept(Followed):
 
     def _at(self, found: Found) -> Self:
         """This, recovered from a folder, with the version that this has, and none of what came before."""
-        self._contents, self._found_in = Contents.of(found), found.folder
-        self._published.begin(found.number, self._contents.since)
+        self._found_in = found.folder
+        self._published.begin(found.number, found.contents.definitions)
         return self
+
+    @interruptible()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the workspace, as it is now, as a folder: for :meth:`open`, or :meth:`load_from`.
+
+        It is there whole or not at all.  Commits of other threads go on meanwhile, and are not in it; its
+        versions go on from the one that it has.  Raises DurabilityError where something is there already,
+        where it can't be written, and for a program that has no text.
+        """
+        write_copy(self._disk, Path(os.path.abspath(path)), self._published.shown, self._settings)
+
+    @classmethod
+    @interruptible()
+    def load_from(cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool = False) -> Self:
+        """A workspace in memory, with all that a folder has, of which nothing is changed from then on.
+
+        The folder is one of :meth:`save` or :meth:`open`; another process may have it open.  ``threads``,
+        ``progress`` and what is raised: as of :meth:`open`.
+
+        >>> import tempfile
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("back(b, a) <- edge(a, b).")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ws.save(f"{folder}/copy")
+        ...     again = Workspace.load_from(f"{folder}/copy")
+        >>> sorted(again["back"])
+        [(2, 1)]
+        """
+        workspace = cls._recovered(read_existing(path), {}, threads, progress)
+        workspace._found_in = None
+        return workspace
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        """Those of the workspace that hold for all heads."""
+        raise NotImplementedError
 
     @interruptible()
     def refresh(self) -> int:
@@ -175,14 +212,17 @@ class Kept(Followed):
         each = published.feed.is_kept
         replay = Replay(cast(Recoverable, self), tail.folder)
         for number, entry in tail.read():
+            if not isinstance(entry, Changed):
+                replay.finish()
+                published.renumber(number - 1)
             replay.take(entry)
-            self._contents.take(entry, number)
             if each:
                 replay.finish()
                 published.renumber(number)
         replay.finish()
+        published.renumber(tail.number)
         if not each:
-            published.begin(tail.number, self._contents.since)
+            published.feed.restart(tail.number)
         published.feed.wake()
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
@@ -201,10 +241,6 @@ class Kept(Followed):
 
     def _empty(self) -> Empty:
         return cast(Empty, type(self)())
-
-    def _definitions(self) -> Sequence[Definition]:
-        store = self._published.store
-        return (self._contents if store is None else store.contents).definitions
 
     def _keep_in(self, store: Store, checkpoint_bytes: int) -> None:
         """From now on changes go to a folder, which says what is here."""
@@ -226,6 +262,21 @@ class Kept(Followed):
         """
         self._made_checkpoints.make()
         self._write_image()
+
+    @interruptible()
+    def compact(self) -> None:
+        """Make the workspace small: in memory, and, where it has a folder, there, by a checkpoint.
+
+        What changes have left in runs is merged into the base of each index, dictionaries give back the
+        values that nobody holds.  Other threads wait meanwhile.  Cost: one pass over all that is in memory,
+        and a checkpoint with an image.  Raises as :meth:`checkpoint`, and ClosedError.
+        """
+        published = self._published
+        if published.refusal is not None:
+            published.changeable()
+        published.compact()
+        if published.store is not None:
+            self.checkpoint()
 
     def close(self) -> None:
         """Bring all changes to the disk, write an image of the engine, and let others open the folder.

@@ -37,7 +37,6 @@ from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from maintenance.changes.changes import TXN, label_beside, weight_label
-from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Changed
 from maintenance.durable.reading import read_changes
 from maintenance.workspace.batch import Applied
@@ -106,17 +105,10 @@ class Past:
                     yield number, changes[self.head]
 
 
-def past_of(
-    empty: Empty,
-    folder: Path,
-    head: str,
-    after: int,
-    state: State,
-    definitions: Sequence[Definition],
-) -> Past:
+def past_of(empty: Empty, folder: Path, head: str, after: int, state: State) -> Past:
     """A head as it was after a change.
 
-    ``state`` and ``definitions``: as they are now.  Raises CursorError, DamagedFolderError, DurabilityError.
+    ``state``: as it is now.  Raises CursorError, DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
     try:
@@ -134,7 +126,7 @@ def past_of(
         for _, commit in commits:
             for name, table in commit.changes.items():
                 back.apply(name, _inverse(table, weight_label(state.versions[name].schema)))
-    for definition in definitions:
+    for definition in state.definitions:
         wanted = definition.without(definition.strategies.keys() - heads)
         if wanted.strategies:
             empty.install(wanted.program, wanted.strategies, order=wanted.order, max_rounds=wanted.max_rounds)

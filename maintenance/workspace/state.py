@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from lftj.errors import ChangeError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.relation_version import RelationVersion
+from maintenance.durable.definitions import Definition, following
+from maintenance.durable.entries import Entry
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.strategies import DEFAULT
 from maintenance.heads.stratum import Strata
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.budget import Budgets
@@ -31,28 +35,20 @@ class State:
     """A mark of the commit that made this state."""
     number: int = 0
     """Of the change that led to it: each is one more than the one before."""
-    since: Mapping[str, int] = field(default_factory=dict)
-    """The number of the change that installed each head as it is."""
+    definitions: tuple[Definition, ...] = ()
+    """The programs that are installed."""
 
-    def following(self, before: State) -> State:
-        """This, as what follows a state.
+    @cached_property
+    def since(self) -> Mapping[str, int]:
+        """The number of the change that installed each head, as it is."""
+        return {head: each.since for each in self.definitions for head in each.strategies}
 
-        A head of which neither the rules nor the tuples are those of before was installed by this change.
-        """
-        number = before.number + 1
-        since = before.since
-        if self.strata is not before.strata:
-            since = {
-                name: before.since[name]
-                if name in before.since and self._is_as_before(name, before)
-                else number
-                for name in self.heads
-            }
-        return replace(self, number=number, since=since)
-
-    def _is_as_before(self, name: str, before: State) -> bool:
-        is_same_head = self.heads[name] is before.heads.get(name)
-        return is_same_head or self.versions[name] is before.versions.get(name)
+    def following(self, before: State, entry: Entry | None) -> State:
+        """This, as what follows a state; ``entry``: what led to it, where that was not a commit."""
+        number, definitions = before.number + 1, before.definitions
+        if entry is not None:
+            definitions = tuple(following(definitions, entry, DEFAULT, number))
+        return replace(self, number=number, definitions=definitions)
 
     @property
     def heads(self) -> Mapping[str, MaintainedHead]:

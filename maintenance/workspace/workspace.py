@@ -203,7 +203,7 @@ class Workspace(Kept, Database):
                 threads,
                 lambda title: _bar(title, progress),
             )
-            self._published.change_heads(following, lambda: installed_entry(tree, wishes, replace))
+            self._published.change_heads(following, installed_entry(tree, wishes, replace))
 
     @interruptible()
     @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")
@@ -216,7 +216,7 @@ class Workspace(Kept, Database):
         with self._published.lock:
             state = self._published.changeable()
             following = with_strategy(state, head, strategy, self.domains)
-            self._published.change_heads(following, lambda: strategy_entry(state, following))
+            self._published.change_heads(following, strategy_entry(state, following))
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:
@@ -227,7 +227,7 @@ class Workspace(Kept, Database):
         with self._published.lock:
             state = self._published.changeable()
             following = without_heads(state, set(heads))
-            self._published.change_heads(following, lambda: Uninstalled(heads))
+            self._published.change_heads(following, Uninstalled(heads))
             self._published.subscribers.drop(heads)
 
     def snapshot(self) -> Snapshot:
@@ -320,13 +320,19 @@ class Workspace(Kept, Database):
             del lease
         return applied
 
+    @property
+    def _settings(self) -> dict[str, Any]:
+        budget = self._state.budgets.get(None)
+        limit = {} if budget is None else {"sensitivity_bytes": budget.limit}
+        return {**limit, "record_gap": self._record_gap}
+
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
         return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        less = dict.fromkeys(("_checkpoints", "_found_in", "_contents", "_tail"))
+        less = dict.fromkeys(("_checkpoints", "_found_in", "_tail"))
         return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
     # -- memory and checks ----------------------------------------------------------------

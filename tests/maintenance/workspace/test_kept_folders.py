@@ -161,7 +161,7 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
 
 
 def test_a_folder_of_the_first_format_is_opened_and_goes_on_in_the_newest(folder: Path) -> None:
-    """It was written before journals were kept behind checkpoints, at change 3, and has 4 and 5 in its own."""
+    """It was written before journals were kept behind checkpoints, at change 3; 4 and 5 are in its own."""
     shutil.copytree(TESTS / "maintenance" / "durable" / "format_1", folder)
     rows = {(2, 3), (1, 3), (3, 4), (2, 4), (1, 4)}
     for _ in range(2):
