@@ -175,6 +175,20 @@ class ClosedError(DurabilityError):
     """The workspace was closed, or had to close because its changes could not be written any more."""
 
 
+class CursorError(LftjError):
+    """The changes of a head behind a version are not kept any more, or there is no such version.
+
+    ``oldest``: the oldest version behind which they can be asked for.
+    """
+
+    def __init__(self, message: str, oldest: int) -> None:
+        super().__init__(message)
+        self.oldest = oldest
+
+    def __reduce__(self) -> tuple[type[CursorError], tuple[str, int]]:
+        return CursorError, (str(self), self.oldest)
+
+
 # -- Spark ------------------------------------------------------------------
 
 

@@ -150,6 +150,10 @@ class IndexVersion:
         following._start(self.base, limits, run_list, merge)
         return following
 
+    def compacted(self) -> IndexVersion:
+        """The same tuples in a base alone.  O(n), where there are runs."""
+        return IndexVersion(merged(self.base, *added_runs(self.memory))) if self.runs else self
+
     def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """What :meth:`advance` takes on trust (:mod:`lftj.process.debug`)."""
         debug.check_rows(rows, "a change of an index")

@@ -232,6 +232,19 @@ class Collector:
         if self._walk.make(LEAST + max(LEAST_PACE * came, min(PACE * came, MOST))):
             self._end(self._walk)
 
+    def sweep(self) -> None:
+        """Walk all that there is, so that every value that nobody holds is given back; as :meth:`advance`.
+
+        O(codes).  While a lease is alive nothing is given back; then the next pieces end the walk.
+        """
+        for _ in range(2):  # one that is on may have met what has gone since
+            if self._walk is None:
+                with self._lock:
+                    self._walk = _Walk(list(self._dictionaries), list(self._holders), list(self._leases))
+            if not self._walk.make(1 << 62):
+                return
+            self._end(self._walk)
+
     def _is_due(self, dictionary: Dictionary) -> bool:
         size = self._sizes.get(id(dictionary)) or _Size()
         enough = max(LEAST_ADDED, size.n_values // 2, self._n_walked // WALKED_PER_ADDED)

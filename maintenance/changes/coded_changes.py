@@ -5,7 +5,7 @@ Invariant: the codes keep their values as long as this lives (:mod:`lftj.values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,26 @@ class CodedChanges:
             for number, domain in self._schemas[name].dictionaries
         ]
         return [Held(self, columns)]
+
+    @property
+    def names(self) -> Collection[str]:
+        """The heads that changed."""
+        return self._changes.keys()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes and weights."""
+        return sum(
+            change.weights.nbytes + sum(column.nbytes for column in change.columns)
+            for change in self._changes.values()
+        )
+
+    def change(self, name: str) -> Change:
+        """The change of a head that changed."""
+        return self._changes[name]
+
+    def schema(self, name: str) -> Schema:
+        return self._schemas[name]
 
     def __call__(self, name: str) -> pa.Table:
         """The table of a head's change, for the user."""

@@ -44,7 +44,7 @@ class Contents:
         elif isinstance(entry, Changed):
             self.changed.update(dict.fromkeys(entry.changes, number))
         else:
-            self.definitions = following(self.definitions, entry, DEFAULT)
+            self.definitions = following(self.definitions, entry, DEFAULT, number)
 
     def written(self, loaded: Loaded, before: Loaded, number: int) -> None:
         """A checkpoint has the rows of a relation, as they were after a change, in another file.

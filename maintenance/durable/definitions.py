@@ -16,16 +16,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lftj.errors import DurabilityError
 from lftj.language.parser import parse
 from lftj.language.syntax import Program
-from maintenance.durable.entries import Installed, StrategySet, Uninstalled
+from maintenance.durable.entries import Entry, Installed, StrategySet, Uninstalled
 
 
 @dataclass(frozen=True)
 class Definition:
     """A program, of which ``strategies`` has the heads that are still there, each with how it is kept.
 
-    ``sensitivity_bytes`` and ``order``: of those of the heads that have one.
+    ``sensitivity_bytes`` and ``order``: of those of the heads that have one.  ``since``: the number of the
+    change that installed it.
     """
 
     text: str
@@ -33,6 +35,7 @@ class Definition:
     sensitivity_bytes: Mapping[str, int]
     order: Mapping[str, Sequence[str]]
     max_rounds: int
+    since: int = 0
 
     @property
     def program(self) -> Program:
@@ -49,6 +52,13 @@ class Definition:
         ]
         return replace(tree, rules=tuple(rule for rule in kept if rule.heads))
 
+    def refuse_without_text(self) -> None:
+        """Raise DurabilityError for a program that has no text, which can't be written down."""
+        if not self.text:
+            raise DurabilityError(
+                "a program without a text can't be kept in a folder: install the text of its rules"
+            )
+
     def without(self, heads: Collection[str]) -> Definition:
         return replace(
             self,
@@ -59,9 +69,17 @@ class Definition:
 
 
 def following(
-    definitions: Iterable[Definition], entry: Installed | Uninstalled | StrategySet, default: str
+    definitions: Iterable[Definition],
+    entry: Entry,
+    default: str,
+    number: int,
 ) -> list[Definition]:
-    """The definitions after an entry.  ``default``: the strategy of heads for which none is named."""
+    """The definitions after an entry, the change of that number.
+
+    ``default``: the strategy of heads for which none is named.
+    """
+    if not isinstance(entry, Installed | Uninstalled | StrategySet):
+        return list(definitions)
     if isinstance(entry, StrategySet):
         changed = entry.strategies
         return [
@@ -77,9 +95,8 @@ def following(
         strategies = {
             head: named if isinstance(named, str) else named.get(head, default) for head in entry.heads
         }
-        left.append(
-            Definition(entry.text, strategies, entry.sensitivity_bytes, entry.order, entry.max_rounds)
-        )
+        limits, rounds = entry.sensitivity_bytes, entry.max_rounds
+        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number))
     return left
 
 

@@ -77,7 +77,9 @@ def manifest_of(data: bytes, path: Path) -> Manifest:
         if format_ > FORMAT:
             raise newer_format(path, format_)
         relations = tuple(plain_entry(Loaded, each) for each in fields.pop("relations"))
-        definitions = tuple(Definition(**each) for each in fields.pop("definitions"))
+        # Format 1 did not say when a program was installed: at the manifest's change at the latest.
+        since = {"since": fields["number"]} if format_ == 1 else {}
+        definitions = tuple(Definition(**since, **each) for each in fields.pop("definitions"))
         return Manifest(**fields, relations=relations, definitions=definitions)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedFolderError(f"{path}: damaged: {error}; put back a copy of the folder") from None

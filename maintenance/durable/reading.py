@@ -2,6 +2,8 @@
 
     manifest of change 40      journal-...38: 38 39 40 41      journal-...42: 42 43 (tail)
 
+Behind the manifest there may be more of the journal, for those who ask what changed (:func:`read_changes`).
+
 Invariant: the changes follow the manifest without a gap, each knows those before it by its chain, and only
 behind the last one there may be a tail.  Whatever else is found raises DamagedFolderError.
 
@@ -14,13 +16,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 
-from lftj.errors import DamagedFolderError, DurabilityError
+from lftj.errors import CursorError, DamagedFolderError, DurabilityError
 from maintenance.durable import data_files, folder_lock, journal, manifest
-from maintenance.durable.entries import Entry, entry_of
+from maintenance.durable.contents import Contents
+from maintenance.durable.entries import Changed, Entry, entry_of
 from maintenance.durable.manifest import Manifest, newest_manifest
 from maintenance.durable.records import FILE_HEADER_BYTES, ReadFile, Record, read_records
 
@@ -64,6 +68,14 @@ class Found:
                     f"{path}: change {record.number} can't be read: {error}; put back a copy of the folder"
                 ) from error
 
+    @cached_property
+    def contents(self) -> Contents:
+        """What the folder says at the last change.  Raises DamagedFolderError."""
+        contents = Contents(self.manifest)
+        for number, entry in self.entries(self.manifest.number):
+            contents.take(entry, number)
+        return contents
+
     @property
     def journal_bytes(self) -> int:
         return sum(read.end for _, read in self.files)
@@ -106,7 +118,7 @@ def _found(folder: Path) -> Found | None:
     if newest is None:
         _refuse_foreign(folder, names)
         return None
-    firsts = [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+    firsts = _firsts(names)
     needed = [first for first in firsts if first > newest.number + 1]
     start = max((first for first in firsts if first <= newest.number + 1), default=None)
     if start is None:
@@ -114,9 +126,25 @@ def _found(folder: Path) -> Found | None:
             f"{folder}: the journal with change {newest.number + 1} is not there; put back a copy of the"
             " folder"
         )
+    files, unbegun = _files(folder, [start, *needed])
+    found = Found(folder, newest, tuple(files), tuple(unbegun))
+    if found.files[0][1].header.first == newest.number + 1:
+        chain: int | None = found.files[0][1].header.chain
+    else:
+        chain = next((r.chain for r in found.files[0][1].records if r.number == newest.number), None)
+    if chain != newest.chain:
+        raise DamagedFolderError(
+            f"{found.files[0][0]}: not the journal of manifest {newest.number}: that change is another"
+            " one there, or none; put back a copy of the folder"
+        )
+    return found
+
+
+def _files(folder: Path, firsts: list[int]) -> tuple[list[tuple[Path, ReadFile]], list[str]]:
+    """The files of a journal with these first changes, one behind the other, and names of those unbegun."""
     files: list[tuple[Path, ReadFile]] = []
-    unbegun = []
-    for first in (start, *needed):
+    unbegun: list[str] = []
+    for first in firsts:
         path = folder / journal.file_name(first)
         read = read_records(path.read_bytes(), path)
         if read is None:
@@ -129,17 +157,7 @@ def _found(folder: Path) -> Found | None:
             continue
         _refuse_gap(files, path, first, read)
         files.append((path, read))
-    found = Found(folder, newest, tuple(files), tuple(unbegun))
-    if found.files[0][1].header.first == newest.number + 1:
-        chain: int | None = found.files[0][1].header.chain
-    else:
-        chain = next((r.chain for r in found.files[0][1].records if r.number == newest.number), None)
-    if chain != newest.chain:
-        raise DamagedFolderError(
-            f"{found.files[0][0]}: not the journal of manifest {newest.number}: that change is another"
-            " one there, or none; put back a copy of the folder"
-        )
-    return found
+    return files, unbegun
 
 
 def _refuse_gap(files: list[tuple[Path, ReadFile]], path: Path, first: int, read: ReadFile) -> None:
@@ -157,10 +175,66 @@ def _refuse_gap(files: list[tuple[Path, ReadFile]], path: Path, first: int, read
         raise DamagedFolderError(f"{path}: does not follow {before.name}; put back a copy of the folder")
 
 
-def leftovers(names: Iterable[str], newest: int) -> Iterator[str]:
-    """Those of a folder's names that are not needed any more where the newest manifest has a number."""
-    firsts = [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+def read_changes(folder: Path, after: int, upto: int) -> list[tuple[int, Changed]]:
+    """The commits behind a change, up to another, with their numbers, as far as the journal still has them.
+
+    Another process may write meanwhile.  Raises CursorError where some are not there any more, and
+    DamagedFolderError.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            files = _journal_behind(folder, after, upto)
+            break
+        except FileNotFoundError:  # a checkpoint was completed meanwhile
+            if not folder.is_dir() or attempt == _ATTEMPTS - 1:
+                raise
+    found = Found(folder, Manifest(after, 0), tuple(files))
+    entries = [(number, entry) for number, entry in found.entries(after) if number <= upto]
+    if [number for number, _ in entries] != list(range(after + 1, upto + 1)):
+        raise DamagedFolderError(
+            f"{files[-1][0]}: damaged at byte {files[-1][1].end}: change {upto} was there and is not any more"
+        )
+    return [(number, entry) for number, entry in entries if isinstance(entry, Changed)]
+
+
+def oldest_change(folder: Path) -> int:
+    """The number of the change behind which the journal of a folder has all."""
+    return min((first for first in _firsts(os.listdir(folder))), default=1) - 1
+
+
+def _journal_behind(folder: Path, after: int, upto: int) -> list[tuple[Path, ReadFile]]:
+    """The files of the journal that have the changes behind one, up to another, all that there are."""
+    firsts = sorted(_firsts(os.listdir(folder)))
+    start = max((first for first in firsts if first <= after + 1), default=None)
+    if start is None:
+        oldest = oldest_change(folder)
+        raise CursorError(
+            f"{folder}: the changes behind version {after} are not kept any more; the oldest version that"
+            f" can be asked for is {oldest}: read the relation as it is now, and go on from there",
+            oldest,
+        )
+    return _files(folder, [first for first in firsts if start <= first <= upto])[0]
+
+
+def _firsts(names: Iterable[str]) -> list[int]:
+    """The first changes of the files of a journal."""
+    return [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+
+
+def leftovers(folder: Path, newest: int, feed_bytes: int) -> Iterator[str]:
+    """Names of those files that are not needed any more where the newest manifest has a number.
+
+    ``feed_bytes``: so much of the journal is kept behind the manifest, in whole files that come to that at
+    least.  Raises OSError.
+    """
+    names = os.listdir(folder)
+    firsts = sorted(_firsts(names), reverse=True)
     start = max((first for first in firsts if first <= newest + 1), default=0)
+    kept = 0
+    for first in firsts:
+        if first < start and kept < feed_bytes:
+            kept += (folder / journal.file_name(first)).stat().st_size
+            start = first
     for name in names:
         if match := manifest.NAME.fullmatch(name):
             outdated = bool(match[2]) or int(match[1]) < newest

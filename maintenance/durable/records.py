@@ -31,8 +31,10 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 1
-"""Of a whole folder; goes up when something in it changes its meaning."""
+FORMAT = 2
+"""Of a whole folder; goes up when something in it changes its meaning.
+
+1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")
@@ -105,18 +107,11 @@ def read_records(data: bytes, path: Path) -> ReadFile | None:
 
     Raises DamagedFolderError, and DurabilityError where a newer version wrote it.
     """
-    header = _file_header(data, path)
+    header = file_header(data, path)
     if header is None:
         return None
-    view = memoryview(data)
-    records: list[Record] = []
-    number, chain, at = header.first, header.chain, FILE_HEADER_BYTES
-    while (found := _record_at(view, at, header)) is not None:
-        record, before, _ = found
-        if (record.number, before) != (number, chain):
-            break
-        records.append(record)
-        number, chain, at = number + 1, record.chain, record.end
+    records = records_from(data, FILE_HEADER_BYTES, header, header.first, header.chain)
+    number, at = header.first + len(records), records[-1].end if records else FILE_HEADER_BYTES
     for later, known in _headers(data, at, header):
         if known > at:
             raise DamagedFolderError(
@@ -126,7 +121,26 @@ def read_records(data: bytes, path: Path) -> ReadFile | None:
     return ReadFile(header, records, at, at < len(data))
 
 
-def _file_header(data: bytes, path: Path) -> FileHeader | None:
+def records_from(
+    data: bytes, at: int, header: FileHeader, number: int | None, chain: int | None
+) -> list[Record]:
+    """The whole records that follow each other from a place on.
+
+    ``number`` and ``chain``: what the first has, and before it; None for any.
+    """
+    view = memoryview(data)
+    records: list[Record] = []
+    while (found := _record_at(view, at, header)) is not None:
+        record, before, _ = found
+        if number is not None and (record.number, before) != (number, chain):
+            break
+        records.append(record)
+        number, chain, at = record.number + 1, record.chain, record.end
+    return records
+
+
+def file_header(data: bytes, path: Path) -> FileHeader | None:
+    """The header of a file, ``path`` for messages; None where it ends within it.  Raises as read_records."""
     if len(data) < FILE_HEADER_BYTES:
         return None
     magic, format_, first, chain, salt, checksum = _FILE_HEADER.unpack_from(data)

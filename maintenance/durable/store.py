@@ -70,11 +70,18 @@ class Store:
     """Made by :meth:`opened`."""
 
     def __init__(
-        self, folder: Path, disk: Disk, durability: Durability, lock: FolderLock, found: Found
+        self,
+        folder: Path,
+        disk: Disk,
+        durability: Durability,
+        feed_bytes: int,
+        lock: FolderLock,
+        found: Found,
     ) -> None:
         path, last = found.files[-1]
         self.folder = folder
         self.durability = durability
+        self._feed_bytes = feed_bytes
         self._disk = disk
         self._lock = lock
         self._process = os.getpid()
@@ -94,10 +101,12 @@ class Store:
         durability: Durability = "commit",
         interval: float = INTERVAL,
         settings: Mapping[str, Any] | None = None,
+        feed_bytes: int = 0,
     ) -> tuple[Store, Found]:
         """Open a folder, which is made where there is none; also gives what was in it.
 
-        ``settings``: those of a new workspace.  :meth:`begin` follows when what was found is understood.
+        ``settings``: those of a new workspace.  ``feed_bytes``: of the journal that are kept behind a
+        checkpoint, for those who ask what changed.  :meth:`begin` follows when what was found is understood.
         Raises FolderInUseError, DamagedFolderError, DurabilityError.
         """
         if durability not in get_args(Durability):
@@ -107,7 +116,7 @@ class Store:
             lock = FolderLock(folder)
             try:
                 found = read_folder(folder) or _made(folder, disk, settings or {})
-                store = cls(folder, disk, durability, lock, found)
+                store = cls(folder, disk, durability, feed_bytes, lock, found)
             except BaseException:
                 lock.release()
                 raise
@@ -158,7 +167,7 @@ class Store:
         try:
             number = self._journal.append(content, mark)
         except BaseException:
-            if self.last is not mark:
+            if self.last != mark:
                 self._entry = None
             raise
         self._catch_up()
@@ -245,7 +254,7 @@ class Store:
             self._before, self._manifest = 0, manifest
         self._delete([f"{FOLDER}/{name}" for name in replaced])
         with suppress(OSError):
-            self._delete(leftovers(os.listdir(self.folder), manifest.number))
+            self._delete(leftovers(self.folder, manifest.number, self._feed_bytes))
         _log.info("%s: checkpoint at change %d", self.folder, cut.number)
 
     def _written(self, cut: Cut, rows: Callable[[str], pa.Table]) -> dict[str, Loaded]:
@@ -275,10 +284,9 @@ class Store:
 
     def begin(self, found: Found) -> None:
         """Go on behind what was found; what a process that was stopped has left is deleted."""
-        for number, entry in found.entries(self._manifest.number):
-            self.contents.take(entry, number)
+        self.contents = found.contents
         self._delete(found.unbegun)
-        self._delete(leftovers(os.listdir(self.folder), self._manifest.number))
+        self._delete(leftovers(self.folder, self._manifest.number, self._feed_bytes))
         needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
         there = set(os.listdir(self.folder / FOLDER))
         self._delete([f"{FOLDER}/{name}" for name in there - needed if NAME.fullmatch(name)])
@@ -302,14 +310,19 @@ class Store:
             self._lock.release()
 
 
+def begin_folder(disk: Disk, folder: Path, manifest: Manifest) -> None:
+    """Write manifest and journal of a folder that has files of data.  Raises OSError."""
+    Journal.begun(disk, folder, manifest.number + 1, manifest.chain).close()
+    write_manifest(disk, folder, manifest)
+
+
 def _made(folder: Path, disk: Disk, settings: Mapping[str, Any]) -> Found:
     """A new workspace's folder.  Raises OSError."""
     for name in os.listdir(folder):
         if name.startswith(("journal-", "manifest-")):  # of one whose making was stopped
             disk.delete(folder / name)
     disk.make_folder(folder / FOLDER)
-    Journal.begun(disk, folder, 1, 0).close()
-    write_manifest(disk, folder, Manifest(0, 0, settings))
+    begin_folder(disk, folder, Manifest(0, 0, settings))
     disk.sync_folder(folder.parent)
     found = read_folder(folder)
     assert found is not None

@@ -189,6 +189,18 @@ def stats(folder: str) -> None:
 
 @open_folder.command()
 @click.pass_obj
+def compact(folder: str) -> None:
+    """Write what changed to files of data, and delete what is not needed; commits wait meanwhile."""
+    from maintenance.durable.reading import read_existing
+
+    with _opened(folder) as workspace:
+        workspace.compact()
+    found = read_existing(folder)
+    click.echo(f"{found.manifest.nbytes:,} bytes of data; journal {found.journal_bytes:,} bytes")
+
+
+@open_folder.command()
+@click.pass_obj
 def checkpoint(folder: str) -> None:
     """Write what changed to files of data, and begin a new journal."""
     with _opened(folder) as workspace:

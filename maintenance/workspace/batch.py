@@ -26,6 +26,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -34,11 +35,11 @@ from lftj.errors import DataError, EvaluationError, LftjError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.search.regions.evaluation import OverBudget
-from lftj.storage.signed_rows import table_of
+from lftj.storage.signed_rows import gathered, net_rows, table_of
 from lftj.values.collector import Held
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
-from maintenance.changes.coded_changes import table_of_change
+from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
 from maintenance.durable.entries import Changed
@@ -124,6 +125,18 @@ class Applied(Sequence[Changes]):
         if name in self._timed:
             return self._timed[name].at(place)
         return self._each[place].get(name) if self._each else None
+
+    def net(self, name: str) -> Change | None:
+        """What all transactions together did to a head; None if nothing."""
+        if name in self._timed:
+            change = self._timed[name].net
+        else:
+            each = [changes[name] for changes in self._each if name in changes]
+            if not each:
+                return None
+            columns, weights = gathered([(change.columns, change.weights) for change in each])
+            change = Change(*net_rows(columns, weights))
+        return change if len(change) else None
 
     def __repr__(self) -> str:
         return f"<applied: {len(self):,} transaction{'' if len(self) == 1 else 's'}>"
@@ -276,6 +289,12 @@ class BatchCommit(Commit):
         nets = {name: change.net for name, change in self._timed.items() if name not in state.heads}
         tables = {name: table_of_change(state.versions[name].schema, net) for name, net in nets.items()}
         return Changed(tables, len(self._applied))
+
+    @cached_property
+    def head_changes(self) -> CodedChanges:
+        """What all transactions together did to the heads that a user knows of, when the batch is kept."""
+        net = {name: self._applied.net(name) for name in self._schemas}
+        return CodedChanges(self._schemas, {name: change for name, change in net.items() if change})
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, and subscribers hear of each transaction."""

@@ -14,6 +14,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -111,14 +112,16 @@ class Commit:
             }
         )
 
+    @cached_property
+    def head_changes(self) -> CodedChanges:
+        """The changes of the heads that a user knows of, when all are worked out."""
+        changed = {name: self._changes[name] for name in self._schemas if name in self._changes}
+        return CodedChanges(self._schemas, changed)
+
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
-        schemas, changes = self._schemas, self._changes
         self._transaction.stats = self.stats
-        self._transaction.changes = Changes(
-            tuple(schemas),
-            CodedChanges(schemas, {name: changes[name] for name in schemas if name in changes}),
-        )
+        self._transaction.changes = Changes(tuple(self._schemas), self.head_changes)
         for head in self.stepped:
             head.keep()
         if self.announcement is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lftj.errors import DurabilityError
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
@@ -22,11 +21,7 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
 
 
 def installed_entry(program: Program, wishes: Wishes, replace: bool) -> Installed:
-    """A program was installed.  Raises DurabilityError for one that has no text."""
-    if not program.text:
-        raise DurabilityError(
-            "a program without a text can't be kept in a folder: install the text of its rules"
-        )
+    """A program was installed."""
     strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
     order = {head: list(variables) for head, variables in wishes.order.items()}
     limits = dict(wishes.sensitivity_bytes)

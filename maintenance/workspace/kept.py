@@ -11,28 +11,39 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from lftj.errors import ClosedError, DurabilityError, LftjError
 from lftj.process.interrupts import interruptible
 from maintenance.durable.disk import Disk
+from maintenance.durable.entries import Changed
 from maintenance.durable.reading import Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
+from maintenance.durable.tail import Tail
 from maintenance.workspace.checkpoints import Checkpoints
+from maintenance.workspace.copying import write_copy
+from maintenance.workspace.feed import FEED_BYTES
+from maintenance.workspace.followed import Followed, HeadChange
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
+from maintenance.workspace.past_changes import Empty
 from maintenance.workspace.published import Published
 from maintenance.workspace.recovery import Recoverable, Replay, rebuild
 
 _log = logging.getLogger(__name__)
 
+REFRESH_SECONDS = 0.1
+"""Between two looks into the folder of another process."""
 
-class Kept:
+
+class Kept(Followed):
     """The part of :class:`~maintenance.workspace.workspace.Workspace` that knows of folders."""
 
     _published: Published
     _checkpoints: Checkpoints | None = None
+    _found_in: Path | None = None
+    _tail: Tail | None = None
     _disk: ClassVar[Disk] = Disk()
 
     @classmethod
@@ -45,6 +56,7 @@ class Kept:
         durability: Literal["commit", "interval", "none"] = "commit",
         interval: float = INTERVAL,
         checkpoint_bytes: int = CHECKPOINT_BYTES,
+        feed_bytes: int = FEED_BYTES,
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
         threads: int = 1,
@@ -59,11 +71,13 @@ class Kept:
         same time share one wait for the disk); ``"interval"``, it is after ``interval`` seconds at the
         latest; ``"none"``, when the system thinks fit.  Of the last two a crash of the machine takes the
         youngest changes; the end of the process alone takes nothing.
-        ``read_only``: look at it, also while another process has it open, as it is now; nothing can be
-        changed.  ``checkpoint_bytes``: a journal that is longer, and longer than the data, is cut by a
-        checkpoint, which is written beside the commits.  ``sensitivity_bytes`` and ``record_gap``: as of a
-        workspace in memory; they are kept, and stay where none is given.  ``threads`` and ``progress``: for
-        installing the rules where no image can be used.
+        ``read_only``: look at it, also while another process has it open, as it is now, and :meth:`refresh`
+        shows what that has done since; nothing can be changed here.  ``checkpoint_bytes``: a journal
+        that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
+        ``feed_bytes``: of the journal that stay behind a checkpoint, for :meth:`changes_since` and
+        :meth:`follow`.  ``sensitivity_bytes`` and ``record_gap``: as of a workspace in memory; they are kept,
+        and stay where none is given.  ``threads`` and ``progress``: for installing the rules where no image
+        can be used.
 
         Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
@@ -85,12 +99,16 @@ class Kept:
         given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
         wanted = {name: value for name, value in given.items() if value is not None}
         if read_only:
-            workspace = cls._recovered(read_existing(place), wanted, threads, progress)
+            found = read_existing(place)
+            workspace = cls._recovered(found, wanted, threads, progress)
+            workspace._tail = Tail(found)
+            workspace._published.feed.feed_bytes = feed_bytes
             workspace._published.refusal = DurabilityError(f"{place}: it is open for reading only")
             return workspace
-        store, found = Store.opened(place, cls._disk, durability, interval, wanted)
+        store, found = Store.opened(place, cls._disk, durability, interval, wanted, feed_bytes)
         try:
             workspace = cls._recovered(found, wanted, threads, progress)
+            workspace._published.feed.feed_bytes = feed_bytes
             store.begin(found)
             workspace._keep_in(store, checkpoint_bytes)
             if any(store.contents.settings.get(name) != value for name, value in wanted.items()):
@@ -115,12 +133,114 @@ class Kept:
                     for _, entry in found.entries(number):
                         replay.take(entry)
                     replay.finish()
-                    return made
+                    return made._at(found)
                 except LftjError as error:
                     _log.warning("%s: the image can't be used: %s", found.folder, error)
         made = cls(**settings)
         rebuild(made, found, threads, progress)
-        return made
+        return cast(Self, made._at(found))
+
+    def _at(self, found: Found) -> Self:
+        """This, recovered from a folder, with the version that this has, and none of what came before."""
+        self._found_in = found.folder
+        self._published.begin(found.number, found.contents.definitions)
+        return self
+
+    @interruptible()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the workspace, as it is now, as a folder: for :meth:`open`, or :meth:`load_from`.
+
+        It is there whole or not at all.  Commits of other threads go on meanwhile, and are not in it; its
+        versions go on from the one that it has.  Raises DurabilityError where something is there already,
+        where it can't be written, and for a program that has no text.
+        """
+        write_copy(self._disk, Path(os.path.abspath(path)), self._published.shown, self._settings)
+
+    @classmethod
+    @interruptible()
+    def load_from(cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool = False) -> Self:
+        """A workspace in memory, with all that a folder has, of which nothing is changed from then on.
+
+        The folder is one of :meth:`save` or :meth:`open`; another process may have it open.  ``threads``,
+        ``progress`` and what is raised: as of :meth:`open`.
+
+        >>> import tempfile
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("back(b, a) <- edge(a, b).")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ws.save(f"{folder}/copy")
+        ...     again = Workspace.load_from(f"{folder}/copy")
+        >>> sorted(again["back"])
+        [(2, 1)]
+        """
+        workspace = cls._recovered(read_existing(path), {}, threads, progress)
+        workspace._found_in = None
+        return workspace
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        """Those of the workspace that hold for all heads."""
+        raise NotImplementedError
+
+    @interruptible()
+    def refresh(self) -> int:
+        """Take in what another process has done since, where the folder is open for reading.
+
+        Returns the version that is there now.  A workspace that changes its folder itself, or is in memory,
+        has all already.  Raises CursorError where the journal of what came since is not kept any more, and
+        DurabilityError; then it shows what it has shown, and the folder has to be opened again.
+        """
+        published = self._published
+        if self._tail is not None:
+            with published.lock:
+                refusal, published.refusal = published.refusal, None
+                try:
+                    self._take_in(self._tail)
+                finally:
+                    published.refusal = refusal
+        return published.shown.number
+
+    def _take_in(self, tail: Tail) -> None:
+        """What came behind what was read last; commit by commit where somebody may ask for each."""
+        published = self._published
+        if tail.number != published.state.number:
+            raise DurabilityError(
+                f"{self._found_in}: change {tail.number} could not be made here: open it again"
+            )
+        each = published.feed.is_kept
+        replay = Replay(cast(Recoverable, self), tail.folder)
+        for number, entry in tail.read():
+            if not isinstance(entry, Changed):
+                replay.finish()
+                published.renumber(number - 1)
+            replay.take(entry)
+            if each:
+                replay.finish()
+                published.renumber(number)
+        replay.finish()
+        published.renumber(tail.number)
+        if not each:
+            published.feed.restart(tail.number)
+        published.feed.wake()
+
+    def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
+        self.refresh()
+        return super()._commits_behind(head, version)
+
+    def _wait(self, version: int, seconds: float) -> bool:
+        store = self._published.store
+        if store is not None and store.failed:
+            store.refuse_closed()
+        return super()._wait(version, seconds if self._tail is None else min(seconds, REFRESH_SECONDS))
+
+    @property
+    def _read_folder(self) -> Path | None:
+        return self._found_in
+
+    def _empty(self) -> Empty:
+        return cast(Empty, type(self)())
 
     def _keep_in(self, store: Store, checkpoint_bytes: int) -> None:
         """From now on changes go to a folder, which says what is here."""
@@ -143,12 +263,29 @@ class Kept:
         self._made_checkpoints.make()
         self._write_image()
 
+    @interruptible()
+    def compact(self) -> None:
+        """Make the workspace small: in memory, and, where it has a folder, there, by a checkpoint.
+
+        What changes have left in runs is merged into the base of each index, dictionaries give back the
+        values that nobody holds.  Other threads wait meanwhile.  Cost: one pass over all that is in memory,
+        and a checkpoint with an image.  Raises as :meth:`checkpoint`, and ClosedError.
+        """
+        published = self._published
+        if published.refusal is not None:
+            published.changeable()
+        published.compact()
+        if published.store is not None:
+            self.checkpoint()
+
     def close(self) -> None:
         """Bring all changes to the disk, write an image of the engine, and let others open the folder.
 
-        Nothing can be changed any more; what is there can still be read.  A workspace that is closed, or in
-        memory only, stays as it is.  Raises ClosedError if the disk fails.
+        Nothing can be changed any more; what is there can still be read, and whoever follows a head gets what
+        there is.  A workspace that is closed, or in memory only, stays as it is otherwise.  Raises
+        ClosedError if the disk fails.
         """
+        self._published.feed.close()
         published, store = self._published, self._published.store
         if store is None or published.refusal is not None:
             return

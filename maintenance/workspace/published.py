@@ -24,18 +24,21 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 
 from indices.housekeeping import housekeeping
 from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
 from lftj.values.collector import Collector
-from maintenance.durable.entries import Entry
+from maintenance.durable.definitions import Definition
+from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.workspace.feed import Feed
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
 
@@ -48,6 +51,7 @@ class Published:
         self.state = state
         self._collector = collector
         self.subscribers = Subscribers()
+        self.feed = Feed()
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
@@ -68,6 +72,16 @@ class Published:
         waiting = self._waiting
         return waiting[0][1] if waiting else state
 
+    def begin(self, number: int, definitions: Iterable[Definition]) -> None:
+        """The state is that of a change, and all is behind it; ``definitions``: as a state has them."""
+        self.state = replace(self.state, number=number, definitions=tuple(definitions))
+        self.feed.restart(number)
+
+    def renumber(self, number: int) -> None:
+        """The state is that of a change, which led to it in another process."""
+        if self.state.number != number:
+            self.state = replace(self.state, number=number)
+
     def settled(self) -> State:
         """The state, no commit left half way; under the lock."""
         self._settle()
@@ -81,23 +95,26 @@ class Published:
             self.store.refuse_closed()
         return self.settled()
 
-    def replace(self, following: State, entry: Callable[[], Entry]) -> int:
+    def replace(self, following: State, entry: Entry | Callable[[], Entry]) -> int:
         """Let a state take the place of the one before; under the lock.
 
-        ``entry``: what the journal is to say.  Returns the number of the change, 0 where there is no
-        journal.  Raises DurabilityError; then the state is as it was.
+        ``entry``: what the journal is to say, worked out where there is one.  Returns the number of the
+        change, 0 where there is no journal.  Raises DurabilityError; then the state is as it was.
         """
+        following = following.following(self.state, None if callable(entry) else entry)
         if self.store is None:
             self.state = following
             return 0
-        written = entry()
+        if isinstance(entry, Installed):
+            following.definitions[-1].refuse_without_text()
+        written = entry() if callable(entry) else entry
         self._following = following
         try:
-            return self.store.append(written, following)
+            return self.store.append(written, following.number)  # and not the state, which would be held
         finally:
             self._follow()
 
-    def change(self, following: State, entry: Callable[[], Entry]) -> None:
+    def change(self, following: State, entry: Entry | Callable[[], Entry]) -> None:
         """The same, and wait until it is on disk; also raises ClosedError."""
         try:
             self.wait(self.replace(following, entry))
@@ -105,6 +122,8 @@ class Published:
             self._follow()
             self._show()
             raise
+        finally:
+            self.feed.wake()
 
     def _show(self) -> None:
         """Wait for all that is not on disk yet, after an interruption of whoever was to wait for it."""
@@ -118,7 +137,7 @@ class Published:
         following, store = self._following, self.store
         if following is None or store is None:
             return
-        if store.last is following and self.state is not following:
+        if store.last == following.number and self.state is not following:
             if store.number > store.durable:
                 with self._showing:
                     self._waiting = (*self._waiting, (store.number, self.state))
@@ -144,13 +163,24 @@ class Published:
             with self._showing:
                 self._waiting = tuple(each for each in self._waiting if each[0] > store.durable)
 
+    def compact(self) -> None:
+        """Merge what changes have left in runs, and give back the values that nobody holds.  O(all)."""
+        with self.lock:
+            self._merge_runs()
+            self._collector.sweep()  # when the state before is gone, and its versions
+
+    def _merge_runs(self) -> None:
+        state = self.settled()
+        versions = {name: version.compacted() for name, version in state.versions.items()}
+        self.state = replace(state, versions=versions)
+
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
         with self.lock:
             self._settle()
         return self.lock
 
-    def change_heads(self, following: State, entry: Callable[[], Entry]) -> None:
+    def change_heads(self, following: State, entry: Entry) -> None:
         """Publish a state without some heads, or with others in their place; under the lock.
 
         ``entry``: what the journal is to say.  Raises DurabilityError; then the state is as it was.
@@ -235,6 +265,7 @@ class Published:
         if unsettled is not None and unsettled.committed is committed:
             with self.lock:
                 self._settle()
+        self.feed.wake()
         store = self.store
         unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
 
@@ -246,6 +277,8 @@ class Published:
             return
         if commit.is_empty or self.state.commit is commit.mark:
             commit.keep(self.subscribers)
+            if not commit.is_empty:
+                self.feed.take(self.state.number, lambda: commit.head_changes)
         else:
             commit.drop()
         self._unsettled = None
@@ -253,5 +286,7 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
-        own = {"subscribers": Subscribers(), "store": None, "refusal": None, "grown": None, "_waiting": ()}
+        feed = Feed(self.feed.feed_bytes, self.state.number)
+        own: dict[str, object] = {"subscribers": Subscribers(), "feed": feed}
+        own |= {"store": None, "refusal": None, "grown": None, "_waiting": ()}
         return {**self.__dict__, **own}

@@ -18,7 +18,6 @@ from lftj.errors import DurabilityError, LftjError
 from lftj.language.syntax import Program
 from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
-from maintenance.durable.contents import Contents
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import Found
@@ -44,17 +43,14 @@ def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) 
     Raises DurabilityError where a program can't be installed any more, such as one with an aggregate that is
     not registered here, and DamagedFolderError.
     """
-    contents = Contents(found.manifest)
     replay = Replay(workspace, found.folder)
     for loaded in found.manifest.relations:
         replay.take(loaded)
-    for number, entry in found.entries(found.manifest.number):
+    for _, entry in found.entries(found.manifest.number):
         if isinstance(entry, Loaded | Changed):
             replay.take(entry)
-        else:
-            contents.take(entry, number)
     replay.finish()
-    for definition in contents.definitions:
+    for definition in found.contents.definitions:
         try:
             workspace.install(
                 definition.program,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from lftj.errors import ChangeError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.relation_version import RelationVersion
+from maintenance.durable.definitions import Definition, following
+from maintenance.durable.entries import Entry
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.strategies import DEFAULT
 from maintenance.heads.stratum import Strata
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.budget import Budgets
@@ -29,6 +33,22 @@ class State:
     """Memory for the sensitivity records."""
     commit: object = None
     """A mark of the commit that made this state."""
+    number: int = 0
+    """Of the change that led to it: each is one more than the one before."""
+    definitions: tuple[Definition, ...] = ()
+    """The programs that are installed."""
+
+    @cached_property
+    def since(self) -> Mapping[str, int]:
+        """The number of the change that installed each head, as it is."""
+        return {head: each.since for each in self.definitions for head in each.strategies}
+
+    def following(self, before: State, entry: Entry | None) -> State:
+        """This, as what follows a state; ``entry``: what led to it, where that was not a commit."""
+        number, definitions = before.number + 1, before.definitions
+        if entry is not None:
+            definitions = tuple(following(definitions, entry, DEFAULT, number))
+        return replace(self, number=number, definitions=definitions)
 
     @property
     def heads(self) -> Mapping[str, MaintainedHead]:

@@ -40,6 +40,7 @@ from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
+from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
 from maintenance.workspace.kept import Kept
 from maintenance.workspace.published import Published
@@ -57,6 +58,7 @@ class Workspace(Kept, Database):
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
+    ``feed_bytes``: of changes that are kept for :meth:`changes_since` and :meth:`follow`.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
@@ -69,10 +71,17 @@ class Workspace(Kept, Database):
     1
     """
 
-    def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
+    def __init__(
+        self,
+        *,
+        sensitivity_bytes: int | None = None,
+        record_gap: int = RECORD_GAP,
+        feed_bytes: int = FEED_BYTES,
+    ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         self._published = Published(State(budgets=budgets), self.domains.collector)
+        self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
 
     @property
@@ -194,7 +203,7 @@ class Workspace(Kept, Database):
                 threads,
                 lambda title: _bar(title, progress),
             )
-            self._published.change_heads(following, lambda: installed_entry(tree, wishes, replace))
+            self._published.change_heads(following, installed_entry(tree, wishes, replace))
 
     @interruptible()
     @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")
@@ -207,7 +216,7 @@ class Workspace(Kept, Database):
         with self._published.lock:
             state = self._published.changeable()
             following = with_strategy(state, head, strategy, self.domains)
-            self._published.change_heads(following, lambda: strategy_entry(state, following))
+            self._published.change_heads(following, strategy_entry(state, following))
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:
@@ -218,7 +227,7 @@ class Workspace(Kept, Database):
         with self._published.lock:
             state = self._published.changeable()
             following = without_heads(state, set(heads))
-            self._published.change_heads(following, lambda: Uninstalled(heads))
+            self._published.change_heads(following, Uninstalled(heads))
             self._published.subscribers.drop(heads)
 
     def snapshot(self) -> Snapshot:
@@ -311,13 +320,20 @@ class Workspace(Kept, Database):
             del lease
         return applied
 
+    @property
+    def _settings(self) -> dict[str, Any]:
+        budget = self._state.budgets.get(None)
+        limit = {} if budget is None else {"sensitivity_bytes": budget.limit}
+        return {**limit, "record_gap": self._record_gap}
+
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
         return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
-        return {**self.__dict__, "_prepared": type(self._prepared)(), "_checkpoints": None}
+        less = dict.fromkeys(("_checkpoints", "_found_in", "_tail"))
+        return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
     # -- memory and checks ----------------------------------------------------------------
 

@@ -132,7 +132,7 @@ def test_a_commit_that_does_not_wait_for_the_disk(folder: Path, durability: str)
 
 
 def test_a_checkpoint_writes_what_changed_and_cuts_the_journal(folder: Path) -> None:
-    with with_edges(folder) as workspace:
+    with with_edges(folder, feed_bytes=0) as workspace:
         workspace.load("still", [(1,)], columns=["a"])
         workspace.checkpoint()
         before = {path.name for path in (folder / "data").iterdir()}
@@ -148,7 +148,7 @@ def test_a_checkpoint_writes_what_changed_and_cuts_the_journal(folder: Path) -> 
 
 
 def test_checkpoints_come_by_themselves_while_commits_go_on(folder: Path) -> None:
-    with with_edges(folder, checkpoint_bytes=2_000, durability="none") as workspace:
+    with with_edges(folder, checkpoint_bytes=2_000, feed_bytes=0, durability="none") as workspace:
         for number in range(300):
             insert(workspace, (number, number + 1))
         checkpoints = workspace._checkpoints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import zlib
@@ -16,7 +17,7 @@ from lftj import errors
 from lftj.language.parser import parse
 from maintenance import Workspace
 from support.kept_lives import EDGES, insert, with_edges, without_image
-from support.paths import ROOT, child_environment
+from support.paths import ROOT, TESTS, child_environment
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_a_program_without_its_text_is_refused(folder: Path) -> None:
 
 def test_each_byte_of_a_folder_damaged_is_refused_or_taken_back_to_a_beginning(folder: Path) -> None:
     """Only what the last change has may go: nothing says that it had been on disk."""
-    workspace = with_edges(folder)
+    workspace = with_edges(folder, feed_bytes=0)
     workspace.checkpoint()
     insert(workspace, (3, 4))
     insert(workspace, (4, 5))
@@ -144,7 +145,7 @@ def test_each_byte_of_a_folder_damaged_is_refused_or_taken_back_to_a_beginning(f
 
 
 def test_a_file_that_is_gone_is_named(folder: Path) -> None:
-    workspace = with_edges(folder)
+    workspace = with_edges(folder, feed_bytes=0)
     insert(workspace, (3, 4))
     workspace.checkpoint()
     workspace.close()
@@ -159,10 +160,32 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     assert len(Workspace.open(folder, read_only=True)["edge"]) == 4
 
 
+def test_a_folder_of_the_first_format_is_opened_and_goes_on_in_the_newest(folder: Path) -> None:
+    """It was written before journals were kept behind checkpoints, at change 3; 4 and 5 are in its own."""
+    shutil.copytree(TESTS / "maintenance" / "durable" / "format_1", folder)
+    rows = {(2, 3), (1, 3), (3, 4), (2, 4), (1, 4)}
+    for _ in range(2):
+        assert set(Workspace.open(folder, read_only=True)["edge"]) == rows
+        with Workspace.open(folder) as workspace:
+            assert set(workspace["edge"]) == rows
+            assert set(workspace["tri"]) == {(1, 3, 4), (2, 3, 4)}
+            assert set(workspace["back"]) == {(b, a) for a, b in rows}
+            assert workspace.strategy_of("tri") == "trace"
+            assert workspace.changes_since(3, "tri").table.to_pylist() == [
+                {"a": 1, "b": 2, "c": 3, "weight": -1},
+                {"a": 1, "b": 3, "c": 4, "weight": 1},
+            ]
+            with pytest.raises(errors.CursorError):
+                workspace.changes_since(2, "tri")
+            workspace.checkpoint()
+    (manifest,) = folder.glob("manifest-*")
+    assert b'"format": 2' in manifest.read_bytes()
+
+
 def test_a_newer_manifest_is_refused(folder: Path) -> None:
     with_edges(folder).close()
     (path,) = folder.glob("manifest-*")
-    line = path.read_bytes().partition(b"\n")[0].replace(b'"format": 1', b'"format": 2')
+    line = path.read_bytes().partition(b"\n")[0].replace(b'"format": 2', b'"format": 3')
     path.write_bytes(b"%s\n%08x\n" % (line, zlib.crc32(line)))
-    with pytest.raises(errors.DurabilityError, match="its format is 2, and this version of lftj reads"):
+    with pytest.raises(errors.DurabilityError, match="its format is 3, and this version of lftj reads"):
         Workspace.open(folder)

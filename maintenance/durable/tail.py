@@ -1,0 +1,96 @@
+"""`Tail`: the end of a journal that another process writes, for reading on from where it was read.
+
+Invariant: what is read follows what was read before, by number and chain; whatever else is found there, for
+the one who writes has deleted what was to be read, or has taken it back, is said by an error.
+
+Cost: one look at the folder, and of what came one pass.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+
+from lftj.errors import CursorError, DamagedFolderError, DurabilityError
+from maintenance.durable.entries import Entry, entry_of
+from maintenance.durable.journal import file_name
+from maintenance.durable.reading import Found
+from maintenance.durable.records import FILE_HEADER_BYTES, file_header, records_from
+
+
+class Tail:
+    """Behind what was found in a folder."""
+
+    def __init__(self, found: Found) -> None:
+        path, read = found.files[-1]
+        self.folder = found.folder
+        self._path, self._header = path, read.header
+        self._at = read.end
+        self.number, self._chain = found.number, read.chain
+
+    def read(self) -> list[tuple[int, Entry]]:
+        """The changes that came since it was read last, with their numbers.
+
+        Raises CursorError where they were deleted by now, DurabilityError where some were taken back that had
+        been read, or can't be read, and DamagedFolderError.
+        """
+        entries: list[tuple[int, Entry]] = []
+        try:
+            entries += self._appended()
+            while self._goes_on():
+                entries += self._appended()
+        except FileNotFoundError:
+            raise CursorError(
+                f"{self.folder}: the changes behind version {self.number} are not kept any more: open the"
+                " folder again",
+                self.number,
+            ) from None
+        except OSError as error:
+            raise DurabilityError(f"{self._path}: can't be read: {error.strerror or error}") from error
+        return entries
+
+    def _appended(self) -> list[tuple[int, Entry]]:
+        """What was appended to the file."""
+        with self._path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size == self._at:
+                return []
+            file.seek(self._at)
+            data = file.read()
+        records = records_from(data, 0, self._header, self.number + 1, self._chain)
+        if size < self._at or (not records and self._is_other(data)):
+            raise DurabilityError(
+                f"{self._path}: change {self.number} was taken back, for it could not be brought to the disk:"
+                " open the folder again"
+            )
+        entries = []
+        for record in records:
+            try:
+                entries.append((record.number, entry_of(record.content)))
+            except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+                raise DamagedFolderError(
+                    f"{self._path}: change {record.number} can't be read: {error}"
+                ) from error
+        if records:
+            self._at += records[-1].end
+            self.number, self._chain = records[-1].number, records[-1].chain
+        return entries
+
+    def _is_other(self, data: bytes) -> bool:
+        """Whether a whole record stands there that does not follow."""
+        return bool(records_from(data, 0, self._header, None, None))
+
+    def _goes_on(self) -> bool:
+        """Whether a file follows, to which it goes over."""
+        path = self.folder / file_name(self.number + 1)
+        if path == self._path or not path.exists():
+            return False
+        with path.open("rb") as file:
+            header = file_header(file.read(FILE_HEADER_BYTES), path)
+        if header is None:
+            return False
+        if (header.first, header.chain) != (self.number + 1, self._chain):
+            raise DamagedFolderError(f"{path}: does not follow {self._path.name}")
+        self._path, self._header, self._at = path, header, FILE_HEADER_BYTES
+        return True

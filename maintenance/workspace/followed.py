@@ -1,0 +1,265 @@
+"""`Followed`: what heads did since a version, for those who keep a cursor and lose nothing.
+
+    version   10       11       12       13 = now
+    change         +2 -1     none     +1
+    changes_since(10, head)  ->  one table, up to 13          follow(head, since=10)  ->  11, 13, then waits
+
+Invariants
+
+1. Changes come from memory (:mod:`maintenance.workspace.feed`), or, in a folder, where they are not there any
+   more, from the journal (:mod:`maintenance.workspace.past_changes`); either way they are the same.
+2. Nobody is given what is not shown yet.
+3. Whoever follows holds nothing of the workspace but a version: one who stops leaves nothing behind.
+4. A change that :class:`Following` gave is done with when the next is asked for; until then ``version`` is
+   that of before it, and a loop that begins again gets it again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+
+from lftj.errors import CursorError
+from lftj.language.diagnostics import unknown_name
+from lftj.language.several_aggregates import is_auxiliary
+from lftj.process.interrupts import interruptible
+from lftj.storage.signed_rows import gathered, net_rows
+from maintenance.changes.change import Change
+from maintenance.changes.coded_changes import table_of_change
+from maintenance.workspace.feed import Told
+from maintenance.workspace.past_changes import Empty, Past, past_of
+from maintenance.workspace.published import Published
+from maintenance.workspace.state import State
+
+_LOOK_AGAIN = 1.0
+"""Seconds after which whoever waits looks whether something came, though nobody woke him."""
+
+
+@dataclass(frozen=True)
+class HeadChange:
+    """What a head's rows did.  ``table``: its columns and ``weight``, +1 or -1; ``version``: it led to."""
+
+    head: str
+    version: int
+    table: pa.Table
+
+
+class Followed:
+    """The part of :class:`~maintenance.workspace.workspace.Workspace` that tells what changed since."""
+
+    _published: Published
+
+    @property
+    def _read_folder(self) -> Path | None:
+        """The folder that has the journal of what is here; None for a workspace in memory."""
+        raise NotImplementedError
+
+    def _empty(self) -> Empty:
+        """A workspace in memory, with nothing in it."""
+        raise NotImplementedError
+
+    @property
+    def version(self) -> int:
+        """The number of the last change, be it a commit, a load or an installed rule; in a folder it goes on.
+
+        From when it is first asked for, what heads do is kept, to be asked for by :meth:`changes_since`.
+        """
+        self._published.feed.begin()
+        return self._published.shown.number
+
+    @interruptible()
+    def changes_since(self, version: int, head: str) -> HeadChange:
+        """What a head's rows did since a version, all commits together, and the version that this reaches.
+
+        Applied to the rows at ``version`` it gives those at the version reached, so whoever keeps that with
+        the rows loses nothing, and gets nothing twice.  Raises UnknownRelationError, and CursorError for a
+        version that is too old (``feed_bytes`` says how much is kept) or from before the head was installed,
+        and for one that there has never been.
+
+        Cost: of what is in memory, adding it up; in a folder, of what came before it was opened, or is more
+        than ``feed_bytes``, that of installing the head over the relations as they were.
+
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("back(b, a) <- edge(a, b).")
+        >>> before = ws.version
+        >>> for row in (2, 3), (3, 4):
+        ...     with ws.transaction() as tx:
+        ...         tx.insert("edge", [row])
+        >>> change = ws.changes_since(before, "back")
+        >>> change.version - before, change.table.to_pylist()
+        (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
+        """
+        found, upto = self._found(head, version)
+        if isinstance(found, Past):
+            return HeadChange(head, upto, found.all())
+        if not found:
+            return HeadChange(head, upto, table_of_change(self._published.shown.heads[head].schema, None))
+        changes = [told.changes.change(head) for told in found]
+        columns, weights = net_rows(*gathered([(change.columns, change.weights) for change in changes]))
+        schema = found[-1].changes.schema(head)
+        return HeadChange(head, upto, table_of_change(schema, Change(columns, weights)))
+
+    def follow(self, head: str, since: int | None = None, timeout: float | None = None) -> Following:
+        """What a head's rows do, commit by commit, for a loop that waits for the next.
+
+        ``since``: the version behind which it begins; None: now.  ``timeout``: seconds after which the loop
+        ends when nothing comes; None: never, 0: when it has all that there is.  The loop also ends when the
+        workspace is closed.  Commits that don't change the head are passed over.
+
+        Raises UnknownRelationError, and CursorError as :meth:`changes_since`, here or, for whoever is slower
+        than the commits for long, in the loop.
+
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("back(b, a) <- edge(a, b).")
+        >>> before = ws.version
+        >>> for row in (2, 3), (3, 4):
+        ...     with ws.transaction() as tx:
+        ...         tx.insert("edge", [row])
+        >>> for change in ws.follow("back", since=before, timeout=0):
+        ...     print(change.version - before, change.table.to_pylist())
+        1 [{'b': 3, 'a': 2, 'weight': 1}]
+        2 [{'b': 4, 'a': 3, 'weight': 1}]
+        """
+        start = self.version if since is None else since
+        self._refuse_cursor(head, start, self._published.shown)
+        return Following(self._commits_behind, self._wait, head, start, timeout)
+
+    # -- where changes come from ----------------------------------------------------------
+
+    def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
+        """The changes of a head behind a version, one for each commit, and the version that they reach."""
+        found, upto = self._found(head, version)
+        if isinstance(found, Past):
+            return (HeadChange(head, number, table) for number, table in found.each()), upto
+        return (HeadChange(head, told.version, told.changes(head)) for told in found), upto
+
+    def _found(self, head: str, version: int) -> tuple[list[Told] | Past, int]:
+        """What changed a head behind a version, and up to which one."""
+        feed = self._published.feed
+        feed.begin()
+        state = self._published.shown
+        self._refuse_cursor(head, version, state)
+        told = [] if version == state.number else feed.between(head, version, state.number)
+        if told is not None:
+            return told, state.number
+        return self._past(head, version)
+
+    def _past(self, head: str, version: int) -> tuple[Past, int]:
+        """The same, of what is not in memory."""
+        published, folder = self._published, self._read_folder
+        if folder is None:
+            oldest = published.feed.oldest(head) or 0
+            raise CursorError(
+                f"the changes of {head!r} behind version {version} are not kept; the oldest version that can"
+                f" be asked for is {oldest}: read {head!r} as it is now and go on from there, or keep more,"
+                " feed_bytes=",
+                oldest,
+            )
+        with published.paused():
+            published.wait(published.state.number)
+            state = published.state
+        self._refuse_cursor(head, version, state)
+        try:
+            return past_of(self._empty(), folder, head, version, state), state.number
+        except CursorError as error:
+            oldest = max(error.oldest, state.since[head])
+            raise CursorError(f"{head!r}: {error}", oldest) from None
+
+    def _refuse_cursor(self, head: str, version: int, state: State) -> None:
+        """Raise CursorError for a version that was never there, or not with this head."""
+        if head not in state.since:
+            known = [name for name in state.heads if not is_auxiliary(name)]
+            raise unknown_name("head", head, known)
+        since = state.since[head]
+        if version > state.number:
+            raise CursorError(
+                f"there is no version {version} of {head!r} yet: the last one is {state.number}",
+                since,
+            )
+        if version < since:
+            raise CursorError(
+                f"{head!r} was installed, as it is, by version {since}, and has no changes behind version"
+                f" {version}: read it as it is now and go on from there",
+                since,
+            )
+
+    def _wait(self, version: int, seconds: float) -> bool:
+        """Wait until there is a later version, or some time; whether there may come any more."""
+        feed = self._published.feed
+        with feed.arrived:
+            if self._published.shown.number <= version and not feed.is_closed:
+                feed.arrived.wait(seconds)
+        return not feed.is_closed
+
+
+class Following:
+    """An iterator over the changes of a head; made by :meth:`Followed.follow`, and used by one thread.
+
+    Attributes:
+        version: Up to which all that came was given, and is done with: go on from here.
+    """
+
+    def __init__(
+        self,
+        behind: Callable[[str, int], tuple[Iterator[HeadChange], int]],
+        wait: Callable[[int, float], bool],
+        head: str,
+        since: int,
+        timeout: float | None,
+    ) -> None:
+        """``behind`` gives the changes behind a version; ``wait`` waits for a later one, for some time."""
+        self.head = head
+        self.version = since
+        self._behind, self._wait, self._timeout = behind, wait, timeout
+        self._given = since  # the version of what was given last
+        self._found: Iterator[HeadChange] = iter(())
+        self._upto = since  # the version that this reaches
+        self._is_closed = False
+
+    def __iter__(self) -> Self:
+        self._go_back()
+        return self
+
+    def __next__(self) -> HeadChange:
+        self.version = self._given
+        end = math.inf if self._timeout is None else time.monotonic() + self._timeout
+        is_last_look = False
+        while not self._is_closed:
+            try:
+                change = next(self._found, None)
+                if change is not None:
+                    self._given = change.version
+                    return change
+                self.version = self._given = max(self._given, self._upto)
+                self._found, self._upto = self._behind(self.head, self._given)
+            except BaseException:
+                self._go_back()
+                raise
+            if self._upto > self._given:
+                continue
+            left = end - time.monotonic()
+            if is_last_look or left <= 0:
+                break
+            is_last_look = not self._wait(self._given, min(left, _LOOK_AGAIN))
+        raise StopIteration
+
+    def _go_back(self) -> None:
+        """Begin again behind what is done with."""
+        self._found, self._given, self._upto = iter(()), self.version, self.version
+
+    def close(self) -> None:
+        """End the loop, also from another thread."""
+        self._is_closed = True
+
+    def __repr__(self) -> str:
+        return f"<following {self.head!r} behind version {self.version:,}>"

@@ -1,0 +1,157 @@
+"""What a head's rows did in commits whose changes are not in memory any more: worked out of the journal.
+
+    relations as they are now  -  changes since  ->  relations as they were  ->  the head, installed over them
+    changes since, one commit after the other    ->  what the head's rows did
+
+So a commit writes nothing for those who may ask later, and all heads can be asked about.  (The changes of
+heads beside those of relations in the journal would be read quicker, but every commit would pay for them:
+600 bytes and one more encoding for each head that changed, and as many rows as a rule makes of one.)
+
+Invariants
+
+1. The head is defined as it was: its rules are older than the version that is asked from, and so are those of
+   the heads that it reads; no relation that rules read can be loaded anew.
+2. It is worked out in a workspace of its own, by value: nothing of the one that is asked changes or waits.
+
+Cost: that of installing the head, and those that it reads, over the relations that they read; and of the
+commits, some thousand rows in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import DurabilityError
+from lftj.language.several_aggregates import shown_name
+from lftj.language.syntax import Program
+from lftj.rewriting.shared_views import is_view
+from lftj.storage.relation import Relation
+from lftj.storage.relation_table import RelationTable
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.domains import Domains
+from maintenance.changes.changes import TXN, label_beside, weight_label
+from maintenance.durable.entries import Changed
+from maintenance.durable.reading import read_changes
+from maintenance.workspace.batch import Applied
+from maintenance.workspace.state import State
+from maintenance.workspace.transaction import Transaction
+
+BATCH_ROWS = 1 << 14
+"""Changes that are gone through in one call, about."""
+
+
+class Empty(Protocol):
+    """A workspace in memory, with nothing in it."""
+
+    domains: Domains
+
+    def add(self, relation: Relation) -> None: ...
+    def install(self, program: str | Program, strategy: Any, **options: Any) -> None: ...
+    def transaction(self) -> Transaction: ...
+    def apply_many(self, changes: Mapping[str, Any]) -> Applied: ...
+
+
+@dataclass(frozen=True)
+class Past:
+    """A head as it was after a change of a folder, and the commits behind it that may have changed it.
+
+    ``workspace``: has the head, and what it reads, as it was.
+    """
+
+    head: str
+    workspace: Empty
+    commits: Sequence[tuple[int, Changed]]
+
+    def each(self) -> Iterator[tuple[int, pa.Table]]:
+        """The versions that commits led to, each with the change of the head, where it has one."""
+        some: list[tuple[int, Changed]] = []
+        n_rows = 0
+        for number, commit in self.commits:
+            some.append((number, commit))
+            n_rows += sum(table.num_rows for table in commit.changes.values())
+            if n_rows >= BATCH_ROWS:
+                yield from self._stepped(some)
+                some, n_rows = [], 0
+        yield from self._stepped(some)
+
+    def all(self) -> pa.Table:
+        """What all of the commits together did to the head."""
+        with self.workspace.transaction() as transaction:
+            for _, commit in self.commits:
+                for name, table in commit.changes.items():
+                    transaction.apply(name, table)
+        return transaction.changes[self.head]
+
+    def _stepped(self, commits: Sequence[tuple[int, Changed]]) -> Iterator[tuple[int, pa.Table]]:
+        tables: dict[str, list[pa.Table]] = {}
+        for number, commit in commits:
+            for name, table in commit.changes.items():
+                label = label_beside(TXN, table.column_names[:-1])
+                versions = pa.array(np.full(table.num_rows, number))
+                tables.setdefault(name, []).append(table.append_column(label, versions))
+        if tables:
+            applied = self.workspace.apply_many(
+                {name: pa.concat_tables(some) for name, some in tables.items()}
+            )
+            for number, changes in zip(applied.transactions, applied, strict=True):
+                if changes[self.head].num_rows:
+                    yield number, changes[self.head]
+
+
+def past_of(empty: Empty, folder: Path, head: str, after: int, state: State) -> Past:
+    """A head as it was after a change.
+
+    ``state``: as it is now.  Raises CursorError, DamagedFolderError, DurabilityError.
+    """
+    relations, heads = _read_by(state, head)
+    try:
+        entries = read_changes(folder, after, state.number)
+    except OSError as error:
+        raise DurabilityError(f"{folder}: the journal can't be read: {error.strerror or error}") from error
+    commits = [
+        (number, replace(entry, changes={n: t for n, t in entry.changes.items() if n in relations}))
+        for number, entry in entries
+        if not relations.isdisjoint(entry.changes)
+    ]
+    for name in sorted(relations):
+        empty.add(_relation_of(name, state.versions[name], empty.domains))
+    with empty.transaction() as back:
+        for _, commit in commits:
+            for name, table in commit.changes.items():
+                back.apply(name, _inverse(table, weight_label(state.versions[name].schema)))
+    for definition in state.definitions:
+        wanted = definition.without(definition.strategies.keys() - heads)
+        if wanted.strategies:
+            empty.install(wanted.program, wanted.strategies, order=wanted.order, max_rounds=wanted.max_rounds)
+    return Past(head, empty, commits)
+
+
+def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
+    """The base relations that a head is made of, and the heads as a user named them, itself one of them."""
+    seen: set[str] = set()
+    waiting = [name for name in state.heads if shown_name(name) == head]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += state.heads[name].reads if name in state.heads else ()
+    heads = {shown_name(name) for name in seen if name in state.heads and not is_view(name)}
+    return {name for name in seen if name not in state.heads}, heads
+
+
+def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relation:
+    relation = Relation.from_table(name, RelationTable(version).table, domains)
+    schema = replace(relation.schema, functional=version.schema.functional)
+    return Relation(name, schema, relation.codes)
+
+
+def _inverse(table: pa.Table, label: str) -> pa.Table:
+    place = table.schema.get_field_index(label)
+    return table.set_column(place, label, pc.negate(table.column(place)))
