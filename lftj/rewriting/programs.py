@@ -22,6 +22,8 @@ from lftj.rewriting.view_tree import ViewTree
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
 
+WIDE_NOTE = "; partial sums have 128 bits"
+
 
 def with_views(
     program: CheckedProgram,
@@ -29,12 +31,15 @@ def with_views(
     catalog: Catalog,
     domains: Domains,
     taken: Collection[str] = (),
+    *,
+    wide: bool = False,
 ) -> CheckedProgram:
     """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
+    ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.
     """
-    shared = SharedViews({*taken, *program.derived}, domains)
+    shared = SharedViews({*taken, *program.derived}, domains, wide)
     notes: dict[str, str] = {}
     strata: list[tuple[CheckedRule, ...]] = []
     for stratum in program.strata:
@@ -55,6 +60,7 @@ def with_views(
         derived={**program.derived, **views},
         written=program.as_written,
         notes=notes,
+        wide_views=wide,
     )
 
 
@@ -76,6 +82,7 @@ def _rewritten(
             tree = ViewTree(rule, head, catalog, shared)
             roots.append(tree.root())
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
+            note += WIDE_NOTE if shared.wide else ""
         except NotRewritten as refused:
             left.append(head)
             note = f"none: {refused}"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
 from lftj.language.syntax import Aggregate
 from lftj.process.progress import Advance
@@ -76,6 +77,8 @@ class MaintainedHead(Staged):
         only_function = len(self.sources) == 1 and self.sources[0].is_function
         self._checks_values = self.schema.functional and not only_function
         """Whether two values of one key are possible."""
+        self.was_refused_range = False
+        """Whether the last step came upon a value that does not fit its type."""
 
     def _planned(
         self, versions: Versions, intermediates: Intermediates, components: KeptComponents
@@ -161,7 +164,12 @@ class MaintainedHead(Staged):
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         """The visible change: sorted distinct tuples, +1 (was absent) or -1 (was present)."""
-        columns, signs = gathered([source.step(change, stats) for source in self.sources])
+        self.was_refused_range = False
+        try:
+            columns, signs = gathered([source.step(change, stats) for source in self.sources])
+        except RangeError:
+            self.was_refused_range = True
+            raise
         if not len(signs):
             return columns, signs
         if self.counts_support:

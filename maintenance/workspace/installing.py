@@ -28,7 +28,7 @@ from maintenance.strategies.strategy import BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.state import State
 
-TOO_LARGE = "none: a partial sum does not fit 64 bits"
+TOO_LARGE = "none: a partial sum does not fit 128 bits"
 
 
 @dataclass(frozen=True)
@@ -86,23 +86,26 @@ def _by_views(
     state: State,
     domains: Domains,
     installed: Callable[[CheckedProgram], State],
+    wide: bool = False,
 ) -> State:
     """What ``installed`` gives of the program with its views; without them where a partial sum is too large.
 
-    A head whose key order is given has no views: the order is that of its rules as written.
+    Partial sums have 64 bits, or where one does not fit, or ``wide`` says so, 128.  A head whose key order is
+    given has no views: the order is that of its rules as written.
     """
     heads = [
         name for name, keeping in keepings.items() if keeping.strategy == VIEWS and keeping.order is None
     ]
     if not heads:
         return installed(program)
-    rewritten = with_views(program, heads, state.versions, domains, state.versions)
-    try:
-        return installed(rewritten)
-    except RangeError:
-        if rewritten.written is None:
-            raise
-        return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
+    for has_128_bits in (True,) if wide else (False, True):
+        rewritten = with_views(program, heads, state.versions, domains, state.versions, wide=has_128_bits)
+        try:
+            return installed(rewritten)
+        except RangeError:
+            if rewritten.written is None:
+                raise
+    return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
 
 
 def _with_views_kept(program: CheckedProgram, keepings: Mapping[str, Keeping]) -> dict[str, Keeping]:
@@ -153,10 +156,11 @@ def _built(
     return versions, strata
 
 
-def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> State:
+def with_strategy(state: State, name: str, strategy: str, domains: Domains, *, wide: bool = False) -> State:
     """The state in which a head, named as the user did, is kept by another strategy; its tuples are the same.
 
-    ``domains``: those of the state's codes.  Raises UnknownRelationError and StrategyError.
+    ``domains``: those of the state's codes.  ``wide``: whether partial sums have 128 bits from the beginning.
+    Raises UnknownRelationError and StrategyError.
     """
     own = [head for head in state.heads.values() if shown_name(head.name) == name and not is_view(head.name)]
     if not own:
@@ -181,7 +185,26 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
         versions = {**versions, **{one: state.versions[one] for one in names}}
         return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
 
-    return _by_views(program, keepings, state, domains, kept_anew)
+    return _by_views(program, keepings, state, domains, kept_anew, wide)
+
+
+def with_wider_views(state: State, domains: Domains) -> State:
+    """The state in which partial sums of 64 bits have 128 where the last step of one was refused.
+
+    The same state where there is none.  Raises RangeError.
+    """
+    refused = {
+        name
+        for name, head in state.heads.items()
+        if head.was_refused_range and head.program.written is not None and not head.program.wide_views
+    }
+    for name, head in state.heads.items():  # each behind those that it reads
+        if any(is_view(read) and read in refused for read in head.reads):
+            refused.add(name)
+    for name in dict.fromkeys(shown_name(name) for name in refused if not is_view(name)):
+        if state.heads[name].strategy == VIEWS:
+            state = with_strategy(state, name, VIEWS, domains, wide=True)
+    return state
 
 
 def without_heads(state: State, names: Collection[str]) -> State:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from lftj.database.database import Database
-from lftj.errors import ChangeError
+from lftj.errors import ChangeError, RangeError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name
@@ -40,7 +40,14 @@ from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
-from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
+from maintenance.workspace.installing import (
+    Wishes,
+    is_installed,
+    with_rules,
+    with_strategy,
+    with_wider_views,
+    without_heads,
+)
 from maintenance.workspace.kept import Kept
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
@@ -277,7 +284,27 @@ class Workspace(Kept, Database):
         interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
         has the changes then.
         """
-        self._published.commit(transaction, lambda state: Commit(transaction, state, buffers))
+        self._commit(transaction, lambda state: Commit(transaction, state, buffers))
+
+    def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
+        """Commit, and where a partial sum of a view does not fit 64 bits, do it again with 128."""
+        while True:
+            try:
+                self._published.commit(committed, begun)
+            except RangeError:
+                if not self._has_wider_views():
+                    raise
+            else:
+                return
+
+    def _has_wider_views(self) -> bool:
+        """Whether views that refused a partial sum have wider ones from now on."""
+        with self._published.lock:
+            state = self._published.changeable()
+            following = with_wider_views(state, self.domains)
+            if following is not state:
+                self._published.change_heads(following, lambda: strategy_entry(state, following))
+            return following is not state
 
     @interruptible()
     def apply_many(self, changes: Mapping[str, Any]) -> Applied:
@@ -306,7 +333,7 @@ class Workspace(Kept, Database):
         try:
             transactions, staged = read_batch(changes, self.base_version, self.domains)
             applied = Applied(transactions)
-            self._published.commit(applied, lambda state: BatchCommit(applied, state, staged))
+            self._commit(applied, lambda state: BatchCommit(applied, state, staged))
         finally:
             del lease
         return applied
