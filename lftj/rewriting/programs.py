@@ -41,10 +41,11 @@ def with_views(
     """
     shared = SharedViews({*taken, *program.derived}, domains, wide)
     notes: dict[str, str] = {}
+    costs: dict[str, float] = {}
     strata: list[tuple[CheckedRule, ...]] = []
     for stratum in program.strata:
         before = [len(rules) for rules in shared.rules]
-        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes)]
+        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes, costs)]
         for place, made in enumerate(shared.rules):
             new = made[before[place] :] if place < len(before) else made
             strata += [tuple(new)] if new else []
@@ -60,6 +61,7 @@ def with_views(
         derived={**program.derived, **views},
         written=program.as_written,
         notes=notes,
+        view_costs=costs,
         wide_views=wide,
     )
 
@@ -70,6 +72,7 @@ def _rewritten(
     catalog: Catalog,
     shared: SharedViews,
     notes: dict[str, str],
+    costs: dict[str, float],
 ) -> Iterable[CheckedRule]:
     """The rule, less the heads that have a rule over views instead, and these."""
     left: list[CheckedHead] = []
@@ -81,6 +84,7 @@ def _rewritten(
         try:
             tree = ViewTree(rule, head, catalog, shared)
             roots.append(tree.root())
+            costs[head.relation] = tree.cost / len(rule.bodies[0].atoms)
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
             note += WIDE_NOTE if shared.wide else ""
         except NotRewritten as refused:

@@ -47,6 +47,7 @@ class Kept:
         checkpoint_bytes: int = CHECKPOINT_BYTES,
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
+        view_bytes: int | None = None,
         threads: int = 1,
         progress: bool = False,
     ) -> Self:
@@ -61,9 +62,9 @@ class Kept:
         youngest changes; the end of the process alone takes nothing.
         ``read_only``: look at it, also while another process has it open, as it is now; nothing can be
         changed.  ``checkpoint_bytes``: a journal that is longer, and longer than the data, is cut by a
-        checkpoint, which is written beside the commits.  ``sensitivity_bytes`` and ``record_gap``: as of a
-        workspace in memory; they are kept, and stay where none is given.  ``threads`` and ``progress``: for
-        installing the rules where no image can be used.
+        checkpoint, which is written beside the commits.  ``sensitivity_bytes``, ``record_gap`` and
+        ``view_bytes``: as of a workspace in memory; they are kept, and stay where none is given.
+        ``threads`` and ``progress``: for installing the rules where no image can be used.
 
         Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
@@ -82,7 +83,11 @@ class Kept:
         [(2, 1), (3, 2)]
         """
         place = Path(os.path.abspath(folder))
-        given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
+        given = {
+            "sensitivity_bytes": sensitivity_bytes,
+            "record_gap": record_gap,
+            "view_bytes": view_bytes,
+        }
         wanted = {name: value for name, value in given.items() if value is not None}
         if read_only:
             workspace = cls._recovered(read_existing(place), wanted, threads, progress)

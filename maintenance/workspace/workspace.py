@@ -56,6 +56,7 @@ from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
+from maintenance.workspace.view_choices import reconsidered, wants_change
 
 
 class Workspace(Kept, Database):
@@ -64,6 +65,8 @@ class Workspace(Kept, Database):
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
+    ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
+    installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
@@ -76,10 +79,17 @@ class Workspace(Kept, Database):
     1
     """
 
-    def __init__(self, *, sensitivity_bytes: int | None = None, record_gap: int = RECORD_GAP) -> None:
+    def __init__(
+        self,
+        *,
+        sensitivity_bytes: int | None = None,
+        record_gap: int = RECORD_GAP,
+        view_bytes: int | None = None,
+    ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
-        self._published = Published(State(budgets=budgets), self.domains.collector)
+        state = State(budgets=budgets, view_bytes=view_bytes)
+        self._published = Published(state, self.domains.collector)
         self._record_gap = record_gap
 
     @property
@@ -295,6 +305,7 @@ class Workspace(Kept, Database):
                 if not self._has_wider_views():
                     raise
             else:
+                self._choose_views()
                 return
 
     def _has_wider_views(self) -> bool:
@@ -303,8 +314,18 @@ class Workspace(Kept, Database):
             state = self._published.changeable()
             following = with_wider_views(state, self.domains)
             if following is not state:
-                self._published.change_heads(following, lambda: strategy_entry(state, following))
+                self._published.change_heads(following, None)
             return following is not state
+
+    def _choose_views(self) -> None:
+        """Let heads under `auto` go over to views, or back."""
+        if not wants_change(self._published.state):
+            return
+        with self._published.lock:
+            state = self._published.changeable()
+            following = reconsidered(state, self.domains)
+            if following is not state:
+                self._published.change_heads(following, None)
 
     @interruptible()
     def apply_many(self, changes: Mapping[str, Any]) -> Applied:
