@@ -36,6 +36,7 @@ from maintenance.explanation import draw_strata, explain_head
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
+from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
@@ -264,6 +265,24 @@ class Workspace(Kept, Database):
         if head is None:
             return ShownText(draw_strata(self._state.heads, self._state.versions))
         return ShownText(explain_head(self._head(head), self._state.heads))
+
+    def triggers(self, head: str) -> ShownText:
+        """The program by which a head follows: what a tuple that comes or goes changes, and by what.
+
+        It is read off the terms that are run, those of its views first.  Raises UnknownRelationError.
+
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("degree[a] = count() <- edge(a, _).")
+        >>> print(ws.triggers("degree"))
+        on +edge(src, dst):
+          degree[src] += 1
+        on -edge(src, dst):
+          degree[src] -= 1
+        """
+        state = self._state
+        schemas = {name: version.schema for name, version in state.versions.items()}
+        return ShownText(triggers(self._head(head), state.heads, schemas))
 
     # -- transactions --------------------------------------------------------------------
 
