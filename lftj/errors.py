@@ -121,6 +121,10 @@ class RoundLimitError(EvaluationError):
     """A recursion goes on beyond ``max_rounds``.  Names the rule and the last new tuple."""
 
 
+class ViewBudgetError(EvaluationError):
+    """The views of heads that were to be kept by them take more memory than ``view_bytes``."""
+
+
 class AggregateError(EvaluationError):
     """A user's aggregate can't be registered or compiled, or its function raised.
 

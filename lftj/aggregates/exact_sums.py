@@ -47,7 +47,7 @@ class ExactSums:
     """The numbers of one ``sum`` or ``avg`` head.
 
     ``has_specials``: whether there may be NaN and infinities, counted beside the numbers.
-    ``is_whole``: whether the number is the value's code, of integers and durations.
+    ``is_whole``: whether the number is the value's code: sums of integers and durations, declared as such.
 
     >>> from lftj.values.schema import Column, Schema
     >>> from lftj.values.domains import Domains
@@ -72,7 +72,8 @@ class ExactSums:
         self._is_average = head.value.function == "avg"
         kind = self._type.domain.name
         self.has_specials = kind == "float"
-        self.is_whole = not self._is_average and kind not in ("float", "decimal")
+        declared = head.schema.columns[-1].type.domain.name
+        self.is_whole = not self._is_average and not {kind, declared} & {"float", "decimal"}
         # Averages of integers are rounded by the kernel of floats, which has its unit elsewhere.
         self._is_rounded = kind == "float" or (self._is_average and kind != "decimal")
 

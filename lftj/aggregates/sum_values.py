@@ -92,18 +92,19 @@ def values_of_floats(groups: GroupNames, results: np.ndarray) -> pa.Array:
 def values_of_sums(groups: GroupNames, sums: np.ndarray, type_: ColumnType) -> pa.Array:
     """Values of the declared type; ``sums``: (groups, words) of what :func:`words` gives for ``type_``.
 
-    Raises :class:`~lftj.errors.RangeError`, naming head and group, for a sum that the declared type
-    does not hold.
+    Whole numbers may be declared as decimals without a scale, and the other way round: partial sums of
+    128 bits (:mod:`lftj.rewriting.view_tree`).  Raises :class:`~lftj.errors.RangeError`, naming head and
+    group, for a sum that the declared type does not hold.
     """
     declared = groups.declared
-    if type_.domain.name != "decimal":
-        _refuse_wide(groups, sums, 2)
-        return declared.domain.decode(_low_int64(sums), declared.arrow)
-    if decimal_scale(type_) != declared.arrow.scale:
-        raise ValueError(
-            f"a sum of decimals of scale {decimal_scale(type_)} was declared as {declared.arrow}"
-        )
-    return _decimals(groups, sums)
+    scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
+    declared_scale = decimal_scale(declared) if declared.domain.name == "decimal" else 0
+    if scale != declared_scale:
+        raise ValueError(f"a sum of numbers of scale {scale} was declared as {declared.arrow}")
+    if declared.domain.name == "decimal":
+        return _decimals(groups, sums)
+    _refuse_wide(groups, sums, 2)
+    return declared.domain.decode(_low_int64(sums), declared.arrow)
 
 
 def quotients(sums: np.ndarray, counts: np.ndarray, scale: int) -> np.ndarray:

@@ -126,6 +126,10 @@ class CheckedProgram:
     """The program of which rules were rewritten into this one (:mod:`lftj.rewriting`), if so."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What the rewriting has to say of a head."""
+    view_costs: Mapping[str, float] = field(default_factory=dict)
+    """Of a head with views: operations per changed row of an atom, by the model of the rewriting."""
+    wide_views: bool = False
+    """Whether its partial sums of whole numbers hold 128 bits."""
 
     @property
     def as_written(self) -> CheckedProgram:

@@ -22,6 +22,8 @@ from lftj.rewriting.view_tree import ViewTree
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
 
+WIDE_NOTE = "; partial sums have 128 bits"
+
 
 def with_views(
     program: CheckedProgram,
@@ -29,17 +31,21 @@ def with_views(
     catalog: Catalog,
     domains: Domains,
     taken: Collection[str] = (),
+    *,
+    wide: bool = False,
 ) -> CheckedProgram:
     """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
+    ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.
     """
-    shared = SharedViews({*taken, *program.derived}, domains)
+    shared = SharedViews({*taken, *program.derived}, domains, wide)
     notes: dict[str, str] = {}
+    costs: dict[str, float] = {}
     strata: list[tuple[CheckedRule, ...]] = []
     for stratum in program.strata:
         before = [len(rules) for rules in shared.rules]
-        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes)]
+        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes, costs)]
         for place, made in enumerate(shared.rules):
             new = made[before[place] :] if place < len(before) else made
             strata += [tuple(new)] if new else []
@@ -55,6 +61,8 @@ def with_views(
         derived={**program.derived, **views},
         written=program.as_written,
         notes=notes,
+        view_costs=costs,
+        wide_views=wide,
     )
 
 
@@ -64,6 +72,7 @@ def _rewritten(
     catalog: Catalog,
     shared: SharedViews,
     notes: dict[str, str],
+    costs: dict[str, float],
 ) -> Iterable[CheckedRule]:
     """The rule, less the heads that have a rule over views instead, and these."""
     left: list[CheckedHead] = []
@@ -75,7 +84,9 @@ def _rewritten(
         try:
             tree = ViewTree(rule, head, catalog, shared)
             roots.append(tree.root())
+            costs[head.relation] = tree.cost / len(rule.bodies[0].atoms)
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
+            note += WIDE_NOTE if shared.wide else ""
         except NotRewritten as refused:
             left.append(head)
             note = f"none: {refused}"

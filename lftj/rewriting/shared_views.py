@@ -18,12 +18,15 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
 from lftj.language.expressions import result_type, text_of
-from lftj.language.syntax import Aggregate, Atom, Comparison, Expression, Variable
+from lftj.language.syntax import Aggregate, Atom, Call, Comparison, Constant, Expression, Variable
 from lftj.rewriting.rule_text import atom_text, body_text, comparison_text, head_text
 from lftj.rewriting.summand import product_of, substituted
 from lftj.values.domains import Domains
+from lftj.values.kinds import kind
 from lftj.values.schema import Column, ColumnType, Schema
 
 VIEW = "#view"
@@ -32,6 +35,10 @@ VIEW = "#view"
 MOST_ORDERS = 120
 
 PRODUCT = "product"
+
+WIDE = pa.decimal128(38, 0)
+WIDE_NAME = "decimal(38, 0)"
+"""What partial sums of whole numbers are where 64 bits don't hold them."""
 
 
 def is_view(relation: str) -> bool:
@@ -56,27 +63,36 @@ class ViewBody:
     factors: tuple[Expression, ...]
     keys: frozenset[str]
 
-    def call(self, taken: Collection[str], negations: int = 0) -> tuple[Aggregate, tuple[Assignment, ...]]:
-        """What sums the factors up, and the assignment of their product, where it takes one."""
+    def call(
+        self, types: Mapping[str, ColumnType], negations: int = 0, wide: bool = False
+    ) -> tuple[Aggregate, tuple[Assignment, ...]]:
+        """What sums the factors up, and the assignment of their product, where it takes one.
+
+        ``types``: of all names that are taken.  ``wide``: products of whole numbers have 128 bits.
+        """
         if not self.factors and not negations:
             return Aggregate("count"), ()
         first = self.factors[0] if len(self.factors) == 1 else None
         if isinstance(first, Variable) and not negations:
             return Aggregate("sum", (first,)), ()
-        product = free_name(PRODUCT, taken)
-        factors = product_of(self.factors, negations)
-        return Aggregate("sum", (Variable(product),)), (Assignment(product, factors),)
+        product = free_name(PRODUCT, types)
+        factors = self.factors
+        if wide and len(factors) > 1 and kind(arrow_type(factors[0], types)) == "integer":
+            factors = (Call("cast", (factors[0], Constant(WIDE_NAME))), *factors[1:])
+        multiplied = product_of(factors, negations)
+        return Aggregate("sum", (Variable(product),)), (Assignment(product, multiplied),)
 
 
 @dataclass
 class SharedViews:
     """``rules``: those of the hidden heads, by stratum of views; ``derived``: their schemas.
 
-    ``taken``: names that others have.
+    ``taken``: names that others have.  ``wide``: whether sums of whole numbers have 128 bits.
     """
 
     taken: Collection[str]
     domains: Domains
+    wide: bool = False
     rules: list[list[CheckedRule]] = field(default_factory=list)
     derived: dict[str, Schema] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
@@ -98,7 +114,7 @@ class SharedViews:
 
     def type_of(self, expression: Expression, types: Mapping[str, ColumnType]) -> ColumnType:
         """The type of an expression over variables of these types."""
-        found = result_type(expression, {name: type_.arrow for name, type_ in types.items()})
+        found = arrow_type(expression, types)
         return ColumnType(self.domains.of(found), found)
 
     def level(self, name: str) -> int:
@@ -117,7 +133,7 @@ class SharedViews:
         types: Mapping[str, ColumnType],
         value: ColumnType,
     ) -> None:
-        call, assignments = view.call(types)
+        call, assignments = view.call(types, wide=self.wide)
         body_types = {n: types[n] for atom in view.atoms for n in _names(atom)}
         body_types |= {one.variable: self.type_of(one.expression, types) for one in assignments}
         body = Body(view.atoms, view.negations, view.comparisons, assignments, body_types)
@@ -140,6 +156,11 @@ def replace_views(body: Body, views: Mapping[str, Schema]) -> Body:
         for atom in body.atoms
     )
     return Body(atoms, body.negations, body.comparisons, body.assignments, body.types)
+
+
+def arrow_type(expression: Expression, types: Mapping[str, ColumnType]) -> pa.DataType:
+    """The Arrow type of an expression over variables of these types."""
+    return result_type(expression, {name: type_.arrow for name, type_ in types.items()})
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:

@@ -19,6 +19,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 
+import pyarrow as pa
+
 from lftj.language.body import Body
 from lftj.language.expressions import result_type, variables_of
 from lftj.language.syntax import (
@@ -31,7 +33,8 @@ from lftj.language.syntax import (
     Negative,
     Variable,
 )
-from lftj.values.kinds import kind
+from lftj.values.casts import named_type
+from lftj.values.kinds import digits_and_scale, kind
 
 MOST_PRODUCTS = 12
 
@@ -39,6 +42,9 @@ NEVER_FAIL = frozenset(
     ("least", "greatest", "lower", "upper", "length", "starts_with", "ends_with", "contains", "like", "in")
 )
 """Functions with a value for whatever they are given."""
+
+Types = Mapping[str, pa.DataType]
+"""Of variables."""
 
 
 class NotRewritten(Exception):
@@ -83,7 +89,7 @@ def products(call: Aggregate, body: Body) -> list[Product]:
     types = {name: type_.arrow for name, type_ in body.types.items()}
     if kind(result_type(expression, types)) not in ("integer", "decimal"):
         raise NotRewritten("only whole numbers and decimals are summed piece by piece without rounding")
-    if may_fail(expression):
+    if may_fail(expression, types):
         raise NotRewritten("it sums what can't be computed for all values, such as quotients")
     together = [
         frozenset(term.name for term in atom.terms if isinstance(term, Variable)) for atom in body.atoms
@@ -134,21 +140,37 @@ def substituted(expression: Expression, definition: Mapping[str, Expression]) ->
     return expression
 
 
-def may_fail(expression: Expression) -> bool:
+def may_fail(expression: Expression, types: Types) -> bool:
     """Whether it fails for some values, not only for large ones: perhaps in a row that joins with nothing."""
     if isinstance(expression, Negative):
-        return may_fail(expression.operand)
+        return may_fail(expression.operand, types)
     if isinstance(expression, BinaryOperation):
-        return expression.operator in "/%" or may_fail(expression.left) or may_fail(expression.right)
+        sides = (expression.left, expression.right)
+        return expression.operator in "/%" or any(may_fail(side, types) for side in sides)
     if isinstance(expression, Call):
-        return expression.function not in NEVER_FAIL or any(map(may_fail, expression.arguments))
+        fails = expression.function not in NEVER_FAIL and not _only_widens(expression, types)
+        return fails or any(may_fail(argument, types) for argument in expression.arguments)
     return False
 
 
-def compared(comparison: Comparison, definition: Mapping[str, Expression]) -> Comparison:
+def _only_widens(call: Call, types: Types) -> bool:
+    """Whether this casts numbers to decimals that have all of their digits."""
+    if call.function != "cast":
+        return False
+    number, wanted = call.arguments
+    if not isinstance(wanted, Constant) or not isinstance(wanted.value, str):
+        return False
+    type_, target = result_type(number, types), named_type(wanted.value)
+    if kind(type_) not in ("integer", "decimal") or kind(target) != "decimal":
+        return False
+    (digits, scale), (most_digits, wanted_scale) = digits_and_scale(type_), digits_and_scale(target)
+    return scale <= wanted_scale and digits - scale <= most_digits - wanted_scale
+
+
+def compared(comparison: Comparison, definition: Mapping[str, Expression], types: Types) -> Comparison:
     """The comparison over variables of atoms.  Raises NotRewritten where it may fail."""
     left, right = substituted(comparison.left, definition), substituted(comparison.right, definition)
-    if may_fail(left) or may_fail(right):
+    if may_fail(left, types) or may_fail(right, types):
         raise NotRewritten("it compares what can't be computed for all values, such as quotients")
     return Comparison(comparison.operator, left, right, comparison.span)
 

@@ -15,7 +15,8 @@ Invariants
 1. The rules give the tuples of the one rule, in the same types: a view has a row for a key that has an
    assignment, also where its sum is 0.
 2. Views read atoms of the rule and views below; the rule's own head is no view.
-3. No partial sum wraps: one that does not fit 64 bits raises RangeError, although the whole might.
+3. No partial sum wraps: one that does not fit raises RangeError.  Of whole numbers they have 64 bits, or
+   where that is too little 128, as decimals without a scale; the sum of the rule itself stays int64.
 
 A sum of several products is a view for each, and their sum; an average is a sum by a count.
 """
@@ -29,12 +30,13 @@ import pyarrow as pa
 
 from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
 from lftj.language.checker import aggregate_type
-from lftj.language.expressions import result_type, variables_of
+from lftj.language.expressions import variables_of
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
+    Call,
     Comparison,
     Constant,
     Expression,
@@ -42,7 +44,7 @@ from lftj.language.syntax import (
 )
 from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
 from lftj.rewriting.relation_sizes import edge_of
-from lftj.rewriting.shared_views import SharedViews, ViewBody, free_name
+from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
 from lftj.storage.catalog import Catalog
 from lftj.values.kinds import kind
@@ -126,7 +128,8 @@ class ViewTree:
                 raise NotRewritten("a negated atom tests a computed variable")
         if inlined.keys() & set(self.head.variables):
             raise NotRewritten("it groups by a computed variable")
-        comparisons = tuple(compared(one, inlined) for one in body.comparisons)
+        types = {name: type_.arrow for name, type_ in self._types.items()}
+        comparisons = tuple(compared(one, inlined, types) for one in body.comparisons)
         return _Join(body.atoms, body.negations, comparisons, ())
 
     def _summed(self) -> list[Product]:
@@ -136,6 +139,10 @@ class ViewTree:
             return products(call, self._body)
         if kind(self._arrow(Variable(_argument(call)))) != "integer":
             raise NotRewritten("only averages of whole numbers are quotients of two sums, rounded once")
+        if self._shared.wide:
+            raise NotRewritten(
+                "a partial sum does not fit 64 bits, and a quotient of wider ones is rounded twice"
+            )
         return [*products(Aggregate("sum", call.arguments), self._body), Product()]
 
     def _elimination(self, product: Product, catalog: Catalog) -> Elimination:
@@ -157,7 +164,7 @@ class ViewTree:
             for product, one in zip(self._products, self.eliminations, strict=True)
         ]
         if len(left) == 1:
-            return self._summing(left[0], self._products[0].negations, taken)
+            return self._summing(left[0], self._products[0].negations)
         return self._combining(left, taken)
 
     def _reduced(self, join: _Join, order: Sequence[Names], taken: set[str]) -> _Join:
@@ -184,10 +191,10 @@ class ViewTree:
         atom = self._shared.atom(view, self._types, name, shown_name(self.head.relation))
         return atom, Variable(name)
 
-    def _summing(self, left: _Join, negations: int, taken: set[str]) -> CheckedRule:
+    def _summing(self, left: _Join, negations: int) -> CheckedRule:
         """The head as the sum over what is left."""
         view = ViewBody(left.atoms, left.negations, left.comparisons, left.factors, frozenset())
-        call, assignments = view.call(taken, negations)
+        call, assignments = view.call(self._types, negations, self._shared.wide)
         self._check_type(self._summed_type(view.factors))
         types = {name: self._types[name] for name in _bound(view.atoms)}
         types |= {one.variable: self._shared.type_of(one.expression, self._types) for one in assignments}
@@ -209,6 +216,9 @@ class ViewTree:
             value = BinaryOperation("/", value, divisor)
         type_ = self._shared.type_of(value, self._types)
         self._check_type(type_.arrow)
+        if type_.arrow == WIDE and self._wanted_type() != WIDE:
+            value = Call("cast", (value, Constant("int64")))
+            type_ = self._shared.type_of(value, self._types)
         name = free_name("value", taken)
         atoms = tuple(atom for atom, _ in read)
         types = {variable: self._types[variable] for variable in _bound(atoms)}
@@ -219,7 +229,7 @@ class ViewTree:
     # -- types -----------------------------------------------------------------------------
 
     def _arrow(self, expression: Expression) -> pa.DataType:
-        return result_type(expression, {name: type_.arrow for name, type_ in self._types.items()})
+        return arrow_type(expression, self._types)
 
     def _summed_type(self, factors: Sequence[Expression]) -> pa.DataType:
         """Of the sum of a product, or of a number of assignments."""
@@ -227,16 +237,20 @@ class ViewTree:
             return pa.int64()
         summed = aggregate_type("sum", self._arrow(product_of(factors)))
         assert summed is not None
-        return summed
+        return WIDE if self._shared.wide and kind(summed) == "integer" else summed
 
     def _check_type(self, found: pa.DataType) -> None:
         """Refuse where the value would be of another type than the rule as it was written gives it."""
-        call = self._call
-        wanted = pa.int64()
-        if call.function != "count":
-            wanted = aggregate_type(call.function, self._types[_argument(call)].arrow)
-        if found != wanted:
+        wanted = self._wanted_type()
+        narrows = self._shared.wide and (found, wanted) == (WIDE, pa.int64())
+        if found != wanted and not narrows:
             raise NotRewritten(f"its value would be of type {found}, not {wanted}")
+
+    def _wanted_type(self) -> pa.DataType:
+        """Of the value of the rule as it was written."""
+        if self._call.function == "count":
+            return pa.int64()
+        return aggregate_type(self._call.function, self._types[_argument(self._call)].arrow)
 
 
 def _argument(call: Aggregate) -> str:

@@ -250,7 +250,7 @@ class RelationVersion:
             known = dict(self._indices)
         merged = {key: index.compacted() for key, index in known.items()}
         following = RelationVersion.__new__(RelationVersion)
-        following._start(self.name, self.schema, self._primary, self._order, None, merged)
+        following._start(self.name, self.schema, self._primary, self._order, None, merged, self._upkeep)
         self.schema.hold(following)
         return following
 

@@ -14,10 +14,13 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
+from lftj.language.several_aggregates import is_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.process.progress import Advance
 from lftj.storage.relation import Relation
@@ -31,6 +34,7 @@ from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.recursive_source import KeptComponents, component_reads
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
+from maintenance.heads.strategies import AUTO
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
@@ -43,6 +47,9 @@ from maintenance.strategies.strategy import (
     Versions,
 )
 from maintenance.strategies.timed_round import TimedRound
+
+if TYPE_CHECKING:
+    from maintenance.strategies.auto.view_choice import ViewChoice
 
 
 class MaintainedHead(Staged):
@@ -76,6 +83,10 @@ class MaintainedHead(Staged):
         only_function = len(self.sources) == 1 and self.sources[0].is_function
         self._checks_values = self.schema.functional and not only_function
         """Whether two values of one key are possible."""
+        self.choice = None if self.component or keeping.order is not None else self._first_choice()
+        """Under `auto`, of a head that a user wrote: whether it has views, where it may have some."""
+        self.was_refused_range = False
+        """Whether the last step came upon a value that does not fit its type."""
 
     def _planned(
         self, versions: Versions, intermediates: Intermediates, components: KeptComponents
@@ -92,6 +103,13 @@ class MaintainedHead(Staged):
             else SetSource(rule, head, relations, strategy, self.keeping)
             for rule, head in self.rules
         ]
+
+    def _first_choice(self) -> ViewChoice | None:
+        if self.keeping.strategy != AUTO or is_auxiliary(self.name):
+            return None
+        from maintenance.strategies.auto.view_choice import first_choice
+
+        return first_choice(self.program.as_written, self.name)
 
     @property
     def parts(self) -> tuple[Staged, ...]:
@@ -161,7 +179,12 @@ class MaintainedHead(Staged):
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         """The visible change: sorted distinct tuples, +1 (was absent) or -1 (was present)."""
-        columns, signs = gathered([source.step(change, stats) for source in self.sources])
+        self.was_refused_range = False
+        try:
+            columns, signs = gathered([source.step(change, stats) for source in self.sources])
+        except RangeError:
+            self.was_refused_range = True
+            raise
         if not len(signs):
             return columns, signs
         if self.counts_support:
@@ -224,7 +247,8 @@ class MaintainedHead(Staged):
 
     def describe(self) -> list[str]:
         """For ``explain``: what makes the tuples, each search, and whether a batch goes at once."""
-        lines = [line for source in self.sources for line in source.describe()]
+        lines = [f"views       {line}" for line in self.choice.describe()] if self.choice else []
+        lines += [line for source in self.sources for line in source.describe()]
         if len(self.sources) > 1:
             lines.append("several rules: support counts say how many of them give a tuple")
         if self.timed_refusal is not None:

@@ -59,6 +59,7 @@ class RuleBody(Staged):
         Raises OrderError, NanError and FunctionalConflictError.
         """
         self.rule = request.rule
+        self.body = request.body
         self._request = replace(request, relations={})  # which holds no data
         self._timed: tuple[TimedBody, Finishing] | None = None
         self.lowered = _lowered(request)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
+from lftj.language.syntax import Aggregate, Variable
 from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
@@ -52,6 +54,11 @@ class RuleSource(HeadSource):
     @abstractmethod
     def bodies(self) -> Sequence[RuleBody]:
         """Whose searches the head pays for."""
+
+    @property
+    @abstractmethod
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        """The bodies that are searched, whoever pays for them, and the head in their variables."""
 
     @property
     @abstractmethod
@@ -103,6 +110,7 @@ class SetSource(RuleSource):
         keeping: Keeping,
     ) -> None:
         self.rule = rule
+        self._head = head
         self._names = head.columns
         grouped = head.variables if head.schema.functional else ()
         wanted = wanted_variables(head)
@@ -129,6 +137,10 @@ class SetSource(RuleSource):
     @property
     def bodies(self) -> Sequence[RuleBody]:
         return self._bodies
+
+    @property
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        return self._head, self._bodies
 
     @property
     def parts(self) -> Sequence[Staged]:
@@ -190,6 +202,12 @@ class AggregateSource(RuleSource):
     @property
     def bodies(self) -> Sequence[RuleBody]:
         return self._intermediate.bodies if self._sharer is self._intermediate.sharers[0] else ()
+
+    @property
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        sharer = self._sharer
+        call = Aggregate(sharer.call.function, tuple(map(Variable, sharer.arguments)))
+        return replace(sharer.head, variables=sharer.groups, value=call), self._intermediate.bodies
 
     @property
     def parts(self) -> Sequence[Staged]:

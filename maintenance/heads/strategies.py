@@ -64,6 +64,8 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
 }
 """What makes a strategy, by its name; the first is the default."""
 
+AUTO = "auto"
+
 VIEWS = "views"
 """Of heads whose sums are rewritten into partial ones before they are planned (:mod:`lftj.rewriting`)."""
 

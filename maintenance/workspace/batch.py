@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -49,6 +49,7 @@ from maintenance.heads.stratum import Strata
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
+from maintenance.workspace.budget import refuse_large_views
 from maintenance.workspace.commit import Commit, refuse_nan
 from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
@@ -211,7 +212,8 @@ class BatchCommit(Commit):
         if self.stats.one_by_one:
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
-        return State(versions, state.strata, state.budgets, self.mark)
+        refuse_large_views(state.heads, versions, state.view_bytes)
+        return replace(state, versions=versions, commit=self.mark)
 
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""
@@ -275,7 +277,7 @@ class BatchCommit(Commit):
             for name, change in stratum.step(round_, stats).items():
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
-        return State(round_.new, state.strata, state.budgets), round_.changes
+        return replace(state, versions=round_.new, commit=None), round_.changes
 
     def _settle_reached(self) -> None:
         """Let the heads one by one keep one transaction; done again where it was left half way."""
@@ -283,6 +285,10 @@ class BatchCommit(Commit):
             for head in self._slow.heads.values():
                 head.keep()
             self._reached, self._reaching = self._reaching, None
+
+    @property
+    def _n_changed(self) -> dict[str, int]:
+        return {name: len(change) for name, change in self._timed.items()}
 
     def entry(self, state: State) -> Changed:
         """The changes of base relations by all transactions together."""

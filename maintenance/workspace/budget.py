@@ -1,15 +1,19 @@
-"""The memory budgets of sensitivity records (ENGINE.md section 4).
+"""The memory budgets of sensitivity records (ENGINE.md section 4), and of views.
 
 Cost: of a budget that is kept to, one look at the size of each index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from indices.sensitivity import SensitivityIndex
+from lftj.errors import ViewBudgetError
 from lftj.language.several_aggregates import shown_name
+from lftj.rewriting.shared_views import is_view
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.strategies import VIEWS
+from maintenance.strategies.strategy import Versions
 
 
 class Budget:
@@ -39,6 +43,34 @@ class Budget:
 
 Budgets = Mapping[str | None, Budget]
 """By the name that the user gave a head; None: of all heads together."""
+
+
+GROUP_BYTES = 32
+"""Of a group, beside its key and its value: how many assignments it has, where it stands, and its sum."""
+
+
+def view_bytes(heads: Mapping[str, MaintainedHead], versions: Versions, readers: Collection[str]) -> int:
+    """Memory of the views that some heads read, directly or by other views: of rows, groups and sums."""
+    read = set(readers)
+    for name in reversed(list(heads)):
+        if name in read:
+            read |= {other for other in heads[name].reads if is_view(other)}
+    views = [versions[name] for name in read if is_view(name)]
+    return sum(view.nbytes + view.n_rows * (8 * len(view.schema.columns) + GROUP_BYTES) for view in views)
+
+
+def refuse_large_views(heads: Mapping[str, MaintainedHead], versions: Versions, limit: int | None) -> None:
+    """Raise ViewBudgetError where the views of heads that are to have them take more than the limit."""
+    if limit is None:
+        return
+    readers = [name for name, head in heads.items() if head.strategy == VIEWS]
+    taken = view_bytes(heads, versions, readers)
+    if taken > limit:
+        shown = ", ".join(dict.fromkeys(shown_name(name) for name in readers))
+        raise ViewBudgetError(
+            f"the views of {shown} would take {taken:,} bytes, more than view_bytes={limit:,}:"
+            " keep them by another strategy, or allow more"
+        )
 
 
 def enforce_budgets(budgets: Budgets, heads: Iterable[MaintainedHead]) -> None:

@@ -14,6 +14,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -32,9 +33,11 @@ from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Round
+from maintenance.workspace.budget import refuse_large_views
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.view_choices import enter_commit
 
 
 class Commit:
@@ -68,6 +71,7 @@ class Commit:
         """The transaction, or whatever else is committed."""
         self.stats = TransactionStats(strategies=state.strata.strategies)
         self._heads = state.heads
+        self._round: Round | None = None
         self._schemas = state.strata.schemas
 
     @property
@@ -99,8 +103,10 @@ class Commit:
             for name, change in stratum.step(round_, self.stats).items():
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+        refuse_large_views(state.heads, round_.new, state.view_bytes)
         self._changes = round_.changes
-        return State(round_.new, state.strata, state.budgets, self.mark)
+        self._round = round_
+        return replace(state, versions=round_.new, commit=self.mark)
 
     def entry(self, state: State) -> Changed:
         """What the journal says: the changes of base relations, by value.  ``state``: the one before."""
@@ -140,12 +146,21 @@ class Commit:
     def tidy(self, state: State) -> list[str]:
         """Let heads give back what they need no more; returns what to say of those that failed."""
         problems = []
+        try:
+            enter_commit(state, self.stats, self._n_changed, self._round)
+        except Exception as error:
+            problems.append(failed_housekeeping("sampling what views would take", error))
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
             try:
                 rule_stats.rebuilt = head.tidy(state.versions)
             except Exception as error:
                 problems.append(failed_housekeeping(f"tidying up {shown_name(head.name)!r}", error))
         return problems
+
+    @property
+    def _n_changed(self) -> dict[str, int]:
+        """How many tuples of each relation came or went."""
+        return {name: len(change) for name, change in self._changes.items()}
 
     def measure(self) -> None:
         """Note what the sensitivity records take after the commit."""

@@ -25,10 +25,10 @@ from maintenance.heads.recursive_source import KeptComponents
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES, VIEWS
 from maintenance.heads.stratum import Stratum, heads_by_stratum
 from maintenance.strategies.strategy import BodyStrategy, Versions
-from maintenance.workspace.budget import Budget, Budgets
+from maintenance.workspace.budget import Budget, Budgets, refuse_large_views
 from maintenance.workspace.state import State
 
-TOO_LARGE = "none: a partial sum does not fit 64 bits"
+TOO_LARGE = "none: a partial sum does not fit 128 bits"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def with_rules(
     """The state in which a checked program is installed, its heads evaluated.
 
     ``domains``: those of the state's codes.  ``bar``: shows the progress of a head.  Raises RuleError,
-    StrategyError, DataError and EvaluationError.
+    StrategyError, DataError and EvaluationError, ViewBudgetError among them.
     """
     heads = [name for names in heads_by_stratum(program) for name in names]
     keepings = wishes.keepings(program, heads)
@@ -75,40 +75,46 @@ def with_rules(
     def installed(rewritten: CheckedProgram) -> State:
         return _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
 
-    following = _by_views(program, keepings, state, domains, installed)
+    following = _by_views(program, _wanting_views(keepings), state, domains, installed)
+    refuse_large_views(following.heads, following.versions, state.view_bytes)
     budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
     return replace(following, budgets={**state.budgets, **budgets})
 
 
+def _wanting_views(keepings: Mapping[str, Keeping]) -> list[str]:
+    """A head whose key order is given has no views: the order is that of its rules as written."""
+    return [name for name, keeping in keepings.items() if keeping.strategy == VIEWS and keeping.order is None]
+
+
 def _by_views(
     program: CheckedProgram,
-    keepings: Mapping[str, Keeping],
+    heads: Collection[str],
     state: State,
     domains: Domains,
     installed: Callable[[CheckedProgram], State],
+    wide: bool = False,
 ) -> State:
-    """What ``installed`` gives of the program with its views; without them where a partial sum is too large.
+    """What ``installed`` gives of the program with views of some heads, or where sums are too large, without.
 
-    A head whose key order is given has no views: the order is that of its rules as written.
+    Partial sums have 64 bits, or where one does not fit, or ``wide`` says so, 128.
     """
-    heads = [
-        name for name, keeping in keepings.items() if keeping.strategy == VIEWS and keeping.order is None
-    ]
     if not heads:
         return installed(program)
-    rewritten = with_views(program, heads, state.versions, domains, state.versions)
-    try:
-        return installed(rewritten)
-    except RangeError:
-        if rewritten.written is None:
-            raise
-        return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
+    for has_128_bits in (True,) if wide else (False, True):
+        rewritten = with_views(program, heads, state.versions, domains, state.versions, wide=has_128_bits)
+        try:
+            return installed(rewritten)
+        except RangeError:
+            if rewritten.written is None:
+                raise
+    return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
 
 
 def _with_views_kept(program: CheckedProgram, keepings: Mapping[str, Keeping]) -> dict[str, Keeping]:
     """How the heads of a program are kept, and as one of them its views."""
     views = [name for name in program.derived if is_view(name)]
-    like = next((keeping for keeping in keepings.values() if keeping.strategy == VIEWS), Keeping(VIEWS))
+    by_views = [keeping for keeping in keepings.values() if keeping.strategy == VIEWS]
+    like = next(iter(by_views or keepings.values()))
     return {**dict.fromkeys(views, replace(like, order=None)), **keepings}
 
 
@@ -121,7 +127,7 @@ def _with_heads(
 ) -> State:
     """The state with the heads of a program on top, evaluated and kept."""
     versions, strata = _built(state, program, heads_by_stratum(program), keepings, threads, bar)
-    return State(versions, state.strata.below(strata), state.budgets)
+    return replace(state, versions=versions, strata=state.strata.below(strata), commit=None)
 
 
 def _built(
@@ -156,19 +162,43 @@ def _built(
 def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> State:
     """The state in which a head, named as the user did, is kept by another strategy; its tuples are the same.
 
-    ``domains``: those of the state's codes.  Raises UnknownRelationError and StrategyError.
+    ``domains``: those of the state's codes.  Raises UnknownRelationError, StrategyError and ViewBudgetError.
     """
-    own = [head for head in state.heads.values() if shown_name(head.name) == name and not is_view(head.name)]
+    own = heads_of(state, name)
     if not own:
         raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
     program = own[0].program.as_written
     own += [state.heads[other] for other in program.component_of(name) if other != name]
-    names = [head.name for head in own]
     keepings = {head.name: replace(head.keeping, strategy=strategy) for head in own}
     for head_name, keeping in keepings.items():
         _check_keeping(head_name, keeping, program, keepings)
+    following = kept_anew(state, program, keepings, _wanting_views(keepings), domains)
+    refuse_large_views(following.heads, following.versions, state.view_bytes)
+    return following
 
-    def kept_anew(rewritten: CheckedProgram) -> State:
+
+def heads_of(state: State, name: str) -> list[MaintainedHead]:
+    """What keeps a head that is named as the user did: several where it has several aggregates; no views."""
+    return [head for head in state.heads.values() if shown_name(head.name) == name and not is_view(head.name)]
+
+
+def kept_anew(
+    state: State,
+    program: CheckedProgram,
+    keepings: Mapping[str, Keeping],
+    by_views: Collection[str],
+    domains: Domains,
+    *,
+    wide: bool = False,
+) -> State:
+    """The state in which some heads of a program are kept otherwise; their tuples are the same.
+
+    ``program``: as it was written.  ``by_views``: those that are to have views where they gain by them;
+    ``wide``: of 128 bits.
+    """
+    names = list(keepings)
+
+    def installed(rewritten: CheckedProgram) -> State:
         wanted = {*names, *(view for view in rewritten.derived if is_view(view))}
         strata = [[one for one in some if one in wanted] for some in heads_by_stratum(rewritten)]
         versions, built = _built(
@@ -181,7 +211,30 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
         versions = {**versions, **{one: state.versions[one] for one in names}}
         return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
 
-    return _by_views(program, keepings, state, domains, kept_anew)
+    return _by_views(program, by_views, state, domains, installed, wide)
+
+
+def with_wider_views(state: State, domains: Domains) -> State:
+    """The state in which partial sums of 64 bits have 128 where the last step of one was refused.
+
+    The same state where there is none.  Raises RangeError.
+    """
+    refused = {
+        name
+        for name, head in state.heads.items()
+        if head.was_refused_range and head.program.written is not None and not head.program.wide_views
+    }
+    for name, head in state.heads.items():  # each behind those that it reads
+        if any(is_view(read) and read in refused for read in head.reads):
+            refused.add(name)
+    for name in dict.fromkeys(shown_name(name) for name in refused if not is_view(name)):
+        own = heads_of(state, name)
+        if any(is_view(read) for head in own for read in head.reads):
+            keepings = {head.name: head.keeping for head in own}
+            choice = state.heads[name].choice
+            state = kept_anew(state, own[0].program.as_written, keepings, list(keepings), domains, wide=True)
+            state.heads[name].choice = choice
+    return state
 
 
 def without_heads(state: State, names: Collection[str]) -> State:

@@ -59,6 +59,7 @@ class Kept(Followed):
         feed_bytes: int = FEED_BYTES,
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
+        view_bytes: int | None = None,
         threads: int = 1,
         progress: bool = False,
     ) -> Self:
@@ -75,9 +76,9 @@ class Kept(Followed):
         shows what that has done since; nothing can be changed here.  ``checkpoint_bytes``: a journal
         that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
         ``feed_bytes``: of the journal that stay behind a checkpoint, for :meth:`changes_since` and
-        :meth:`follow`.  ``sensitivity_bytes`` and ``record_gap``: as of a workspace in memory; they are kept,
-        and stay where none is given.  ``threads`` and ``progress``: for installing the rules where no image
-        can be used.
+        :meth:`follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
+        they are kept, and stay where none is given.  ``threads`` and ``progress``: for installing the rules
+        where no image can be used.
 
         Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
@@ -96,7 +97,11 @@ class Kept(Followed):
         [(2, 1), (3, 2)]
         """
         place = Path(os.path.abspath(folder))
-        given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
+        given = {
+            "sensitivity_bytes": sensitivity_bytes,
+            "record_gap": record_gap,
+            "view_bytes": view_bytes,
+        }
         wanted = {name: value for name, value in given.items() if value is not None}
         if read_only:
             found = read_existing(place)

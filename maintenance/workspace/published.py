@@ -180,16 +180,20 @@ class Published:
             self._settle()
         return self.lock
 
-    def change_heads(self, following: State, entry: Entry) -> None:
+    def change_heads(self, following: State, entry: Entry | None) -> None:
         """Publish a state without some heads, or with others in their place; under the lock.
 
-        ``entry``: what the journal is to say.  Raises DurabilityError; then the state is as it was.
+        ``entry``: what the journal is to say; None where only how heads are kept changes, which whoever tells
+        the workspace again finds out.  Raises DurabilityError; then the state is as it was.
         """
         heads = following.heads
         leaving = [head for name, head in self.state.heads.items() if heads.get(name) is not head]
         for head in leaving:
             head.hand_over()
-        self.change(following, entry)
+        if entry is None:
+            self.state = following
+        else:
+            self.change(following, entry)
         problems = []
         try:
             for head in leaving:

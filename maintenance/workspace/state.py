@@ -31,6 +31,8 @@ class State:
     strata: Strata = field(default_factory=Strata)
     budgets: Budgets = field(default_factory=dict)
     """Memory for the sensitivity records."""
+    view_bytes: int | None = None
+    """Memory for views, where there is a limit."""
     commit: object = None
     """A mark of the commit that made this state."""
     number: int = 0

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from lftj.database.database import Database
-from lftj.errors import ChangeError
+from lftj.errors import ChangeError, RangeError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name
@@ -36,12 +36,20 @@ from maintenance.explanation import draw_strata, explain_head
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
+from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.feed import FEED_BYTES
-from maintenance.workspace.installing import Wishes, is_installed, with_rules, with_strategy, without_heads
+from maintenance.workspace.installing import (
+    Wishes,
+    is_installed,
+    with_rules,
+    with_strategy,
+    with_wider_views,
+    without_heads,
+)
 from maintenance.workspace.kept import Kept
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
@@ -50,6 +58,7 @@ from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
+from maintenance.workspace.view_choices import reconsidered, wants_change
 
 
 class Workspace(Kept, Database):
@@ -59,6 +68,8 @@ class Workspace(Kept, Database):
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
     ``feed_bytes``: of changes that are kept for :meth:`changes_since` and :meth:`follow`.
+    ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
+    installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
     >>> ws = Workspace()
     >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
@@ -77,10 +88,12 @@ class Workspace(Kept, Database):
         sensitivity_bytes: int | None = None,
         record_gap: int = RECORD_GAP,
         feed_bytes: int = FEED_BYTES,
+        view_bytes: int | None = None,
     ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
-        self._published = Published(State(budgets=budgets), self.domains.collector)
+        state = State(budgets=budgets, view_bytes=view_bytes)
+        self._published = Published(state, self.domains.collector)
         self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
 
@@ -257,6 +270,24 @@ class Workspace(Kept, Database):
             return ShownText(draw_strata(self._state.heads, self._state.versions))
         return ShownText(explain_head(self._head(head), self._state.heads))
 
+    def triggers(self, head: str) -> ShownText:
+        """The program by which a head follows: what a tuple that comes or goes changes, and by what.
+
+        It is read off the terms that are run, those of its views first.  Raises UnknownRelationError.
+
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+        >>> ws.install("degree[a] = count() <- edge(a, _).")
+        >>> print(ws.triggers("degree"))
+        on +edge(src, dst):
+          degree[src] += 1
+        on -edge(src, dst):
+          degree[src] -= 1
+        """
+        state = self._state
+        schemas = {name: version.schema for name, version in state.versions.items()}
+        return ShownText(triggers(self._head(head), state.heads, schemas))
+
     # -- transactions --------------------------------------------------------------------
 
     def transaction(self) -> Transaction:
@@ -286,7 +317,38 @@ class Workspace(Kept, Database):
         interruption raises behind the assignment that publishes, leave the commit as it is: ``tx.changes``
         has the changes then.
         """
-        self._published.commit(transaction, lambda state: Commit(transaction, state, buffers))
+        self._commit(transaction, lambda state: Commit(transaction, state, buffers))
+
+    def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
+        """Commit, and where a partial sum of a view does not fit 64 bits, do it again with 128."""
+        while True:
+            try:
+                self._published.commit(committed, begun)
+            except RangeError:
+                if not self._has_wider_views():
+                    raise
+            else:
+                self._choose_views()
+                return
+
+    def _has_wider_views(self) -> bool:
+        """Whether views that refused a partial sum have wider ones from now on."""
+        with self._published.lock:
+            state = self._published.changeable()
+            following = with_wider_views(state, self.domains)
+            if following is not state:
+                self._published.change_heads(following, None)
+            return following is not state
+
+    def _choose_views(self) -> None:
+        """Let heads under `auto` go over to views, or back."""
+        if not wants_change(self._published.state):
+            return
+        with self._published.lock:
+            state = self._published.changeable()
+            following = reconsidered(state, self.domains)
+            if following is not state:
+                self._published.change_heads(following, None)
 
     @interruptible()
     def apply_many(self, changes: Mapping[str, Any]) -> Applied:
@@ -315,7 +377,7 @@ class Workspace(Kept, Database):
         try:
             transactions, staged = read_batch(changes, self.base_version, self.domains)
             applied = Applied(transactions)
-            self._published.commit(applied, lambda state: BatchCommit(applied, state, staged))
+            self._commit(applied, lambda state: BatchCommit(applied, state, staged))
         finally:
             del lease
         return applied

@@ -48,6 +48,7 @@ HOUSE = {
     "maintenance": """
         shell  .
         workspace
+        triggers
         durable  explanation  image
         heads
         strategies.auto  strategies.stages

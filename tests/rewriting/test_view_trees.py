@@ -21,6 +21,8 @@ from lftj import errors
 from lftj.rewriting import elimination, view_tree
 from lftj.rewriting.elimination import Edge, Elimination, Graph, Names, choose_elimination
 from lftj.rewriting.shared_views import is_view
+from maintenance import Workspace
+from maintenance.strategies.auto.view_choice import ViewChoice
 from support.kinds import DECIMAL, INTEGER, SIGNED
 from support.maintained_scenarios import commit, expected_heads, installed
 from support.rows import rows_of
@@ -88,19 +90,44 @@ def summing(draw: DrawFn) -> Scenario:
     return Scenario(tuple(loaded), tuple(rules))
 
 
+@contextmanager
+def going_over(seed: int) -> Iterator[None]:
+    """`auto` goes over to views and back at random, whatever it costs."""
+    random = Random(seed)
+    wants = property(lambda self: random.random() < 0.5)
+    with (
+        mock.patch.object(ViewChoice, "wants_change", wants),
+        mock.patch.object(ViewChoice, "pays", return_value=True),
+    ):
+        yield
+
+
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), scenario=summing(), seed=st.integers(0, 99), cuts=st.booleans())
 def test_oracle_sums_by_any_views_follow(
     data: st.DataObject, scenario: Scenario, seed: int, cuts: bool
 ) -> None:
+    with any_order(seed, cuts):
+        follow(data, scenario, "views")
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data(), scenario=summing(), seed=st.integers(0, 99))
+def test_oracle_sums_follow_while_auto_goes_over_and_back(
+    data: st.DataObject, scenario: Scenario, seed: int
+) -> None:
+    with any_order(seed, cuts=False), going_over(seed):
+        follow(data, scenario, "auto")
+
+
+def follow(data: st.DataObject, scenario: Scenario, strategy: str) -> None:
+    """Install the scenario and commit to it, beside the reference."""
     relations = scenario.relations
     heads = expected_heads(scenario, relations)
     assume(heads is not None)
     assert heads is not None
-    with any_order(seed, cuts):
-        workspace = installed(scenario, "views")
-    views = sum(map(is_view, workspace._heads))
-    event(f"{min(views, 6)} views")
+    workspace = installed(scenario, strategy)
+    event(f"{min(n_views(workspace), 6)} views at once")
     for name, rows in heads.items():
         assert any_row(set(rows_of(workspace[name].table))) == any_row(rows)
     for staged in data.draw(st.lists(transactions(scenario), min_size=1, max_size=4)):
@@ -115,7 +142,12 @@ def test_oracle_sums_by_any_views_follow(
         for name, rows in following.items():
             assert any_row(set(rows_of(workspace[name].table))) == any_row(rows)
         workspace.check_invariants()
+        event(f"{min(n_views(workspace), 6)} views")
     workspace.verify()
+
+
+def n_views(workspace: Workspace) -> int:
+    return sum(map(is_view, workspace._heads))
 
 
 # -- the choice by costs -----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from lftj import errors
 from lftj.storage import index_version
 from maintenance import Snapshot, Transaction, Workspace
 from maintenance.heads.strategies import STRATEGIES
-from maintenance.strategies.auto import auto_body
+from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.stages import stages
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
@@ -114,8 +114,10 @@ class MaintenanceMachine(RuleBasedStateMachine):
         for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
             self.patches.enter_context(mock.patch.object(index_version, name, value))
         self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in strategies]
-        for chooses in (auto_body, stages):
+        for chooses in (auto_body, stages, view_choice):
             self.patches.enter_context(mock.patch.object(chooses, "LEAST_BUDGET", 20))
+        for name in ("LEAST_PER_ROW", "VIEW_PRIOR"):  # so that there are views where they can be
+            self.patches.enter_context(mock.patch.object(view_choice, name, 0.0))
         for workspace, strategy in zip(self.workspaces, strategies, strict=True):
             for loaded in scenario.loaded:
                 workspace.load(loaded.name, loaded.table())

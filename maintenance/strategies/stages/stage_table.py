@@ -13,8 +13,8 @@ undone.
 
 Invariants
 
-1. ``places`` are those of the slots' rows (:mod:`lftj.storage.row_places`), and at least twice as many as there
-   is room for slots.
+1. ``places`` are those of the slots' rows (:mod:`lftj.storage.row_places`), at least twice as many as
+   there is room for slots.
 2. A slot whose fact is not there has rank and solid 0; its total is 0 between two steps.
 3. The journal has every slot that the step changed, once, with what was there before it: a slot's
    ``STEP`` is the number of the step that wrote it down, 0 at first.  So dropping a step may be done again.

@@ -1,0 +1,174 @@
+"""Whether the sums of a head under `auto` are kept by views, by what that costs (STRATEGIES.md 1 and 3.4).
+
+A head begins without views, its bodies kept by :mod:`maintenance.strategies.auto.auto_body`.  What its
+commits take is metered, and entered into an account (:mod:`maintenance.strategies.auto.ledger`) beside what
+the other way would take, per row of its relations that changed:
+
+* *views, before they were in use*: ``VIEW_PRIOR`` times what the model of their rewriting says, and
+  ``LEAST_PER_ROW`` before that was asked; afterwards, what they took when they were last in use;
+* *without views, while they are in use*: the body's delta terms are run on a sample of the changed branches,
+  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took.
+
+When the way in use has lost the price of the other one, the head goes over: to views at the price of reading
+the relations, back at that of evaluating its body.  Views that take more memory than they may are given back.
+
+Invariants
+
+1. Heads are the same whichever way is in use.
+2. A choice belongs to one way: going over makes a new one (:meth:`ViewChoice.gone_over`), for the head that
+   is kept by the other, so one assignment publishes both.
+
+Cost: without samples, two additions per commit.  What is refused is looked at again when twice as much was
+lost as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from lftj.language.body import CheckedProgram
+from lftj.language.several_aggregates import shown_name
+from lftj.language.syntax import Aggregate
+from lftj.rewriting.view_tree import SUMMED
+from maintenance.stats import RuleStats
+from maintenance.strategies.auto.auto_body import LEAST_BUDGET, SHADOW_EVERY, SHADOW_SAMPLE
+from maintenance.strategies.auto.ledger import Ledger
+from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.strategy import Round
+
+VIEW_PRIOR = 4.0
+"""Views are taken to cost so many times what the model says, as long as they were not tried."""
+
+LEAST_PER_ROW = 16.0
+"""Operations per changed row below which nobody asks for views."""
+
+
+def first_choice(program: CheckedProgram, name: str) -> ViewChoice | None:
+    """The choice of a head of a program as it was written; None where it sums up no join."""
+    for head_name in program.derived:
+        if shown_name(head_name) != name:
+            continue
+        for rule, head in program.rules_of(head_name):
+            atoms = rule.bodies[0].atoms
+            sums = isinstance(head.value, Aggregate) and head.value.function in SUMMED
+            if sums and len(rule.bodies) == 1 and len(atoms) > 1:
+                return ViewChoice(Counter(atom.relation for atom in atoms))
+    return None
+
+
+SHADOW_SHARE = 4
+"""Samples take at most one of so many operations."""
+
+
+class ViewChoice:
+    """The choice of one head.
+
+    ``atoms``: how many atoms of its body each relation has.  ``in_use``: whether it has views.
+    """
+
+    def __init__(self, atoms: Mapping[str, int], in_use: bool = False) -> None:
+        self.atoms = atoms
+        self.in_use = in_use
+        self.why = ""  # nobody looked for views
+        self.ledger = Ledger(LEAST_BUDGET)
+        self.n_changes = 0
+        self.exceeds: str | None = None
+        """Why views that are in use have to go at once, if so."""
+        self._views_per_row: float | None = None  # measured where they were in use
+        self._was_tried = in_use
+        self._deltas: Sequence[DeltaBody] = ()
+        self._shadow: float | None = None  # of the last sample, per row
+        self._spent = 0  # of the last sample
+        self._taken, self._rows, self._steps = 0, 0, 0
+
+    @property
+    def wants_change(self) -> bool:
+        return self.ledger.says_change or self.exceeds is not None
+
+    @property
+    def looks_at_memory(self) -> bool:
+        """Whether it is time for it again."""
+        return self.in_use and self._steps % SHADOW_EVERY == 0
+
+    @property
+    def _samples(self) -> bool:
+        """Whether it is time to look at what the other way takes."""
+        if not self.in_use:
+            return False
+        taken = self._taken >= SHADOW_SHARE * self._spent
+        return self._shadow is None or (taken and self._steps % SHADOW_EVERY == 0)
+
+    def enter(self, taken: int, n_rows: int, change: Round | None, stats: RuleStats) -> None:
+        """A commit that changed so many rows of the atoms took so many operations; ``change``: to sample."""
+        if not n_rows:
+            return
+        if change is not None and self._samples:
+            samples = [delta.sampled_operations(change, SHADOW_SAMPLE) for delta in self._deltas]
+            self._shadow = sum(estimate for estimate, _ in samples) / n_rows
+            self._spent = sum(spent for _, spent in samples)
+            self._taken = 0
+            stats.shadow_operations += self._spent
+        self._steps += 1
+        self._taken += taken
+        self._rows += n_rows
+        if self.in_use:
+            self._views_per_row = taken / n_rows
+            other = self._shadow
+        else:
+            other = LEAST_PER_ROW if self._views_per_row is None else self._views_per_row
+        self.ledger.enter(taken, taken if other is None else other * n_rows)
+
+    def pays(self, model: float) -> bool:
+        """Whether views that take so many operations per row, by the model, are to be tried now.
+
+        If not, the account goes on with what they would take.
+        """
+        if self._was_tried:
+            return True
+        expected = VIEW_PRIOR * model
+        if self._taken > expected * self._rows:
+            return True
+        self._views_per_row = expected
+        self.why = (
+            f"a changed row takes {self._taken / self._rows:,.0f} operations,"
+            f" and with views about {model:,.0f}, or {VIEW_PRIOR:.0f} times that"
+        )
+        self._begin_again(self.ledger.price)
+        return False
+
+    def refuse(self, why: str) -> None:
+        """There are no views, for now."""
+        self.why = why
+        self._begin_again(2 * self.ledger.price)
+
+    def _begin_again(self, price: float) -> None:
+        self.ledger.price, self.ledger.balance = price, 0.0
+        self._taken, self._rows = 0, 0
+
+    def gone_over(self, price: float, deltas: Sequence[DeltaBody] = ()) -> ViewChoice:
+        """The choice of the same head when it is kept the other way; ``price``: of the way back.
+
+        ``deltas``: of the bodies as they were written, while there are views.
+        """
+        other = ViewChoice(self.atoms, not self.in_use)
+        lost = f"{self.ledger.balance:,.0f} operations, the price of a change"
+        other.why = self.exceeds or f"{'views' if self.in_use else 'keeping all assignments'} had lost {lost}"
+        other.n_changes = self.n_changes + 1
+        other.ledger.changed(max(LEAST_BUDGET, price))
+        if self.exceeds:
+            other.ledger.changed(2 * max(self.ledger.price, price))
+        other._was_tried = True
+        other._views_per_row = self._views_per_row
+        other._deltas = deltas
+        return other
+
+    def describe(self) -> list[str]:
+        """For ``explain``; nothing as long as nobody looked for views."""
+        ledger = self.ledger
+        if not self.why:
+            return []
+        return [
+            f"auto: {'views' if self.in_use else 'no views'}: {self.why}",
+            f"lost {ledger.balance:,.0f} of {ledger.price:,.0f} operations; changed {self.n_changes} times",
+        ]

@@ -1,0 +1,225 @@
+"""`ws.triggers`: the program that a change of a relation sets off, as text.
+
+It is read off the searches that are kept: each statement is a term of the delta rule
+(:mod:`lftj.planning.term`) of a view, or of the head itself.  For ``total[] = sum(v) <- R(a, b), S(a, c),
+v = b * c`` under `views`:
+
+    on +R(a, b):
+      total#view1[a] += b
+      total[] += change(total#view1[a]) * total#view2[a]
+
+Statements stand in the order in which they run.  ``change(view[k])`` is the value of a view less the one
+before; the statement runs for every key that changed.  ``old`` and ``new`` tell the versions apart of what
+the trigger changes itself.  ``for each``: the tuples that agree with what is there already.
+
+Cost: linear in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lftj.language.body import Body, CheckedHead
+from lftj.language.expressions import comparison_text, text_of
+from lftj.language.syntax import Aggregate, Atom, Comparison, Constant, Expression, Variable
+from lftj.planning.term import TermPlan, left_over
+from lftj.rewriting.rule_text import atom_text, head_text, term_text
+from lftj.rewriting.shared_views import free_name, is_view
+from lftj.rewriting.summand import definitions, substituted
+from lftj.storage.catalog import Side
+from lftj.values.schema import Schema
+from maintenance.explanation import hidden_below
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.rule_source import RuleSource
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.strategy import BodySearch
+
+
+@dataclass(frozen=True)
+class _Trigger:
+    """A tuple of ``relation`` that comes, or with ``sign`` -1 goes.
+
+    ``columns``: what its terms are called.  ``changing``: relations that change with it, as far as known.
+    """
+
+    relation: str
+    sign: int
+    columns: Sequence[str]
+    changing: set[str]
+
+
+def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas: Mapping[str, Schema]) -> str:
+    """The triggers of a head, two for each relation that its rules read; see the module."""
+    kept = [*(heads[name] for name in hidden_below(head, heads)), head]
+    hidden = {one.name for one in kept}
+    lines = []
+    for relation in dict.fromkeys(name for one in kept for name in _read_in_order(one)):
+        if relation in hidden:
+            continue
+        columns = [column.name or "value" for column in schemas[relation].columns]
+        shown = atom_text(Atom(relation, tuple(map(Variable, columns)), schemas[relation].functional))
+        for sign, mark in ((1, "+"), (-1, "-")):
+            lines.append(f"on {mark}{shown}:")
+            trigger = _Trigger(relation, sign, columns, {relation})
+            for one in kept:
+                statements = list(dict.fromkeys(_statements(one, trigger)))
+                if statements:
+                    trigger.changing.add(one.name)
+                lines += [f"  {statement}" for statement in statements]
+    return "\n".join(lines)
+
+
+def _read_in_order(head: MaintainedHead) -> Iterator[str]:
+    for rule, _ in head.rules:
+        for body in rule.bodies:
+            yield from (atom.relation for atom in (*body.atoms, *body.negations))
+
+
+def _statements(head: MaintainedHead, trigger: _Trigger) -> Iterator[str]:
+    """How a head follows, in the order of its rules and their terms."""
+    if trigger.changing.isdisjoint(head.reads):
+        return
+    for source in head.sources:
+        if head.component or not isinstance(source, RuleSource):
+            yield f"{head.name}: as {head.strategy} does it, not by terms"
+            return
+        own, bodies = source.searched
+        for body in bodies:
+            for search in body.all_searches:
+                yield from _of_search(own, body.body, search, trigger)
+
+
+def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trigger) -> Iterator[str]:
+    delta = search.delta if isinstance(search, AutoBody) and not search.traces else search
+    if not isinstance(delta, DeltaBody):
+        yield f"{head.relation}: searched again where its records say that something may have changed"
+        return
+    for plan, (_, rest) in zip(delta.terms.plans, left_over(delta.problem), strict=True):
+        if plan.atom.relation in trigger.changing:
+            sides = {other.label: other.side for other in (*rest.atoms, *rest.negations)}
+            yield _statement(head, body, plan, sides, trigger)
+
+
+def _statement(
+    head: CheckedHead, body: Body, plan: TermPlan, sides: Mapping[str, Side], trigger: _Trigger
+) -> str:
+    """A term of a body's delta rule.  ``sides``: which version of the other atoms it reads, by label."""
+    every = (*body.atoms, *body.negations)
+    place = next(at for at, atom in enumerate(every) if _label(atom) == plan.atom.label)
+    is_direct = plan.atom.relation == trigger.relation
+    if not is_direct and not isinstance(head.value, Aggregate):
+        return _anew(head, body)
+    names = _names(body, every[place], trigger.columns) if is_direct else {}
+    renamed = [_renamed(atom, names) for atom in every]
+    changed = renamed[place]
+    versions = [
+        f"{sides[_label(atom)].value} " if at != place and atom.relation in trigger.changing else ""
+        for at, atom in enumerate(every)
+    ]
+    meaning: dict[str, Expression] = dict(names)
+    for before, atom, version in zip(every, renamed, versions, strict=True):
+        if is_view(atom.relation):
+            value, lookup = before.terms[-1], version + _lookup(atom)
+            assert isinstance(value, Variable)
+            meaning[value.name] = Variable(f"change({lookup})" if atom is changed else lookup)
+    meaning |= {name: substituted(expression, meaning) for name, expression in definitions(body).items()}
+    loops, tests = [], _tests(changed, trigger.columns) if is_direct else []
+    bound = _variables(changed)
+    others = [(atom, version) for atom, version in zip(renamed, versions, strict=True) if atom is not changed]
+    for atom, version in sorted(others, key=lambda other: is_view(other[0].relation)):
+        keys = replace(atom, terms=atom.terms[:-1]) if is_view(atom.relation) else atom
+        if not atom.negated and not _variables(keys) <= bound:
+            loops.append(version + (_lookup(atom) if is_view(atom.relation) else atom_text(atom)))
+            bound |= _variables(keys)
+        elif not is_view(atom.relation):  # of a view the value is a factor, 0 where there is none
+            tests.append(version + atom_text(atom))
+    tests += [comparison_text(_replaced(comparison, meaning)) for comparison in body.comparisons]
+    negative = plan.sign * (trigger.sign if is_direct else 1) < 0
+    return (
+        _effect(head, meaning, negative)
+        + (f" for each {', '.join(loops)}" if loops else "")
+        + (f" if {', '.join(tests)}" if tests else "")
+    )
+
+
+def _anew(head: CheckedHead, body: Body) -> str:
+    """A tuple that is made of values of hidden heads."""
+    views = [atom for atom in body.atoms if is_view(atom.relation)]
+    others = [atom_text(atom) for atom in body.atoms if not is_view(atom.relation)]
+    meaning: dict[str, Expression] = {}
+    for atom in views:
+        meaning |= {name: Variable(_lookup(atom)) for name in _variables(Atom("", atom.terms[-1:]))}
+    meaning |= {name: substituted(expression, meaning) for name, expression in definitions(body).items()}
+    return f"{_target(head, meaning)} anew" + (f" from {', '.join(others)}" if others else "")
+
+
+def _names(body: Body, changed: Atom, columns: Sequence[str]) -> dict[str, Expression]:
+    """Variables of the tuple that comes or goes are called as its columns; others give way to them."""
+    names: dict[str, Expression] = {}
+    for column, term in zip(columns, changed.terms, strict=True):
+        if isinstance(term, Variable):
+            names.setdefault(term.name, Variable(column))
+    taken = {*columns, *body.types}
+    for name in body.types:
+        if name not in names and name in columns:
+            free = free_name(name, taken)
+            taken.add(free)
+            names[name] = Variable(free)
+    return names
+
+
+def _target(head: CheckedHead, meaning: Mapping[str, Expression]) -> str:
+    """What is changed: a value, or how often a tuple is there."""
+    keys = tuple(text_of(meaning.get(name, Variable(name))) for name in head.variables)
+    if isinstance(head.value, Aggregate):
+        target, _, _ = head_text(head.relation, keys, head.value).rpartition(" = ")
+        return target
+    value = None if head.value is None else text_of(meaning.get(head.value, Variable(head.value)))
+    return head_text(head.relation, keys, value)
+
+
+def _effect(head: CheckedHead, meaning: Mapping[str, Expression], negative: bool) -> str:
+    """What is done to the target: an amount is added; a value comes to those of a group, or goes; a tuple."""
+    target, operator = _target(head, meaning), "-=" if negative else "+="
+    if not isinstance(head.value, Aggregate):
+        return f"{'-' if negative else '+'}{target}" if head.schema.functional else f"{target} {operator} 1"
+    arguments = [text_of(substituted(argument, meaning)) for argument in head.value.arguments]
+    if head.value.function in ("sum", "count"):
+        return f"{target} {operator} {''.join(arguments) or '1'}"
+    return f"{target} = {head.value.function} of one {', '.join(arguments)} {'less' if negative else 'more'}"
+
+
+def _tests(changed: Atom, columns: Sequence[str]) -> list[str]:
+    """What the tuple that comes or goes has to be: its constants, and columns that are equal."""
+    texts = [term_text(term) for term in changed.terms]
+    named = zip(columns, changed.terms, texts, strict=True)
+    return [
+        f"{column} = {text}"
+        for column, term, text in named
+        if text != column and (isinstance(term, Constant) or text in columns)
+    ]
+
+
+def _label(atom: Atom) -> str:
+    """The atom as searches call it."""
+    return atom_text(replace(atom, negated=False))
+
+
+def _lookup(view: Atom) -> str:
+    return f"{view.relation}[{', '.join(map(term_text, view.terms[:-1]))}]"
+
+
+def _renamed(atom: Atom, names: Mapping[str, Expression]) -> Atom:
+    terms = (names.get(term.name, term) if isinstance(term, Variable) else term for term in atom.terms)
+    return replace(atom, terms=tuple(terms))  # type: ignore[arg-type]
+
+
+def _replaced(comparison: Comparison, meaning: Mapping[str, Expression]) -> Comparison:
+    left, right = substituted(comparison.left, meaning), substituted(comparison.right, meaning)
+    return replace(comparison, left=left, right=right)
+
+
+def _variables(atom: Atom) -> set[str]:
+    return {term.name for term in atom.terms if isinstance(term, Variable)}
