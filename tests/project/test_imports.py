@@ -66,7 +66,8 @@ HOUSE = {
         search.base  search.regions
         aggregates  search
         files  language  storage
-        process  values
+        values
+        process
         errors  memory
         """,
     "indices": ".",
