@@ -18,13 +18,14 @@ from lftj import errors  # noqa: E402
 from lftj.database.database import Database  # noqa: E402
 from lftj.errors import LftjError  # noqa: E402
 from lftj.files.csv_options import CsvOptions  # noqa: E402
+from lftj.values.own_functions import register as function  # noqa: E402
 
 if TYPE_CHECKING:
     from lftj.database.warming import warm_up
 
 __version__ = "0.1.0"
 
-__all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "warm_up"]
+__all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "function", "warm_up"]
 
 
 def __getattr__(name: str) -> Any:

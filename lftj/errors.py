@@ -132,6 +132,13 @@ class AggregateError(EvaluationError):
     """
 
 
+class FunctionError(EvaluationError):
+    """A user's function can't be registered, is not registered, or does not give what it declares.
+
+    Names the function; where a row is to blame, the rule and the row; what was raised is its cause.
+    """
+
+
 class ChangeError(DataError):
     """A transaction's change can't be taken: a derived relation, a wrong arity, type or weight."""
 

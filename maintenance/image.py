@@ -56,10 +56,12 @@ from indices.fingerprint import add_sources
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from lftj.errors import ImageError
 from lftj.files import sink
+from lftj.language.syntax import Call
 from lftj.search.regions.evaluation import RegionSearch
 from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.weighted import WeightedSearches
 from lftj.storage.index_version import IndexVersion
+from lftj.values.functions import FUNCTIONS, missing
 from lftj.values.semigroup import Operation, registered_names, semigroup
 
 FORMAT = 1
@@ -133,7 +135,8 @@ def read_image(
     ``source``: the path of an image, a binary file, whose rest from where it stands is one, or the bytes
     themselves; it is not needed any more afterwards.  ``packages``: as it was written.
 
-    Aggregates of a user's that its rules have must be registered by then (:func:`maintenance.aggregate`).
+    Aggregates and functions of a user's that its rules have must be registered by then
+    (:func:`maintenance.aggregate`, :func:`lftj.function`).
     Raises :class:`~lftj.errors.ImageError`.
     """
     if isinstance(source, str | os.PathLike):
@@ -299,6 +302,12 @@ def _operation(name: str, dtype: str) -> Operation:
     return semigroup(name).operation(dtype)
 
 
+def _call(function: str, *others: Any) -> Call:
+    if function not in FUNCTIONS and function != "in":
+        raise ImageError(missing(function))
+    return Call(function, *others)
+
+
 def _monoid(name: str, dtype: str | None) -> Monoid:
     return _MONOIDS[name] if dtype is None else _operation(name, dtype).monoid
 
@@ -320,4 +329,5 @@ _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] 
     WeightedSearches: lambda searches: (WeightedSearches, (searches.searches,)),
     Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
     Monoid: _form_of_monoid,
+    Call: lambda call: (_call, (call.function, call.arguments, call.span)),
 }

@@ -13,7 +13,7 @@ What a partial holds of a group, beside its key columns ``key#0``, ``key#1``, ..
     sum, avg          count#, sum#                              and the exact sum (``number_columns``)
       of floats       + nan#, infinity#, minus_infinity#        how many of the assignments have these
     min, max          value#                                    the place's own least or greatest value
-    concat, a user's  argument#0, ..., weight#                  the place's distinct rows: the arguments in
+    all others        argument#0, ..., weight#                  the place's distinct rows: the arguments in
                                                                 the order to sort by, the aggregated one last
 
 Invariants

@@ -1,4 +1,4 @@
-"""Aggregates over a rule's assignments: count, sum, avg, min, max, concat, and the user's own.
+"""Aggregates over a rule's assignments: count, sum, avg, min, max, ranks, concat, and the user's own.
 
 The input is a Z-set: each row is an assignment of the group's key variables and
 of the aggregate's arguments, its weight the number of assignments of *all* body
@@ -15,7 +15,7 @@ What comes out
 3. ``sum`` of floats is the exact sum rounded once; ``avg`` is the exact quotient
    rounded once, of integers and decimals too.  float32 values are summed as the
    doubles they stand for.
-4. ``min`` and ``max`` are in the order of values.  NaN is the largest float, as
+4. ``min``, ``max`` and ranks are in the order of values.  NaN is the largest float, as
    in DuckDB: ``max`` is NaN when one is there, ``min`` only when nothing else is.
 5. ``concat`` joins one string per assignment, ordered by the order variables and
    then by the string itself; a user's aggregate (:mod:`lftj.values.semigroup`) folds its
@@ -47,9 +47,10 @@ from lftj.aggregates.sum_values import (
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
-from lftj.language.syntax import Aggregate, Constant, Variable
+from lftj.language.syntax import Aggregate, Constant, Variable, rank_of
 from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
+from lftj.values.names import RANKED
 from lftj.values.schema import ColumnType
 
 _STRING_BYTES = 2**31 - 1  # what the offsets of an Arrow string array can count
@@ -167,6 +168,8 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
         values = _concat(groups, _separator(call), type_)
     elif function in ("min", "max"):
         values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
+    elif function in RANKED:
+        values = declared.domain.decode(ranked_codes(groups, call), declared.arrow)
     else:
         values = _folded(groups, function, type_)
     return groups.keys, values
@@ -232,13 +235,23 @@ def _average(groups: Groups, type_: ColumnType) -> pa.Array:
     return values_of_floats(groups, averages)
 
 
-# -- min and max ------------------------------------------------------------
+# -- min, max and ranks -----------------------------------------------------
 
 
 def extreme_codes(groups: Groups, function: str) -> np.ndarray:
     """Groups are sorted by the argument's place in the order of values: take each one's first or last row."""
     rows = groups.offsets[:-1] if function == "min" else groups.offsets[1:] - 1
     return groups.arguments[0][rows]
+
+
+def ranked_codes(groups: Groups, call: Aggregate) -> np.ndarray:
+    """Each group's value of the call's rank, an assignment a place; the last of a group that has fewer."""
+    ends = np.cumsum(groups.weights)
+    last = ends[groups.offsets[1:] - 1]  # places up to the end of each group
+    first = last - groups.counts()
+    steps = np.minimum(rank_of(call), last - first)
+    places = first + steps - 1 if call.function == "kth_smallest" else last - steps
+    return groups.arguments[0][np.searchsorted(ends, places, side="right")]
 
 
 def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarray | None]:

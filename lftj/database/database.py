@@ -130,6 +130,7 @@ class Database:
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
         csv: CsvOptions | None = None,
+        row_number: str | None = None,
     ) -> None:
         """Load a relation, replacing one of the same name.
 
@@ -138,7 +139,8 @@ class Database:
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
         column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
-        a CSV file is written, where that can't be read off the file.
+        a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a last column
+        ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
 
         ``columns``: a list names columns that have no names, and of a source with names says which to take;
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
@@ -148,7 +150,7 @@ class Database:
         """
         from lftj.database.loading import load_relation
 
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
 
     def add(self, relation: Relation) -> None:
         """Take a relation that was made with the database's ``domains``, replacing one of the same name.

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lftj.errors import SourceError, UnusableNameError
@@ -25,11 +26,12 @@ def load_relation(
     nulls: Nulls = "refuse",
     progress: bool = False,
     csv: CsvOptions | None = None,
+    row_number: str | None = None,
 ) -> Relation:
     """Load a source as relation ``name``.
 
     ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
-    ``csv``: as there.
+    ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
 
     Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
     """
@@ -40,6 +42,12 @@ def load_relation(
         table = _renamed(read_table(source, None, progress, csv), columns)
     else:
         table = read_table(source, columns, progress, csv)
+    if row_number is not None:
+        if row_number in table.column_names:
+            raise SourceError(
+                f"relation {name!r} has a column {row_number!r} already: row_number= names a new one"
+            )
+        table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
     return Relation.from_table(name, table, domains, nulls, progress)
 

@@ -209,7 +209,7 @@ class Evaluation:
                 for fed, found in zip(heads, self._aggregated(rule, heads), strict=True):
                     self.aggregated[id(rule), id(fed)] = found
             except (RangeError, EvaluationError) as error:
-                raise with_rule(error, rule.text) from None
+                raise with_rule(error, rule.text) from error.__cause__
         keys, values = self.aggregated.pop(place)
         if len(values):
             yield [*keys, head.schema.columns[-1].type.domain.encode(values)]
@@ -328,7 +328,7 @@ class Evaluation:
                 try:
                     rows, weights = finish(lowered, rows, weights, self.relations)
                 except (RangeError, EvaluationError) as error:
-                    raise with_rule(error, run.rule.text) from None
+                    raise with_rule(error, run.rule.text) from error.__cause__
             run.rows += len(weights)
             if len(weights):
                 yield rows, weights

@@ -197,7 +197,7 @@ class RecursiveBody:
         try:
             found, weights = self._finishing.finish(found, np.ones(rows.shape[1], np.int64), self._relations)
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self.rule.text) from None
+            raise with_rule(error, self.rule.text) from error.__cause__
         if len(weights):
             yield np.array([found[name] for name in self._names])
 

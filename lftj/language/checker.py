@@ -39,7 +39,7 @@ from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
-from lftj.values.names import AGGREGATES
+from lftj.values.names import AGGREGATES, RANKED
 from lftj.values.schema import Column, ColumnType, Schema
 
 
@@ -225,6 +225,8 @@ class _Checker:
             wanted = "" if given else 'a string, a separator and order variables: concat(s, ", ", o)'
         elif call.function not in AGGREGATES:
             wanted = "" if given else f"a value and order variables: {call.function}(v, o)"
+        elif call.function in RANKED:
+            wanted = "" if given == 2 else f"a value and a rank: {call.function}(v, 3)"
         else:
             wanted = "" if given == 1 else "one argument"
         if wanted:
@@ -365,7 +367,7 @@ def _columns(names: list[str]) -> str:
 def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
     """Type of an aggregate's value; None when it does not take the argument."""
     name = kind(argument)
-    if function in ("min", "max"):
+    if function in ("min", "max", *RANKED):
         return argument
     if function == "concat":
         return pa.string() if name == "string" else None

@@ -215,6 +215,17 @@ def variables_of(expression: Expression) -> list[Variable]:
     return []
 
 
+def functions_of(expression: Expression) -> set[str]:
+    """The names of what an expression calls."""
+    if isinstance(expression, Negative):
+        return functions_of(expression.operand)
+    if isinstance(expression, BinaryOperation):
+        return functions_of(expression.left) | functions_of(expression.right)
+    if isinstance(expression, Call):
+        return {expression.function}.union(*map(functions_of, expression.arguments))
+    return set()
+
+
 def _standing_alone(value_type: pa.DataType, folded: Expression) -> pa.DataType:
     """A decimal literal that met no decimal column is a float."""
     if isinstance(folded, Constant) and isinstance(folded.value, Decimal):
@@ -369,7 +380,7 @@ def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result
         except pa.ArrowInvalid as error:
             where = _row_text(node, columns, first_refused(operation, arrays))
             if isinstance(error, Refused):
-                raise EvaluationError(f"{error} in {text_of(node)}{where}") from None
+                raise error.raised(f"{error} in {text_of(node)}{where}") from error.__cause__
             if "divide by zero" in str(error):
                 raise EvaluationError(f"division by zero in {text_of(node)}{where}") from None
             raise RangeError(f"{text_of(node)} does not fit type {result}{where}") from None

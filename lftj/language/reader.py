@@ -14,7 +14,7 @@ from typing import Any
 from lark.visitors import v_args
 
 from lftj.errors import ArityError
-from lftj.language.diagnostics import error_at, quoted_list, suggestion
+from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.literal_reader import LiteralReader, span_of, token_span
 from lftj.language.predicates import holds, is_test
 from lftj.language.syntax import (
@@ -36,7 +36,7 @@ from lftj.language.syntax import (
     Wildcard,
 )
 from lftj.values.functions import FUNCTIONS
-from lftj.values.names import AGGREGATES
+from lftj.values.names import AGGREGATES, RANKED
 
 _RESERVED = ("true", "false", "_")
 
@@ -150,8 +150,8 @@ class Reader(LiteralReader):
                     span_of(meta), f"a head takes variables only: write v here and v = {written} in the body"
                 )
             if name not in registered:
-                known = quoted_list([*AGGREGATES, *registered], "and")
-                raise self.error(token_span(name), f"unknown aggregate '{name}'; there are {known}")
+                near = suggestion(name, [*AGGREGATES, *registered])
+                raise self.error(token_span(name), f"unknown aggregate '{name}'{near}")
         for place, argument in enumerate(arguments or []):
             if isinstance(argument, _Named):
                 raise self.error(
@@ -159,7 +159,13 @@ class Reader(LiteralReader):
                 )
             if isinstance(argument, Wildcard):
                 raise self.error(argument.span, f"'{name}' takes variables: '_' has no value to aggregate")
-            if name == "concat" and place == 1 and isinstance(argument, Constant):
+            if name in RANKED and place == 1:
+                rank = argument.value if isinstance(argument, Constant) else None
+                if type(rank) is not int or rank < 1:
+                    raise self.error(
+                        argument.span, f"the rank of '{name}' is a whole number from 1: {name}(v, 3)"
+                    )
+            elif name == "concat" and place == 1 and isinstance(argument, Constant):
                 if not isinstance(argument.value, str):
                     raise self.error(argument.span, "the separator of 'concat' is a string")
             elif not isinstance(argument, Variable):

@@ -136,6 +136,13 @@ class Aggregate:
     span: Span = _span()
 
 
+def rank_of(call: Aggregate) -> int:
+    """The k of ``kth_largest(v, k)``."""
+    _, rank = call.arguments
+    assert isinstance(rank, Constant) and isinstance(rank.value, int)
+    return rank.value
+
+
 def extremum_of(value: object) -> str | None:
     """The function of a head's value, where that is the least or the largest of its values."""
     return value.function if isinstance(value, Aggregate) and value.function in ("min", "max") else None

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.errors import TypeClashError
+from lftj.errors import EvaluationError, TypeClashError
 from lftj.values.kinds import (
     MAX_DIGITS,
     NUMERIC,
@@ -41,6 +41,9 @@ Kernel = Callable[..., pa.Array]
 
 class Refused(pa.ArrowInvalid):
     """A row has no result, for the reason that the message says."""
+
+    raised: type[EvaluationError] = EvaluationError
+    """What the caller is told."""
 
 
 _CHECKED: dict[str, Kernel] = {

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.errors import TypeClashError
+from lftj.errors import FunctionError, TypeClashError
 from lftj.values import calendar, texts
 from lftj.values.arithmetic import Kernel
 from lftj.values.casts import cast_kernel, named_type
@@ -263,14 +263,25 @@ FUNCTIONS: dict[str, Function] = {
     "date_trunc": Function(2, 2, _date_trunc),
     "cast": Function(2, 2, _cast),
 }
-"""The functions of the language; a test may stand in a body by itself."""
+"""The functions of the language, and behind them those that a user registered
+(:mod:`lftj.values.own_functions`); a test may stand in a body by itself."""
 
 
 def bind(name: str, arguments: Sequence[Argument]) -> Bound:
-    """A function of arguments of these types.  Raises :class:`~lftj.errors.TypeClashError`.
+    """A function of arguments of these types.
+
+    Raises :class:`~lftj.errors.TypeClashError`, and :class:`~lftj.errors.FunctionError` where a user's
+    function is not registered in this process.
 
     >>> bound = bind("substring", [Argument(pa.string()), Argument(pa.int64(), 2)])
     >>> bound.places, bound.kernel(pa.array(["tea"])).to_pylist()
     ((0,), ['ea'])
     """
+    if name not in FUNCTIONS:
+        raise FunctionError(missing(name))
     return FUNCTIONS[name].bind(arguments)
+
+
+def missing(name: str) -> str:
+    """That rules made elsewhere call a function that is not registered here."""
+    return f"the function '{name}' is not registered here: call lftj.function({name!r}, ...) first"

@@ -17,7 +17,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = ("_", "true", "false")
 """What the rule language reads as something else than a name."""
 
-AGGREGATES = ("count", "sum", "avg", "min", "max", "concat")
+RANKED = ("kth_largest", "kth_smallest")
+"""Aggregates that take a rank behind the value."""
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, "concat")
 """The aggregates of the rule language itself."""
 
 

@@ -34,7 +34,6 @@ Source: ILFTJ 2.3.3.
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -51,6 +50,7 @@ from indices.monoid import Monoid
 from lftj.errors import AggregateError
 from lftj.memory import address, view
 from lftj.values.names import AGGREGATES
+from lftj.values.same_function import same_function
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPES = {np.dtype(np.int64): numba.int64, np.dtype(np.float64): numba.float64}
@@ -89,7 +89,7 @@ def register(name: str, function: Callable[..., Any]) -> None:
         )
     with _registering:
         known = _registered.get(name)
-        if known is not None and not _same_function(known.function, function):
+        if known is not None and not same_function(known.function, function):
             raise AggregateError(
                 f"there is an aggregate '{name}' of another function already: choose another name"
             )
@@ -108,33 +108,6 @@ def semigroup(name: str) -> Semigroup:
         return _registered[name]
     except KeyError:
         raise AggregateError(f"no aggregate '{name}' is registered") from None
-
-
-def _same_function(first: Any, second: Any) -> bool:
-    """Whether two functions are one, or one text over the same outer values: a cell that ran twice."""
-    if first is second:
-        return True
-    codes, outer = [], []
-    for function in (first, second):
-        plain = getattr(function, "py_func", function)
-        if not inspect.isfunction(plain):
-            return False
-        where = {
-            "co_filename": "",
-            "co_firstlineno": 1,
-            "co_linetable": b"",
-            "co_name": "",
-            "co_qualname": "",
-        }
-        codes.append((plain.__code__.replace(**where), plain.__defaults__, plain.__kwdefaults__))  # type: ignore[arg-type]
-        seen = inspect.getclosurevars(plain)
-        outer.append({**seen.globals, **seen.nonlocals})
-    return (
-        codes[0] == codes[1]
-        and getattr(first, "targetoptions", None) == getattr(second, "targetoptions", None)
-        and outer[0].keys() == outer[1].keys()
-        and all(outer[0][name] is outer[1][name] for name in outer[0])
-    )
 
 
 class Semigroup:

@@ -1,10 +1,10 @@
-"""`GroupScan`: the ordered intermediate of ``min``, ``max`` and user semigroups, under signed rows.
+"""`GroupScan`: the ordered intermediate of ``min``, ``max``, ranks and user semigroups, under signed rows.
 
 Multiplicities of (groups..., arguments...), and a scan tree over the tuples that
 have any, whose keys are the groups and the arguments' *places*: numbers in the
 order of values.  Codes are places in an ordered domain; elsewhere labels are
 (:mod:`maintenance.groups.order_labels`), while the multiplicities hold codes, which
-never change.  A record's value is its place (min, max), or the argument
+never change.  A record's value is its place (min, max, ranks), or the argument
 combined with itself as often as it occurs (user semigroups).
 
 Invariants
@@ -21,8 +21,9 @@ The function of a user is never called with values of two groups: it may raise
 for them (:class:`~indices.scan_tree.ScanTree`, ``grouped``).
 
 Cost: O(log n) nodes of the tree per tuple that appears, goes or (user
-semigroups) changes its support, and per group asked for.  A batch of more than a
-quarter of the tree, and labels that were renumbered, build it again, O(n log n).
+semigroups) changes its support, and per group asked for; k times that for rank k.
+A batch of more than a quarter of the tree, and labels that were renumbered, build
+it again, O(n log n).
 
 Source: ILFTJ 2.3.3, 3.1.
 """
@@ -34,6 +35,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
+from indices.keys import KEY_MAX, KEY_MIN
 from indices.monoid import MAX, MIN
 from indices.scan_tree import ScanTree
 from lftj.aggregates.group_names import spelled_call
@@ -41,13 +43,13 @@ from lftj.aggregates.whole import Aggregation, argument_names
 from lftj.errors import AggregateError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
-from lftj.language.syntax import Aggregate
+from lftj.language.syntax import Aggregate, rank_of
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
-from lftj.values.names import AGGREGATES
+from lftj.values.names import AGGREGATES, RANKED
 from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
@@ -103,13 +105,14 @@ class GroupScan(Staged):
         which group it failed on.  ``spacing``: of order labels.
         """
         if not isinstance(head.value, Aggregate) or head.value.function in ("count", "sum", "avg", "concat"):
-            raise ValueError(f"head {head.relation} has no minimum, maximum or semigroup of a user")
+            raise ValueError(f"head {head.relation} has no minimum, maximum, rank or semigroup of a user")
         call = head.value
         self._head = head
         self._types = types
         self._call = call
         self._n_groups = group_columns
         self._arguments = argument_names(call)
+        self._upwards = call.function in ("min", "kth_smallest")
         domains = [types[name].domain for name in self._arguments]
         self._labels: dict[Domain, OrderLabels] = {
             domain: OrderLabels(domain, spacing) for domain in domains if not domain.ordered
@@ -200,7 +203,8 @@ class GroupScan(Staged):
         ``keys``: a column per group column; of ``min`` and ``max`` per group column of a prefix.
         Raises :class:`~lftj.errors.AggregateError` when a user's function raises.
         """
-        if len(keys) > self._n_groups or (self._operation is not None and len(keys) != self._n_groups):
+        whole_groups = self._operation is not None or self._call.function in RANKED
+        if len(keys) > self._n_groups or (whole_groups and len(keys) != self._n_groups):
             raise ValueError(f"{len(keys)} columns are no group of {self._n_groups} columns")
         n_keys = len(keys[0]) if len(keys) else 1
         alive = self._support.newest.totals(keys, n_keys) > 0
@@ -208,9 +212,29 @@ class GroupScan(Staged):
         tree = self._built()
         with self._named(list(asked.T)), self._watched():
             found = tree.query_many(asked, asked)
+            if self._call.function in RANKED:
+                self._walk(tree, asked, found)
         codes = np.zeros(n_keys, np.int64)
         codes[alive] = self._codes(found)
         return codes
+
+    def _walk(self, tree: ScanTree, groups: np.ndarray, found: np.ndarray) -> None:
+        """From each group's first value, ``found``, to the one of the call's rank, or to its last."""
+        columns = list(groups.T)
+        lows, highs = (np.column_stack([groups, np.full(len(groups), end)]) for end in (KEY_MIN, KEY_MAX))
+        left = np.minimum(rank_of(self._call), self._support.newest.totals(columns, len(groups)))
+        rows = np.arange(len(groups))
+        while True:
+            place = [*(column[rows] for column in columns), self._codes(found[rows])]
+            left[rows] -= self._support.newest.totals(place, len(rows))
+            rows = rows[left[rows] > 0]
+            if not len(rows):
+                return
+            if self._upwards:
+                lows[rows, -1] = found[rows] + 1
+            else:
+                highs[rows, -1] = found[rows] - 1
+            found[rows] = tree.query_many(lows[rows], highs[rows])
 
     @property
     def nbytes(self) -> int:
@@ -257,7 +281,7 @@ class GroupScan(Staged):
         if self._labels:
             order = np.lexsort(keys.T[::-1])
             rows, keys, supports = [column[order] for column in rows], keys[order], supports[order]
-        monoid, grouped = MIN if self._call.function == "min" else MAX, 0
+        monoid, grouped = MIN if self._upwards else MAX, 0
         if self._operation is not None:
             monoid, grouped = self._operation.monoid, self._n_groups
         with self._named(rows), self._watched():

@@ -219,7 +219,7 @@ class _AggregateShare(Staged):
             self._scans.stage(dict(zip(self._names, columns, strict=True)), weights)
             return self._groups.stage(columns, weights)
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self._rule.text) from None
+            raise with_rule(error, self._rule.text) from error.__cause__
 
     def rows(self) -> list[np.ndarray]:
         return self._groups.rows()

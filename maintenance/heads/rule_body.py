@@ -180,7 +180,7 @@ class RuleBody(Staged):
             try:
                 rows, numbers = finishing.finish(rows, np.arange(len(signs)), {})
             except (RangeError, EvaluationError) as error:
-                raise with_rule(error, self.rule.text) from None
+                raise with_rule(error, self.rule.text) from error.__cause__
             times, signs = times[numbers], signs[numbers]
         if not self.searches[0].keeps_something:
             change.total.found[self] = rows, signs
@@ -241,7 +241,7 @@ class RuleBody(Staged):
             try:
                 rows, signs = self._finishing.finish(rows, signs, {})
             except (RangeError, EvaluationError) as error:
-                raise with_rule(error, self.rule.text) from None
+                raise with_rule(error, self.rule.text) from error.__cause__
         return rows, signs
 
 

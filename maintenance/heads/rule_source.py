@@ -163,7 +163,7 @@ class SetSource(RuleSource):
                 try:
                     tuples.add([rows[name] for name in self._names], weights)
                 except RangeError as error:
-                    raise with_rule(error, self.rule.text) from None
+                    raise with_rule(error, self.rule.text) from error.__cause__
         return tuples.finish()
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
@@ -229,7 +229,7 @@ class AggregateSource(RuleSource):
             self._intermediate.build(versions, threads, advance)
             return self._groups.built()
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self.rule.text) from None
+            raise with_rule(error, self.rule.text) from error.__cause__
 
     @property
     def timed_refusal(self) -> str | None:
@@ -240,14 +240,14 @@ class AggregateSource(RuleSource):
             rows, times, signs = self._intermediate.timed_step(change, stats)
             return self._groups.timed_step([rows[name] for name in self._sharer.names], times, signs)
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self.rule.text) from None
+            raise with_rule(error, self.rule.text) from error.__cause__
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         try:
             rows, signs = self._intermediate.step(change, stats)
             return self._groups.stage([rows[name] for name in self._sharer.names], signs)
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, self.rule.text) from None
+            raise with_rule(error, self.rule.text) from error.__cause__
 
     def tidy(self, versions: Versions) -> int:
         self._groups.tidy()

@@ -129,6 +129,7 @@ class Workspace(Kept, Database):
         nulls: Literal["refuse", "drop"] = "refuse",
         progress: bool = False,
         csv: CsvOptions | None = None,
+        row_number: str | None = None,
     ) -> None:
         """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
 
@@ -137,7 +138,7 @@ class Workspace(Kept, Database):
         from lftj.database.loading import load_relation
 
         self._refuse_load(name)
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
 
     def add(self, relation: Relation) -> None:
         """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.

@@ -78,7 +78,7 @@ def _aggregated(rule: HeadRule, partials: dict[int, pa.Table], schema: pa.Schema
             final.add(partials[number])
             keys, values[head.value] = final.finish()
         except (RangeError, EvaluationError) as error:
-            raise with_rule(error, rule.checked.text) from None
+            raise with_rule(error, rule.checked.text) from error.__cause__
     (written,) = rule.syntax.heads
     by_key = dict(zip(rule.keys, keys, strict=True))
     arrays = []

@@ -28,17 +28,19 @@ import pyarrow as pa
 
 from lftj.aggregates.whole import argument_names
 from lftj.database.database import Database, chosen_head
-from lftj.errors import RecursionNotSupportedError
+from lftj.errors import FunctionError, RecursionNotSupportedError
 from lftj.evaluation.products import product_warning
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import error_at
+from lftj.language.expressions import functions_of
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import Aggregate, Atom, Disjunction, Head, Literal, Program, Rule, Variable
 from lftj.storage.relation import Relation
 from lftj.values.kinds import common_type
+from lftj.values.own_functions import is_own
 from lftj.values.schema import ColumnType, Schema
 from spark_bridge.placing.shares import Read
 
@@ -241,6 +243,7 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     for name, schema in program.relations:
         database.add(Relation.from_table(name, schema.empty_table(), database.domains))
     checked = database.check(parse(program.text))
+    _refuse_own_functions(checked)
     tree = checked.tree
     target = chosen_head(checked, program.head)
     needed: list[str] = []
@@ -261,6 +264,19 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 
     visit(target)
     return tuple(_plan(name, tree, checked) for name in needed)
+
+
+def _refuse_own_functions(checked: CheckedProgram) -> None:
+    """Executors are processes of their own, where nothing is registered."""
+    for rule in (rule for stratum in checked.strata for rule in stratum):
+        for body in rule.bodies:
+            sides = [side for comparison in body.comparisons for side in (comparison.left, comparison.right)]
+            called = set().union(*map(functions_of, [one.expression for one in body.assignments] + sides))
+            for name in sorted(filter(is_own, called)):
+                raise FunctionError(
+                    f"'{name}' is a function of your own, which Spark's executors don't have:"
+                    f" give Spark its values as a column\n  {rule.text}"
+                )
 
 
 def _recursive(name: str) -> str:

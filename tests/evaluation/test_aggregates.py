@@ -214,6 +214,20 @@ def test_oracle_min_and_max(kind: str, data: st.DataObject) -> None:
     check(case("max", type_, rows, type_), by_group(rows, max))
 
 
+@given(st.data())
+@pytest.mark.parametrize("kind", ["int16", "dictionary"])
+def test_oracle_ranks(kind: str, data: st.DataObject) -> None:
+    type_, values = ORDERED[kind]
+    rows = data.draw(tables(values))
+    rank = data.draw(st.integers(1, 4))
+    smallest, largest = (
+        case(function, type_, rows, type_, ("v", Constant(rank)))
+        for function in ("kth_smallest", "kth_largest")
+    )
+    check(smallest, by_group(rows, lambda its: sorted(its)[:rank][-1]))
+    check(largest, by_group(rows, lambda its: sorted(its, reverse=True)[:rank][-1]))
+
+
 @given(
     st.lists(
         st.tuples(

@@ -24,7 +24,7 @@ EDGES = [(1, 2), (2, 3), (1, 3), (3, 4)]
 
 MISTAKES = {
     errors.RuleSyntaxError: r"""
-unknown aggregate 'cuont'; there are 'count', 'sum', 'avg', 'min', 'max' and 'concat'
+unknown aggregate 'cuont'; did you mean 'count'?
   n(x, cuont()) <- b(x).
        ^^^^^
 
@@ -86,6 +86,10 @@ unknown relation 'stat'; did you mean 'stats'?
                                                   ^^^^
 """,
     errors.ArityError: r"""
+'kth_largest' takes a value and a rank: kth_largest(v, 3)
+  n(x, kth_largest(y)) <- b(x, y).
+       ^^^^^^^^^^^^^^
+
 'max' takes one argument
   n(a, count(), max()) <- node(a).
                 ^^^^^

@@ -237,7 +237,7 @@ a head's value is a variable or an aggregate: write v here and v = ... in the bo
 """
 
 AGGREGATE_CALLS = r"""
-unknown aggregate 'cuont'; there are 'count', 'sum', 'avg', 'min', 'max' and 'concat'
+unknown aggregate 'cuont'; did you mean 'count'?
   n[x] = cuont() <- b(x).
          ^^^^^
 
@@ -256,6 +256,18 @@ a head's value is a variable or an aggregate: write v here and v = ... in the bo
 'sum' takes variables: '_' has no value to aggregate
   n[x] = sum(_) <- b(x, _).
              ^
+
+the rank of 'kth_largest' is a whole number from 1: kth_largest(v, 3)
+  n[x] = kth_largest(y, 0) <- b(x, y).
+                        ^
+
+the rank of 'kth_smallest' is a whole number from 1: kth_smallest(v, 3)
+  n[x] = kth_smallest(y, x) <- b(x, y).
+                         ^
+
+the rank of 'kth_largest' is a whole number from 1: kth_largest(v, 3)
+  n[x] = kth_largest(y, $k) <- b(x, y).
+                        ^^
 
 the separator of 'concat' is a string
   n[x] = concat(x, 5) <- b(x).

@@ -67,7 +67,8 @@ HOUSE = {
         search.base  search.regions
         aggregates  search
         files  language  storage
-        process  values
+        values
+        process
         errors  memory
         """,
     "indices": ".",

@@ -23,6 +23,7 @@ from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 
 POISON = 13
+RANK = 3
 
 
 @numba.njit
@@ -99,6 +100,8 @@ CASES: dict[str, tuple[str, tuple[Any, ...]]] = {
             "timestamp": MOMENTS,
         }.items()
     },
+    "kth_largest of float": ("kth_largest", (FLOATS,)),
+    "kth_smallest of string": ("kth_smallest", (STRINGS,)),
     "concat": ("concat", (STRINGS,)),
     "concat by float": ("concat", (STRINGS, FLOATS)),
     "concat by decimal and string": ("concat", (STRINGS, DECIMALS, STRINGS)),
@@ -162,6 +165,8 @@ def made(function: str, arrows: list[pa.DataType], groups: tuple[pa.DataType, ..
     terms: list[Variable | Constant] = [Variable(name) for name in names]
     if function == "concat":
         terms.insert(1, Constant("; "))
+    if function in ("kth_largest", "kth_smallest"):
+        terms.append(Constant(RANK))
     value = Column("value", ColumnType(domains.of(result), result))
     schema = Schema((*(Column(name, types[name]) for name in group_names), value), functional=True)
     head = CheckedHead("h", tuple(group_names), Aggregate(function, tuple(terms)), schema, (0, 0))
@@ -174,6 +179,8 @@ def value_of(function: str, multiset: list[tuple[tuple[Any, ...], int]]) -> Any:
     values = [row[-1] for row, count in ordered for _ in range(count)]
     if function == "concat":
         return "; ".join(values)
+    if function in ("kth_largest", "kth_smallest"):
+        return (values if function == "kth_smallest" else values[::-1])[:RANK][-1]
     if function in ("min", "max"):
         return values[0] if function == "min" else values[-1]
     plain: Callable[[Any, Any], Any] = getattr(FUNCTIONS[function], "py_func", FUNCTIONS[function])

@@ -309,6 +309,10 @@ def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
     argument = node.arguments[0]
     assert isinstance(argument, Variable)
     values = [row[argument.name] for row in rows]
+    if node.function in ("kth_largest", "kth_smallest"):
+        rank = node.arguments[1]
+        assert isinstance(rank, Constant)
+        return sorted(values, reverse=node.function == "kth_largest")[: rank.value][-1]
     functions: dict[str, Callable[[list[Any]], Any]] = {
         "sum": exact_sum,
         "avg": average,

@@ -91,7 +91,7 @@ Literal = Atom | Comparison | Either
 
 @dataclass(frozen=True)
 class Aggregate:
-    function: str  # count sum avg min max concat
+    function: str  # count sum avg min max kth_largest kth_smallest concat
     arguments: tuple[Variable | Constant, ...] = ()
 
 

@@ -319,13 +319,15 @@ def draw_aggregate(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
     """An aggregate, and of which kind its values are."""
     argument = draw(st.sampled_from(list(scope)))
     kind = scope[argument]
-    functions = ["min", "max", "count"]
+    functions = ["min", "max", "count", "kth_largest", "kth_smallest"]
     if kind.number:
         functions += ["sum", "avg"]
     if kind is STRING:
         functions.append("concat")
     function = draw(st.sampled_from(functions))
     arguments: tuple[Variable | Constant, ...] = () if function == "count" else (Variable(argument),)
+    if function in ("kth_largest", "kth_smallest"):
+        arguments += (Constant(draw(st.integers(1, 3))),)
     if function == "concat" and draw(st.booleans()):
         arguments += (Constant(draw(st.sampled_from(("", ", ", "-")))),)
         arguments += tuple(Variable(n) for n in draw_variables(draw, scope, least=0)[:2])

@@ -164,10 +164,7 @@ def compose_maps(left, right):  # type: ignore[no-untyped-def]
         (
             "g[k] = gdc(v) <- e(k, v, _, _).",
             RuleSyntaxError,
-            "unknown aggregate 'gdc'; there are 'count', 'sum', 'avg', 'min', 'max', 'concat', 'gcd',"
-            " 'last', 'picky' and 'product'\n"
-            "  g[k] = gdc(v) <- e(k, v, _, _).\n"
-            "         ^^^",
+            "unknown aggregate 'gdc'; did you mean 'gcd'?\n  g[k] = gdc(v) <- e(k, v, _, _).\n         ^^^",
         ),
     ],
 )

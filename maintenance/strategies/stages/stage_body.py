@@ -171,7 +171,7 @@ class StageBody:
             try:
                 rows, numbers = self._finishing.finish(rows, np.arange(len(weights)), {})
             except (RangeError, EvaluationError) as error:
-                raise with_rule(error, self.rule.text) from None
+                raise with_rule(error, self.rule.text) from error.__cause__
             columns = [rows[name] for name in self._variables]
             weights = weights[numbers]
         if weights_are_highs:

@@ -187,7 +187,7 @@ def test_what_needs_no_order_is_kept_elsewhere() -> None:
         one = made(function, [pa.int64()])
         with pytest.raises(ValueError, match="no aggregate that needs an order"):
             scan_for(one.head, one.types, 2)
-        with pytest.raises(ValueError, match="no minimum, maximum or semigroup"):
+        with pytest.raises(ValueError, match="no minimum, maximum, rank or semigroup"):
             GroupScan(one.head, one.types, 2)
     one = made("min", [pa.int64()])
     with pytest.raises(ValueError, match="is no concat"):

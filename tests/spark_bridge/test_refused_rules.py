@@ -1,11 +1,12 @@
-"""Recursive heads are refused before anything is sent to Spark, with what to do instead."""
+"""Recursive heads and functions of a user's are refused before anything is sent, with what to do instead."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from lftj.errors import RecursionNotSupportedError
+import lftj
+from lftj.errors import FunctionError, RecursionNotSupportedError
 from spark_bridge.placing.head_plan import ProgramText
 
 EDGE = (("edge", pa.schema([("a", pa.int64()), ("b", pa.int64())])),)
@@ -33,3 +34,13 @@ def test_what_depends_on_a_recursive_head_is_refused(text: str, head: str | None
 def test_what_does_not_need_it_is_not() -> None:
     (plan,) = ProgramText(f"{CLOSURE} two(a, c) <- edge(a, b), edge(b, c).", "two", EDGE).plans()
     assert plan.name == "two"
+
+
+def test_functions_of_a_user_are_not_there() -> None:
+    lftj.function("refused_in_spark", lambda a: a, ["int64"], "int64")
+    program = ProgramText("near(m) <- edge(a, b), m = 1 + refused_in_spark(abs(a)).", None, EDGE)
+    with pytest.raises(FunctionError) as caught:
+        program.plans()
+    assert "'refused_in_spark' is a function of your own, which Spark's executors don't have" in str(
+        caught.value
+    )

@@ -1,0 +1,65 @@
+"""oracle: the best rows of each group, kept by every strategy, against DuckDB's ``rank()``."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
+
+duckdb = pytest.importorskip("duckdb")
+
+RULES = """
+bar[s] = kth_largest(v, 3) <- sale(s, _, v).
+best(s, i, v) <- sale(s, i, v), bar[s] = least, v >= least.
+low[s] = kth_smallest(i, 2) <- sale(s, i, _).
+first(s, i) <- sale(s, i, _), low[s] = most, i <= most.
+"""
+SQL = {
+    "best": "select s, i, v from (select *, rank() over (partition by s order by v desc) as r from sale)"
+    " where r <= 3",
+    "first": "select distinct s, i from (select *, rank() over (partition by s order by i) as r from sale)"
+    " where r <= 2",
+}
+ROWS = list(itertools.product(("x", "y", "z"), ("ä", "b", "c", "d"), range(-2, 3)))
+Row = tuple[str, str, int]
+
+
+def expected(sales: set[Row]) -> dict[str, list[tuple[object, ...]]]:
+    names = ("s", "i", "v")
+    sale = pa.table(dict(zip(names, zip(*sorted(sales), strict=True), strict=True)))
+    with duckdb.connect() as connection:
+        connection.register("sale", sale)
+        return {name: sorted(connection.execute(query).fetchall()) for name, query in SQL.items()}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_best_rows_of_each_group(strategy: str) -> None:
+    random = Random(5)
+    held = set(random.sample(ROWS, 25))
+    ws = Workspace()
+    ws.load("sale", sorted(held), columns=["s", "i", "v"])
+    ws.install(RULES, strategy)
+    for _ in range(10):
+        changed = set(random.sample(ROWS, random.choice((1, 2, 8))))
+        with ws.transaction() as tx:
+            tx.erase("sale", sorted(changed & held))
+            tx.insert("sale", sorted(changed - held))
+        held ^= changed
+        assert {name: sorted(ws[name]) for name in SQL} == expected(held)
+    ws.verify()
+
+
+def test_a_change_costs_the_rows_that_move_not_the_group() -> None:
+    ws = Workspace()
+    ws.load("sale", [("x", f"i{n}", n) for n in range(2000)], columns=["s", "i", "v"])
+    ws.install(RULES, "delta")
+    with ws.transaction() as tx:
+        tx.insert("sale", [("x", "new", 1998)])
+    assert [row["weight"] for row in tx.changes["best"].to_pylist()] == [-1, 1]
+    best = tx.stats.rules["best"]
+    assert best.opens + best.nexts + best.seeks < 200
