@@ -65,7 +65,7 @@ HOUSE = {
         planning
         search.base  search.regions
         aggregates  search
-        files  language  storage
+        files  language  pictures  storage
         process  values
         errors  memory
         """,
