@@ -8,6 +8,7 @@
 #   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
+#   make dist    wheel and sdist, each installed in an empty environment and tried there
 #   make docs    the documentation as a web site in site/
 #
 # The tools live in .venv.  A stamp says which group of packages is in it; the
@@ -27,7 +28,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test kernels lint style bench bench-report soak mutants docs clean
+.PHONY: demo test kernels lint style bench bench-report soak mutants dist docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -67,6 +68,17 @@ soak: $(STAMPS)/bench
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tests/mutants
+
+# A user's script runs, and passes mypy --strict, away from the sources.
+dist: $(STAMPS)/release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	for made in dist/*.whl dist/*.tar.gz; do \
+	  $(PYTHON) -m venv --clear dist/try && dist/try/bin/python -m pip install --quiet "$$made" mypy \
+	  && cp tests/project/user_script.py dist/ && cd dist && try/bin/python user_script.py \
+	  && try/bin/mypy --strict user_script.py && try/bin/lftj --version && cd .. || exit 1; \
+	done
+	rm -rf dist/try dist/user_script.py dist/.mypy_cache
 
 docs: $(STAMPS)/docs
 	$(BIN)/mkdocs build --strict

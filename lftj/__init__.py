@@ -28,10 +28,12 @@ __version__ = "0.1.0"
 __all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "function", "warm_up"]
 
 
-def __getattr__(name: str) -> Any:
-    """What is imported when it is asked for: it brings the compiler with it."""
-    if name == "warm_up":
-        from lftj.database.warming import warm_up
+if not TYPE_CHECKING:  # where types are checked, the names are those above and no others
 
-        return warm_up
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """What is imported when it is asked for: it brings the compiler with it."""
+        if name == "warm_up":
+            from lftj.database.warming import warm_up
+
+            return warm_up
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

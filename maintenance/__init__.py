@@ -39,18 +39,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """What is imported when it is asked for: ``lftj --help`` should not wait for the compiler."""
-    if name == "aggregate":
-        from lftj.values.semigroup import register
+if not TYPE_CHECKING:  # where types are checked, the names are those above and no others
 
-        return register
-    if name in ("DeltaChanges", "changes_from_delta"):
-        from maintenance.changes import delta_feed
+    def __getattr__(name: str) -> Any:
+        """What is imported when it is asked for: ``lftj --help`` should not wait for the compiler."""
+        if name == "aggregate":
+            from lftj.values.semigroup import register
 
-        return getattr(delta_feed, name)
-    if name in __all__:
-        from maintenance.workspace import batch, transaction, workspace
+            return register
+        if name in ("DeltaChanges", "changes_from_delta"):
+            from maintenance.changes import delta_feed
 
-        return getattr({"Applied": batch, "Transaction": transaction}.get(name, workspace), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(delta_feed, name)
+        if name in __all__:
+            from maintenance.workspace import batch, transaction, workspace
+
+            return getattr({"Applied": batch, "Transaction": transaction}.get(name, workspace), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lftj.evaluation.explain import strata_text
+from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.language.several_aggregates import is_auxiliary
+from lftj.pictures.drawing import Drawing
+from lftj.pictures.layers import Box, layered
 from lftj.rewriting.programs import shown_rules
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation_version import RelationVersion
+from lftj.values.shown_text import ShownText, preformatted
 from maintenance.heads.head import MaintainedHead
 
 
@@ -40,7 +43,27 @@ def hidden_below(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> l
     return list(found)
 
 
-def draw_strata(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> str:
+class StrataText(ShownText):
+    """The strata as text, which notebooks also draw."""
+
+    boxes: tuple[Box, ...]
+
+    def svg(self) -> str:
+        """The picture of it, an SVG document."""
+        drawing = Drawing()
+        layered(self.boxes, drawing)
+        return drawing.svg("the strata of the installed rules")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        return f"{preformatted(self)}\n{self.svg()}"
+
+
+def explain_strata(
+    heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]
+) -> StrataText:
     """The strata of all rules: each relation with what it reads, its strategy, its rows and its indices."""
 
     def about(name: str) -> str:
@@ -54,4 +77,7 @@ def draw_strata(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rela
         return f"{head.strategy}, {rows}"
 
     rules = [replace(rule, heads=(own,)) for head in heads.values() for rule, own in head.rules]
-    return strata_text(rules, about)
+    boxes = strata_boxes(rules, about)
+    text = StrataText(strata_text(boxes))
+    text.boxes = boxes
+    return text

@@ -8,61 +8,28 @@ the search cannot do and is done on its rows instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lftj.aggregates.group_names import spelled_call
 from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.plans import BodyRun
+from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
+from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
-from lftj.language.body import CheckedHead, CheckedRule
+from lftj.language.body import CheckedHead
 from lftj.language.expressions import comparison_text, text_of
 from lftj.language.several_aggregates import joins_auxiliary
-from lftj.language.strata import components
 from lftj.language.syntax import Aggregate
+from lftj.pictures.layers import Box
 from lftj.search import layout as L
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
 
-EXISTS = "exists: stops at the first success"
 HELD = "all distinct rows are held in memory"
-
-
-@dataclass(frozen=True)
-class DepthReport:
-    """One depth of a plan: estimates, and measured operations when analyzed."""
-
-    variable: str
-    participants: tuple[str, ...]
-    notes: tuple[str, ...]
-    estimated_matches: float
-    estimated_operations: float
-    opens: int | None
-    nexts: int | None
-    seeks: int | None
-
-
-@dataclass(frozen=True)
-class BodyReport:
-    """One body of one rule for one head."""
-
-    head: str
-    rule: str
-    order: tuple[str, ...]
-    reason: str
-    piloted: tuple[tuple[tuple[str, ...], float], ...]
-    indexes: tuple[str, ...]
-    depths: tuple[DepthReport, ...]
-    notes: tuple[str, ...]
-    rows: int | None
-    shared: str = ""  # the head whose search gives the rows; then this has neither depths nor indexes
-
-    @property
-    def operations(self) -> int:
-        """Measured opens, nexts and seeks together; 0 when not analyzed."""
-        return sum((d.opens or 0) + (d.nexts or 0) + (d.seeks or 0) for d in self.depths)
 
 
 @dataclass(frozen=True)
@@ -72,11 +39,11 @@ class Explanation:
     bodies: tuple[BodyReport, ...]
     analyzed: bool
     seconds: float | None
-    strata: str = ""  # drawn, where a head reads another one
+    strata: tuple[Box, ...] = ()  # where a head reads another one
     recursion: tuple[str, ...] = ()  # of each recursive component its rules' terms, and the rounds
 
     def __str__(self) -> str:
-        parts = [self.strata] if self.strata else []
+        parts = [strata_text(self.strata)] if self.strata else []
         parts += [_text(body, self.analyzed) for body in self.bodies]
         parts += self.recursion
         if self.seconds is not None:
@@ -85,8 +52,15 @@ class Explanation:
 
     __repr__ = __str__
 
+    def svg(self) -> str:
+        """The plans as a picture, an SVG document: a row per key variable, a column per atom."""
+        return plan_picture(self.bodies, self.strata)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
     def _repr_html_(self) -> str:
-        return preformatted(str(self))
+        return f"{preformatted(str(self))}\n{self.svg()}"
 
 
 def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
@@ -100,45 +74,11 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
         evaluation.plan_head(name)
     seconds = time.perf_counter() - started if analyze else None
     reports = tuple(report for run in evaluation.runs for report in _reports(evaluation, run, analyze))
-    drawn = ""
+    drawn: tuple[Box, ...] = ()
     if len(evaluation.program.strata) > 1 or evaluation.fixpoints:
-        drawn = strata_text([rule for stratum in evaluation.program.strata for rule in stratum])
+        drawn = strata_boxes([rule for stratum in evaluation.program.strata for rule in stratum])
     recursion = tuple("\n".join(fixpoint.describe()) for fixpoint in evaluation.fixpoints)
     return Explanation(reports, analyze, seconds, drawn, recursion)
-
-
-def strata_text(rules: Sequence[CheckedRule], about: Callable[[str], str] = lambda name: "") -> str:
-    """Relations by stratum, one per line, each head with what its rules read; a recursive one behind ``<-*``.
-
-    ``about``: what else to say of a relation.  Rules stand in evaluation order.
-    """
-    reads: dict[str, dict[str, None]] = {}
-    for rule in rules:
-        for head in rule.heads:
-            found = reads.setdefault(head.relation, {})
-            for body in rule.bodies:
-                found.update((atom.relation, None) for atom in body.atoms)
-                found.update((f"!{atom.relation}", None) for atom in body.negations)
-    atoms = {name: [read.lstrip("!") for read in found] for name, found in reads.items()}
-    every = dict.fromkeys([*atoms, *(read for found in atoms.values() for read in found)])
-    level: dict[str, int] = {}
-    recursive: set[str] = set()
-    for component in components({name: atoms.get(name, []) for name in every}):
-        below = [read for name in component for read in atoms.get(name, ()) if read not in component]
-        level.update(dict.fromkeys(component, 1 + max((level[read] for read in below), default=-1)))
-        if any(read in component for name in component for read in atoms.get(name, ())):
-            recursive.update(component)
-    rows = []
-    for name, stratum in sorted(level.items(), key=lambda item: item[1]):
-        arrow = "<-*" if name in recursive else "<-"
-        source = f"{arrow} {', '.join(reads[name])}" if name in reads else ""
-        rows.append((str(stratum), name, source, about(name)))
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["strata"]
-    for row in rows:
-        cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
-        lines.append(f"  {cells}  {row[3]}".rstrip())
-    return "\n".join(lines)
 
 
 def _reports(evaluation: Evaluation, run: BodyRun, analyze: bool) -> Iterator[BodyReport]:

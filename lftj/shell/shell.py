@@ -22,6 +22,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
@@ -96,6 +97,16 @@ def _destination(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is not None and value != "-":
         try:
             sink.check_target(value)
+        except OSError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+    return value
+
+
+def place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A path to write to, of whatever format, or ``-``."""
+    if value is not None and value != "-":
+        try:
+            sink.check_place(value)
         except OSError as error:
             raise click.BadParameter(str(error), ctx, param) from error
     return value
@@ -233,6 +244,12 @@ def query(
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
 )
+@click.option(
+    "--svg",
+    metavar="PATH",
+    callback=place,
+    help="Also write the plan to PATH as a picture, or - for the picture alone on stdout.",
+)
 def explain(
     rules: str | None,
     text: str | None,
@@ -243,12 +260,19 @@ def explain(
     head: str | None,
     order: list[str] | None,
     analyze: bool,
+    svg: str | None,
 ) -> None:
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
     program = read_rules(rules, text, sources, renames)
     database = lftj.Database()
     load_sources(database, sources, nulls, renames, csv)
-    click.echo(database.explain(program, analyze=analyze, head=head, order=order, progress=True))
+    explained = database.explain(program, analyze=analyze, head=head, order=order, progress=True)
+    if svg == "-":
+        click.echo(explained.svg(), nl=False)
+        return
+    click.echo(explained)
+    if svg is not None:
+        Path(svg).write_text(explained.svg(), encoding="utf-8")
 
 
 @cli.command("warm-up")

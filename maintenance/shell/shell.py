@@ -35,6 +35,7 @@ from lftj.shell.shell import (
     cli,
     load_sources,
     main,
+    place,
     read_rules,
     rules_and_data,
     say,
@@ -66,15 +67,6 @@ class Target(Source):
             except OSError as error:
                 self.fail(str(error), param, ctx)
         return name, path
-
-
-def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and value != STDOUT:
-        try:
-            sink.check_place(value)
-        except OSError as error:
-            raise click.BadParameter(str(error), ctx, param) from error
-    return value
 
 
 @cli.command()
@@ -111,7 +103,7 @@ def _stats_place(ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option(
     "--stats",
     metavar="PATH",
-    callback=_stats_place,
+    callback=place,
     help="Write what each transaction took to PATH or -, as JSON lines.",
 )
 @click.option("--verify", is_flag=True, help="Recompute every head in the end, and fail if one differs.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from lftj.database.database import Database
 from lftj.errors import ChangeError, RangeError
@@ -32,7 +32,7 @@ from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Uninstalled
-from maintenance.explanation import draw_strata, explain_head
+from maintenance.explanation import StrataText, explain_head, explain_strata
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
@@ -262,13 +262,20 @@ class Workspace(Kept, Database):
         """How a head is kept.  Raises UnknownRelationError."""
         return self._head(head).strategy
 
+    @overload
+    def explain_maintenance(self, head: None = None) -> StrataText: ...
+
+    @overload
+    def explain_maintenance(self, head: str) -> ShownText: ...
+
     def explain_maintenance(self, head: str | None = None) -> ShownText:
         """How a head is kept: strategy and why, searches, key orders, records by participant.
 
-        Without ``head``: the strata of all installed rules, drawn, and how each head is kept in a word.
+        Without ``head``: the strata of all installed rules, and how each head is kept in a word.  Notebooks
+        draw them; ``.svg()`` is the picture.
         """
         if head is None:
-            return ShownText(draw_strata(self._state.heads, self._state.versions))
+            return explain_strata(self._state.heads, self._state.versions)
         return ShownText(explain_head(self._head(head), self._state.heads))
 
     def triggers(self, head: str) -> ShownText:

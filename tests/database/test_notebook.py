@@ -153,10 +153,12 @@ def test_explanations_show_as_lines(ws: Workspace) -> None:
     assert repr(explained) == str(explained) and "\n  key order " in repr(explained)
     assert explained._repr_html_().startswith("<pre") and "&lt;-" in explained._repr_html_()
     for kept in (ws.explain_maintenance(), ws.explain_maintenance("tri")):
-        assert isinstance(kept, str) and type(kept) is ShownText
+        assert isinstance(kept, ShownText)
         assert repr(kept) == str(kept) and len(repr(kept).splitlines()) > 2
         assert kept._repr_html_().startswith("<pre") and "&lt;-" in kept._repr_html_()
-    assert ws.explain_maintenance().startswith("strata\n")
+    strata = ws.explain_maintenance()
+    assert strata.startswith("strata\n")
+    assert strata._repr_svg_().startswith("<svg ") and strata.svg() in strata._repr_html_()
 
 
 def test_a_shown_text_is_a_string() -> None:

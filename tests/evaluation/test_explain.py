@@ -13,7 +13,8 @@ from hypothesis import given, settings
 
 import lftj
 from lftj import errors
-from lftj.evaluation.explain import BodyReport, Explanation
+from lftj.evaluation.explain import Explanation
+from lftj.evaluation.reports import BodyReport
 from support.plain_triejoin import Case, cases
 
 TRIANGLE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."

@@ -22,7 +22,7 @@ from support.paths import ROOT, TESTS
 
 HOUSE = {
     "bench": """
-        spark.__main__
+        spark.__main__  pictures.__main__
         __main__
         harness
         child  demo
@@ -32,7 +32,7 @@ HOUSE = {
         grid
         datasets
         maintenance
-        joins  distance  soak
+        joins  distance  soak  pictures
         report  soak_sizes
         peers
         graphs  workload  digest  .
@@ -66,7 +66,7 @@ HOUSE = {
         planning
         search.base  search.regions
         aggregates  search
-        files  language  storage
+        files  language  pictures  storage
         values
         process
         errors  memory

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import tomllib
 from typing import Any
 
 import pytest
 
 import lftj
-from support.paths import ROOT
+from support.paths import ROOT, TESTS
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,28 @@ def test_one_version_number(pyproject: dict[str, Any]) -> None:
 def test_every_package_is_distributed(pyproject: dict[str, Any]) -> None:
     inside = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()} - {"tests", "bench"}
     assert set(pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) == inside
+
+
+def test_every_package_says_that_it_has_types(pyproject: dict[str, Any]) -> None:
+    """A file in one package speaks for that package alone."""
+    for package in pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+        assert (ROOT / package / "py.typed").exists(), package
+
+
+def test_what_the_sdist_takes_is_there(pyproject: dict[str, Any]) -> None:
+    for pattern in pyproject["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
+        assert list(ROOT.glob(pattern.lstrip("/"))), pattern
+
+
+def test_the_citation_has_the_version(pyproject: dict[str, Any]) -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {lftj.__version__}" in citation
+    assert f"license: {pyproject['project']['license']}" in citation
+
+
+def test_a_typed_script_runs_as_its_types_say() -> None:
+    """``make lint`` checks its types by all that ``mypy --strict`` asks for; here it runs."""
+    runpy.run_path(str(TESTS / "project" / "user_script.py"), run_name="__main__")
 
 
 def test_the_console_script_is_there(pyproject: dict[str, Any]) -> None:

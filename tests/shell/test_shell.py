@@ -107,6 +107,14 @@ def test_explain(lftj: Lftj) -> None:
     measured = lftj("explain", "tri.rules", "--load", "edge=edges.csv", "--analyze", "--order", "a,b,c")
     assert measured.status == 0
     assert "seeks" in measured.out
+    drawn = lftj("explain", "tri.rules", "--load", "edge=edges.csv", "--svg", "plan.svg")
+    assert drawn.out == plan.out
+    assert lftj("explain", "tri.rules", "--load", "edge=edges.csv", "--svg", "-") == (
+        0,
+        Path("plan.svg").read_text(encoding="utf-8"),
+        "",
+    )
+    fails(lftj("explain", "tri.rules", "--svg", "no/plan.svg"), 2, "there is no folder")
 
 
 def test_help_and_version(lftj: Lftj) -> None:

@@ -1,0 +1,1 @@
+"""The pictures of the documentation, drawn from what the engine does, by `python -m bench.pictures`."""

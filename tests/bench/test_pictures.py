@@ -1,0 +1,49 @@
+"""The pictures of the documentation are those that the engine's traces and plans give now."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bench.pictures.gallery import PICTURES
+from bench.pictures.lending import DATA, committed, intervals, steps, workspace
+from support.paths import ROOT
+
+FOLDER = ROOT / "docs" / "pictures"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_not_stale(name: str) -> None:
+    shown = (FOLDER / name).read_text(encoding="utf-8")
+    assert shown == PICTURES[name](), "draw it anew: python -m bench.pictures"
+
+
+def test_every_picture_is_drawn_and_shown() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(PICTURES)
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    shown = {
+        name for page in pages for name in re.findall(r"pictures/([\w-]+\.svg)", page.read_text("utf-8"))
+    }
+    assert shown == set(PICTURES)
+
+
+def test_the_intervals_drawn_are_what_the_steps_passed_over() -> None:
+    """By the paper's three rules (4.1), and no key more."""
+    made = workspace()
+    for atom, whose in (("wants(a, c)", 1), ("owns(b, c)", 2)):
+        passed: set[int] = set()
+        for step in steps(made):
+            if step.binding == "a=1, b=2" and step.atom == atom:
+                low = {"open": -1, "next": (step.start or 0) + 1, "seek": step.start or 0}[step.operation]
+                passed |= set(range(low, 25 if step.to is None else step.to + 1))
+        drawn = intervals(made, atom, 1, 2)
+        assert {key for key in range(-1, 25) if any(key in one for one in drawn)} == passed
+        assert whose in {owner for owner, _ in DATA[atom.partition("(")[0]]}
+
+
+def test_what_the_pages_say_of_the_changes() -> None:
+    missed, hit = committed("wants", (1, 10)), committed("owns", (2, 12))
+    assert (missed.stats.matches, missed.stats.regions, missed.changes) == (0, 0, [])
+    assert (hit.stats.matches, hit.stats.regions) == (1, 1)
+    assert hit.changes == [{"a": 1, "b": 2, "c": 12, "weight": 1}]
