@@ -8,6 +8,7 @@
 #   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
+#   make kills   1,000 kills of a process that changes a workspace on disk, compared each time; SEED=, KILLS=
 #   make docs    the documentation as a web site in site/
 #
 # The tools live in .venv.  A stamp says which group of packages is in it; the
@@ -27,7 +28,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test kernels lint style bench bench-report soak mutants docs clean
+.PHONY: demo test kernels lint style bench bench-report soak kills mutants docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -64,6 +65,9 @@ bench-report: $(STAMPS)/bench
 
 soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))
+
+kills: $(STAMPS)/bench
+	$(BIN)/python -m bench.kills $(if $(SEED),--seed $(SEED)) $(if $(KILLS),--kills $(KILLS))
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tests/mutants

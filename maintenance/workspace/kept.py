@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
@@ -95,6 +96,7 @@ class Kept(Followed):
         ...         sorted(ws["back"])
         [(2, 1), (3, 2)]
         """
+        started = time.monotonic()
         place = Path(os.path.abspath(folder))
         given = {"sensitivity_bytes": sensitivity_bytes, "record_gap": record_gap}
         wanted = {name: value for name, value in given.items() if value is not None}
@@ -118,6 +120,7 @@ class Kept(Followed):
         except BaseException:
             store.close()
             raise
+        _log.info("%s: opened at version %d, %.2f s", place, store.number, time.monotonic() - started)
         return workspace
 
     @classmethod
@@ -298,6 +301,7 @@ class Kept(Followed):
             finally:
                 published.refusal = ClosedError(f"{store.folder}: the workspace is closed: open it again")
                 store.close()
+                _log.info("%s: closed at version %d", store.folder, store.number)
 
     def __enter__(self) -> Self:
         return self

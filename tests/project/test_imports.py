@@ -32,7 +32,7 @@ HOUSE = {
         grid
         datasets
         maintenance
-        joins  distance  soak
+        joins  distance  soak  kills
         report  soak_sizes
         peers
         graphs  workload  digest  .
