@@ -9,6 +9,7 @@
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make dist    wheel and sdist, each installed in an empty environment and tried there
+#   make kills   1,000 kills of a process that changes a workspace on disk, compared each time; SEED=, KILLS=
 #   make docs    the documentation as a web site in site/
 #
 # The tools live in .venv.  A stamp says which group of packages is in it; the
@@ -28,7 +29,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test kernels lint style bench bench-report soak mutants dist docs clean
+.PHONY: demo test kernels lint style bench bench-report soak kills mutants dist docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -65,6 +66,9 @@ bench-report: $(STAMPS)/bench
 
 soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))
+
+kills: $(STAMPS)/bench
+	$(BIN)/python -m bench.kills $(if $(SEED),--seed $(SEED)) $(if $(KILLS),--kills $(KILLS))
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tests/mutants

@@ -50,6 +50,11 @@ class Domains:
                 found = self._by_name[name] = _new_domain(name, arrow_type, self.collector)
             return found
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the dictionaries, room for growth included."""
+        return sum(getattr(domain, "nbytes", 0) for domain in list(self._by_name.values()))
+
 
 def _domain_name(arrow_type: Any) -> str:
     types = pa.types

@@ -155,6 +155,16 @@ class Store:
         """Bytes of the journal behind the last checkpoint."""
         return self._before + self._journal.nbytes
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """What the folder holds, for those who watch it."""
+        return {
+            "journal_bytes": self.journal_bytes,
+            "data_bytes": self._manifest.nbytes,
+            "checkpoint_version": self._manifest.number,
+            "changes_not_on_disk": self._journal.number - self._journal.synced,
+        }
+
     def append(self, entry: Entry, mark: object) -> int:
         """Append a change and return its number, ``mark`` being the ``last`` from now on.
 

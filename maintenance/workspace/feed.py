@@ -110,6 +110,10 @@ class Feed:
                 told for told in self._told if after < told.version <= upto and head in told.changes.names
             ]
 
+    def __reduce__(self) -> tuple[type[Feed], tuple[int, int]]:
+        """For an image (:mod:`maintenance.image`): one that keeps nothing yet."""
+        return Feed, (self.feed_bytes, self._last)
+
     def close(self) -> None:
         """Let those go who follow."""
         self.is_closed = True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
@@ -96,6 +97,7 @@ class Kept(Followed):
         ...         sorted(ws["back"])
         [(2, 1), (3, 2)]
         """
+        started = time.monotonic()
         place = Path(os.path.abspath(folder))
         given = {
             "sensitivity_bytes": sensitivity_bytes,
@@ -123,6 +125,7 @@ class Kept(Followed):
         except BaseException:
             store.close()
             raise
+        _log.info("%s: opened at version %d, %.2f s", place, store.number, time.monotonic() - started)
         return workspace
 
     @classmethod
@@ -303,6 +306,7 @@ class Kept(Followed):
             finally:
                 published.refusal = ClosedError(f"{store.folder}: the workspace is closed: open it again")
                 store.close()
+                _log.info("%s: closed at version %d", store.folder, store.number)
 
     def __enter__(self) -> Self:
         return self

@@ -41,6 +41,7 @@ from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.feed import Feed
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
+from maintenance.workspace.watched import Watched
 
 
 class Published:
@@ -52,6 +53,7 @@ class Published:
         self._collector = collector
         self.subscribers = Subscribers()
         self.feed = Feed()
+        self.watched = Watched()
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
@@ -257,6 +259,8 @@ class Published:
             commit.stats.housekeeping_rows = housekeeping.rows - moved
             commit.stats.indices_given_back = housekeeping.given_back - given_back
             commit.stats.seconds = time.perf_counter() - started
+            if not commit.is_empty:
+                self.watched.done.add(commit.stats.seconds, commit.stats.housekeeping_rows)
         try:
             self.wait(number)
         except DurabilityError:
@@ -290,7 +294,5 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
-        feed = Feed(self.feed.feed_bytes, self.state.number)
-        own: dict[str, object] = {"subscribers": Subscribers(), "feed": feed}
-        own |= {"store": None, "refusal": None, "grown": None, "_waiting": ()}
+        own = {"subscribers": Subscribers(), "store": None, "refusal": None, "grown": None, "_waiting": ()}
         return {**self.__dict__, **own}

@@ -49,7 +49,12 @@ class Snapshot(Database):
     def __init__(self, domains: Domains, state: State) -> None:
         super().__init__()
         self.domains = domains
-        self._state = State(state.versions)
+        self._state = State(state.versions, number=state.number)
+
+    @property
+    def version(self) -> int:
+        """The version of the workspace that it shows."""
+        return self._state.number
 
     @property
     def relations(self) -> VersionedRelations:

@@ -51,6 +51,7 @@ from maintenance.workspace.installing import (
     without_heads,
 )
 from maintenance.workspace.kept import Kept
+from maintenance.workspace.metrics import WorkspaceStats, stats_of
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.staged_batch import read_batch
@@ -246,7 +247,9 @@ class Workspace(Kept, Database):
 
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
-        return Snapshot(self.domains, self._state)
+        snapshot = Snapshot(self.domains, self._state)
+        self._published.watched.snapshots.add(snapshot, snapshot.version)
+        return snapshot
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -406,6 +409,18 @@ class Workspace(Kept, Database):
         return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
     # -- memory and checks ----------------------------------------------------------------
+
+    @property
+    def stats(self) -> WorkspaceStats:
+        """What the workspace holds and has done, for those who watch it; ``as_dict()``, ``openmetrics()``.
+
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+        >>> stats = ws.stats
+        >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
+        ({'edge': 2}, True, 0)
+        """
+        return stats_of(self._published, self.domains)
 
     @property
     def sensitivity_bytes(self) -> int:

@@ -14,7 +14,7 @@ import pytest
 
 import lftj
 from bench import __main__ as command
-from bench import soak, trace_distance, workloads
+from bench import kills, soak, trace_distance, workloads
 from bench.distance import bound_fit
 from bench.distance import plots as distance_plots
 from bench.distance.bound_fit import Bound, Point
@@ -360,6 +360,39 @@ def test_very_many_runs_are_written_as_percentiles() -> None:
 def test_a_short_soak_checks_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert soak.main(["--changes", "300", "--check-every", "100", "--seed", "3"]) == 0
     assert capsys.readouterr().out.startswith("300 changes in ")
+
+
+def test_a_short_run_of_kills_compares_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kills.main(["--kills", "12", "--changes", "20000", "--seed", "3"]) == 0
+    assert "12 kills survived" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", ["edge", "out", "tri", "transaction"])
+def test_the_oracle_of_kills_sees_a_difference(wrong: str) -> None:
+    workspace = kills.Workspace()
+    workspace.load("edge", [(-1, 0)], columns=["a", "b"])
+    workspace.install(kills.RULES)
+    oracle = kills.Oracle()
+    for each in range(1, 31):
+        kills._commit(workspace, each)
+    returned = 30
+    if wrong == "transaction":
+        returned = 28
+    else:
+        oracle.follow(30)
+        row = min(oracle.rows)
+        if wrong == "edge":
+            oracle.rows.remove(row)
+            oracle.rows.add(row - 1)
+        else:
+            rule = {
+                "out": "out[a] = count() <- edge(a, b), b > 0.",
+                "tri": "tri(a, b, c) <- edge(a, b), c = b.",
+            }
+            workspace.install(rule[wrong], replace=True)
+    with pytest.raises(AssertionError, match=wrong):
+        oracle.compare(workspace, returned)
+        oracle.compare_triangles(workspace)
 
 
 def test_a_soak_at_constant_data_holds_as_much_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ HOUSE = {
         grid
         datasets
         maintenance
-        joins  distance  soak  pictures
+        joins  distance  soak  kills  pictures
         report  soak_sizes
         peers
         graphs  workload  digest  .

@@ -85,6 +85,11 @@ class StagedComponent(KeptComponent):
         self._kept = _State({}, 0, 0)
         self._staged: _State | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of ranks and counters, room for growth included."""
+        return sum(table.nbytes for table in self._kept.tables.values())
+
     # -- building -------------------------------------------------------------------
 
     def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
