@@ -26,6 +26,7 @@ from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGI
 from maintenance.heads.stratum import Stratum, heads_by_stratum
 from maintenance.strategies.strategy import BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets
+from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.state import State
 
 TOO_LARGE = "none: a partial sum does not fit 64 bits"
@@ -76,6 +77,7 @@ def with_rules(
         return _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
 
     following = _by_views(program, keepings, state, domains, installed)
+    load_for(following.heads.values())
     budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
     return replace(following, budgets={**state.budgets, **budgets})
 
@@ -181,7 +183,9 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
         versions = {**versions, **{one: state.versions[one] for one in names}}
         return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
 
-    return _by_views(program, keepings, state, domains, kept_anew)
+    following = _by_views(program, keepings, state, domains, kept_anew)
+    load_for(following.heads.values())
+    return following
 
 
 def without_heads(state: State, names: Collection[str]) -> State:
