@@ -24,7 +24,7 @@ from numba.core.sigutils import normalize_signature
 
 from indices import announcement
 from indices.cache_folder import cache_folder
-from indices.kernel_cache import KernelCache
+from indices.kernel_cache import KernelCache, files_by_kernel
 from indices.kernel_sources import KERNEL_PACKAGES
 from indices.known_calls import KernelCompiler
 from indices.part import PartCompiler, make_part
@@ -54,6 +54,20 @@ def kernel(function: Callable[..., Any] | None = None, *, makes_arrays: bool = F
         kernels.append(compiled)
         announcement.kernels.append(f"{function.__module__}.{function.__qualname__}")
     return compiled
+
+
+def load_kernels(is_wanted: Callable[[str], bool]) -> None:
+    """Load those kernels of some modules, by name, that were compiled before; nothing is compiled.
+
+    Else each is loaded when it is first called, in a few milliseconds.
+    """
+    folder = cache_folder()
+    wanted = [one for one in kernels if not one.overloads and is_wanted(one.__module__)]
+    files = files_by_kernel(folder) if wanted and folder is not None else {}
+    for one in wanted:
+        if isinstance(one._cache, KernelCache):
+            for signature in one._cache.signatures(files):
+                one.compile(signature.args)
 
 
 def part(function: Callable[..., Any] | None = None, *, makes_arrays: bool = False, **options: Any) -> Any:

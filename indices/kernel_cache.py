@@ -27,7 +27,7 @@ import hashlib
 import os
 import pickle
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,9 @@ from indices.kernel_sources import sources_of
 SUFFIX = ".kernel"
 
 DEBUG = os.environ.get("LFTJ_DEBUG", "0") not in ("", "0")
+
+SIGNATURE = 3
+"""Where among the parts of compiled code its signature stands, as numba writes them."""
 
 KEPT = 4
 """So many files of a kernel and signature stay, made of other sources."""
@@ -64,6 +67,13 @@ class KernelCache(_Cache):
     @property
     def cache_path(self) -> str:
         return str(self._folder)
+
+    def signatures(self, files: Mapping[str, Sequence[str]]) -> Iterator[Any]:
+        """What there is code for, by :func:`files_by_kernel`; nothing of it is loaded."""
+        for file in files.get(self._name, ()):
+            if file.endswith(f"-{self._sources}{SUFFIX}"):
+                with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+                    yield pickle.loads((self._folder / file).read_bytes())[SIGNATURE]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The code for a signature; None where there is none, and it is going to be compiled."""
@@ -113,6 +123,16 @@ class KernelCache(_Cache):
         others = [path for path in self._folder.glob(f"{escape(same)}*{SUFFIX}") if path != file]
         for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT - 1 :]:
             path.unlink(missing_ok=True)
+
+
+def files_by_kernel(folder: Path) -> dict[str, list[str]]:
+    """The names of the files in a folder, by the kernels whose code they hold."""
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.endswith(SUFFIX):
+                found.setdefault(name.rsplit("-", 2)[0], []).append(name)
+    return found
 
 
 def _unlaid(kind: Any) -> object:

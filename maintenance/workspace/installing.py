@@ -26,6 +26,7 @@ from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGI
 from maintenance.heads.stratum import Stratum, heads_by_stratum
 from maintenance.strategies.strategy import BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets, refuse_large_views
+from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.state import State
 
 TOO_LARGE = "none: a partial sum does not fit 128 bits"
@@ -77,6 +78,7 @@ def with_rules(
 
     following = _by_views(program, _wanting_views(keepings), state, domains, installed)
     refuse_large_views(following.heads, following.versions, state.view_bytes)
+    load_for(following.heads.values())
     budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}
     return replace(following, budgets={**state.budgets, **budgets})
 
@@ -211,7 +213,9 @@ def kept_anew(
         versions = {**versions, **{one: state.versions[one] for one in names}}
         return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
 
-    return _by_views(program, by_views, state, domains, installed, wide)
+    following = _by_views(program, by_views, state, domains, installed, wide)
+    load_for(following.heads.values())
+    return following
 
 
 def with_wider_views(state: State, domains: Domains) -> State:
