@@ -29,7 +29,7 @@ __all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "warm
 
 def load_ipython_extension(ipython: Any) -> None:
     """``%load_ext lftj`` in a notebook: cells of rules, by ``%%lftj``."""
-    from lftj.shell.magic import register
+    from lftj.session.cell_magic import register
 
     register(ipython)
 

@@ -21,8 +21,8 @@ import click
 
 from lftj.errors import LftjError
 from lftj.files import sink
+from lftj.session.session import Finished, Session, is_complete, statements
 from lftj.shell.csv_arguments import CsvArguments, csv_arguments
-from lftj.shell.session import Finished, Session, is_complete, statements
 from lftj.shell.shell import TERMINAL_ROWS, Source, cli, load_sources, say
 
 if TYPE_CHECKING:

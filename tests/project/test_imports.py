@@ -59,6 +59,7 @@ HOUSE = {
     "lftj": """
         shell
         .
+        session
         database
         evaluation
         rewriting

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.database.database import Database
-from lftj.shell.session import Session, StatementError, statements
+from lftj.session.session import Session, StatementError, statements
 
 
 class CellMagic:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lftj
-from lftj.shell.session import HELP, Finished, Session, StatementError, is_complete, statements
+from lftj.session.session import HELP, Finished, Session, StatementError, is_complete, statements
 from maintenance import Workspace
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
