@@ -28,6 +28,13 @@ __version__ = "0.1.0"
 __all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "function", "warm_up"]
 
 
+def load_ipython_extension(ipython: Any) -> None:
+    """``%load_ext lftj`` in a notebook: cells of rules, by ``%%lftj``."""
+    from lftj.session.cell_magic import register
+
+    register(ipython)
+
+
 if not TYPE_CHECKING:  # where types are checked, the names are those above and no others
 
     def __getattr__(name: str) -> Any:

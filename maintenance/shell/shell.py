@@ -43,11 +43,12 @@ from lftj.shell.shell import (
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.shell.applying import apply_changes, interruptions
 from maintenance.shell.open_folder import open_folder
+from maintenance.shell.prompt import shell
 
 if TYPE_CHECKING:
     from maintenance.workspace.workspace import Workspace
 
-__all__ = ["cli", "main", "open_folder"]
+__all__ = ["cli", "main", "open_folder", "shell"]
 
 STDOUT = "-"
 

@@ -60,6 +60,7 @@ HOUSE = {
     "lftj": """
         shell
         .
+        session
         database
         evaluation
         rewriting

@@ -1,0 +1,275 @@
+"""`Session`: statements typed one after the other over one database, for the prompt and for notebooks.
+
+A statement is one or several rules, whose last head is shown, or a command:
+``.load edge edges.csv``.  Rules end with a dot, so they may go over several lines.
+
+Invariants
+
+1. A statement that fails raises an LftjError or OSError and leaves the database as it was.
+2. A session knows no terminal: what statements answer is returned, what watched heads do is said by ``say``.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from lftj.errors import LftjError
+from lftj.values.names import check_relation_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lftj.database.database import Database
+
+Answer = Callable[[Iterator["pa.RecordBatch"]], object]
+"""What a query's rows become: a text to print, a table to show."""
+
+HELP = {
+    "load": ("NAME PATH [COLUMNS]", "load a file, folder, pattern or URL as relation NAME; columns as a,b,c"),
+    "relations": ("", "what is loaded and installed, with columns and rows"),
+    "explain": ("[RULES | HEAD]", "how rules would run; how an installed head is kept; alone: the strata"),
+    "analyze": ("RULES", "run them, and show what was measured beside the estimates"),
+    "count": ("RULES", "the number of rows only"),
+    "install": ("RULES | PATH", "keep the rules' heads up to date from now on"),
+    "uninstall": ("HEAD...", "take heads away"),
+    "insert": ("NAME (1, 2), ... | PATH", "insert rows, in one transaction"),
+    "erase": ("NAME (1, 2), ... | PATH", "erase rows, in one transaction"),
+    "watch": ("HEAD", "show each change of an installed head from now on"),
+    "unwatch": ("HEAD", "no more"),
+    "help": ("", "this"),
+    "quit": ("", "leave; so does Ctrl-D"),
+}
+"""Each command's arguments and what it does."""
+
+TAKE_RULES = ("explain", "analyze", "count", "install")
+COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//.*')
+
+
+class StatementError(LftjError):
+    """A command that is wrong: an unknown one, or arguments that it can't take."""
+
+
+class Finished(Exception):
+    """``.quit``."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """What installs rules: a workspace."""
+
+    def install(self, program: str, *, progress: bool = False) -> None: ...
+    def uninstall(self, *heads: str) -> None: ...
+    def subscribe(self, head: str, callback: Callable[[Any], None]) -> Callable[[], None]: ...
+    def transaction(self) -> Any: ...
+    def explain_maintenance(self, head: str | None = None) -> str: ...
+
+
+def is_complete(text: str) -> bool:
+    """Whether a statement is whole: rules end with a dot, commands with their line.
+
+    >>> is_complete("tri(a, b, c) <- edge(a, b),"), is_complete("edge(b, c), edge(a, c).  // three")
+    (False, True)
+    >>> is_complete(".load edge edges.csv"), is_complete(".explain p(a) <- edge(a, b),")
+    (True, False)
+    """
+    if text.lstrip().startswith(".") and not ("<-" in text and _words(text)[0] in TAKE_RULES):
+        return True
+    return COMMENT.sub(lambda match: match[1] or "", text).rstrip().endswith(".")
+
+
+def statements(lines: Iterable[str]) -> Iterator[str]:
+    """The statements of several lines, such as those of a notebook's cell, each as soon as it is whole."""
+    gathered = ""
+    for line in lines:
+        gathered += f"{line.rstrip()}\n" if gathered or line.strip() else ""
+        if gathered and is_complete(gathered):
+            yield gathered
+            gathered = ""
+    if gathered:
+        yield gathered
+
+
+def _words(statement: str) -> tuple[str, str]:
+    """A command and what stands behind it."""
+    command, *rest = statement.strip().removeprefix(".").split(maxsplit=1) or [""]
+    return command, rest[0].strip() if rest else ""
+
+
+class Session:
+    """Statements over ``database``, which may be a workspace.
+
+    >>> import lftj
+    >>> db = lftj.Database()
+    >>> db.load("edge", [(1, 2), (2, 3)], columns=["a", "b"])
+    >>> session = Session(db, lambda batches: [batch.to_pylist() for batch in batches])
+    >>> session.execute("two(a, c) <- edge(a, b), edge(b, c).")
+    [[{'a': 1, 'c': 3}]]
+    >>> session.execute(".count two(a, c) <- edge(a, b), edge(b, c).")
+    1
+    """
+
+    def __init__(self, database: Database, answer: Answer, say: Callable[[object], None] = print) -> None:
+        self.database = database
+        self.answer = answer
+        self.say = say
+        self._watched: dict[str, Callable[[], None]] = {}
+
+    def execute(self, statement: str) -> object:
+        """Carry out one statement; returns what is to be shown, None where there is nothing.
+
+        Raises LftjError, OSError, and Finished.
+        """
+        if not statement.strip():
+            return None
+        if not statement.lstrip().startswith("."):
+            return self.answer(self.database.stream(statement, threads=None))
+        command, rest = _words(statement)
+        if command not in HELP:
+            near = difflib.get_close_matches(command, HELP, n=1)
+            hint = f"did you mean .{near[0]}?" if near else ".help lists the commands"
+            raise StatementError(f"there is no command .{command}; {hint}")
+        return getattr(self, f"_{command}")(rest)
+
+    def completions(self, word: str, line: str) -> list[str]:
+        """What ``word``, the last one of ``line``, may become: commands, relations, columns."""
+        if line.lstrip() == word and word.startswith("."):
+            return [f".{name}" for name in HELP if f".{name}".startswith(word)]
+        names = {name for relation in self.database for name in (relation, *self._columns(relation))}
+        return sorted(name for name in names if name.startswith(word))
+
+    def _columns(self, relation: str) -> list[str]:
+        return self.database[relation].column_names
+
+    # -- commands: each takes what stands behind it -------------------------------------------
+
+    def _load(self, rest: str) -> object:
+        words = shlex.split(rest)
+        if len(words) not in (2, 3):
+            raise self._misused("load")
+        name, path, *columns = words
+        check_relation_name(name)
+        self.database.load(name, path, columns[0].split(",") if columns else None, progress=True)
+        return self._sizes([name])
+
+    def _relations(self, rest: str) -> object:
+        return repr(self.database.relations)
+
+    def _explain(self, rest: str) -> object:
+        if "<-" in rest:
+            return self.database.explain(rest)
+        return self._keeper("explain").explain_maintenance(rest or None)
+
+    def _analyze(self, rest: str) -> object:
+        return self.database.explain(self._rules("analyze", rest), analyze=True)
+
+    def _count(self, rest: str) -> object:
+        return self.database.count(self._rules("count", rest))
+
+    def _install(self, rest: str) -> object:
+        keeper = self._keeper("install")
+        before = set(self.database)
+        if "<-" not in rest:
+            rest = Path(self._one("install", rest)).read_text(encoding="utf-8-sig")
+        keeper.install(rest, progress=True)
+        return self._sizes([name for name in self.database if name not in before])
+
+    def _uninstall(self, rest: str) -> object:
+        heads = rest.split()
+        if not heads:
+            raise self._misused("uninstall")
+        self._keeper("uninstall").uninstall(*heads)
+        for head in heads:
+            self._watched.pop(head, None)
+        return None
+
+    def _insert(self, rest: str) -> object:
+        return self._change("insert", rest)
+
+    def _erase(self, rest: str) -> object:
+        return self._change("erase", rest)
+
+    def _change(self, command: str, rest: str) -> object:
+        keeper = self._keeper(command)
+        name, _, rows = rest.partition(" ")
+        if not rows.strip():
+            raise self._misused(command)
+        with keeper.transaction() as transaction:
+            getattr(transaction, command)(name, _rows(rows.strip()))
+        done = transaction.stats
+        return f"{done.inserted.get(name, 0):,} inserted, {done.erased.get(name, 0):,} erased"
+
+    def _watch(self, rest: str) -> object:
+        head = self._one("watch", rest)
+        if head not in self._watched:
+            self._watched[head] = self._keeper("watch").subscribe(head, lambda table: self._tell(head, table))
+        return None
+
+    def _tell(self, head: str, changes: pa.Table) -> None:
+        for row in changes.to_pylist():
+            sign = "+" if row.pop("weight") > 0 else "-"
+            self.say(f"{sign} {head}({', '.join(map(repr, row.values()))})")
+
+    def _unwatch(self, rest: str) -> object:
+        stop = self._watched.pop(self._one("unwatch", rest), None)
+        if stop is None:
+            raise StatementError(f"{rest!r} is not watched")
+        stop()
+        return None
+
+    def _help(self, rest: str) -> object:
+        width = max(len(name) + len(arguments) for name, (arguments, _) in HELP.items()) + 2
+        lines = [
+            "a rule, ended by a dot, shows its head: tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+        ]
+        lines += [f"{f'.{name} {arguments}':<{width}}  {what}" for name, (arguments, what) in HELP.items()]
+        return "\n".join(lines)
+
+    def _quit(self, rest: str) -> object:
+        raise Finished
+
+    def _sizes(self, names: Iterable[str]) -> str:
+        sizes = {name: len(self.database[name]) for name in names}
+        return "\n".join(f"{name}: {size:,} row{'' if size == 1 else 's'}" for name, size in sizes.items())
+
+    # -- arguments ----------------------------------------------------------------------------
+
+    def _keeper(self, command: str) -> Keeps:
+        if not isinstance(self.database, Keeps):
+            raise StatementError(
+                f".{command} needs a workspace, and this is a database: maintenance.Workspace()"
+            )
+        return self.database
+
+    def _rules(self, command: str, rest: str) -> str:
+        if "<-" not in rest:
+            raise self._misused(command)
+        return rest
+
+    def _one(self, command: str, rest: str) -> str:
+        words = shlex.split(rest)
+        if len(words) != 1:
+            raise self._misused(command)
+        return words[0]
+
+    def _misused(self, command: str) -> StatementError:
+        return StatementError(f"write .{command} {HELP[command][0]}")
+
+
+def _rows(text: str) -> object:
+    """Rows as Python writes tuples, or the path of a file."""
+    if not text.startswith("("):
+        (path, *more) = shlex.split(text)
+        if more:
+            raise StatementError(f"{text!r} is not one path; rows are written as (1, 2), (2, 3)")
+        return path
+    try:
+        rows = ast.literal_eval(f"[{text}]")
+    except (SyntaxError, ValueError):
+        raise StatementError(f"{text!r} are no rows: write them as (1, 2), (2, 3)") from None
+    return [row if isinstance(row, tuple) else (row,) for row in rows]

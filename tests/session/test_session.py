@@ -1,0 +1,148 @@
+"""Statements one after the other: what each answers, what is refused and how, cells of notebooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lftj
+from lftj.session.session import HELP, Finished, Session, StatementError, is_complete, statements
+from maintenance import Workspace
+
+TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+
+
+@pytest.fixture
+def said() -> list[object]:
+    return []
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[object]) -> Session:
+    monkeypatch.chdir(tmp_path)
+    Path("edges.csv").write_text("a,b\n1,2\n2,3\n1,3\n", encoding="utf-8")
+    Path("tri.rules").write_text(TRI, encoding="utf-8")
+    made = Session(Workspace(), lambda batches: pa.Table.from_batches(batches).to_pylist(), said.append)
+    assert made.execute(".load edge edges.csv") == "edge: 3 rows"
+    return made
+
+
+def test_rules_are_asked_and_installed(session: Session, said: list[object]) -> None:
+    assert session.execute(TRI) == [{"a": 1, "b": 2, "c": 3}]
+    assert session.execute(f".count {TRI}") == 1
+    assert "3" in str(session.execute(".relations")).splitlines()[1]
+    assert "key order" in str(session.execute(f".explain {TRI}"))
+    assert "seeks" in str(session.execute(f".analyze {TRI}"))
+    assert session.execute(".install tri.rules") == "tri: 1 row"
+    assert str(session.execute(".explain")).startswith("strata")
+    assert str(session.execute(".explain tri")).startswith("tri: strategy")
+    assert session.execute(".watch tri") is None
+    assert session.execute(".insert edge (2, 4), (3, 4)") == "2 inserted, 0 erased"
+    assert session.execute(".erase edge edges.csv") == "0 inserted, 3 erased"
+    assert said == ["+ tri(2, 3, 4)", "- tri(1, 2, 3)", "- tri(2, 3, 4)"]
+    assert session.execute(".unwatch tri") is None
+    session.execute(".insert edge (2, 3)")
+    assert len(said) == 3
+    assert session.execute(".uninstall tri") is None
+    assert "tri" not in session.database
+
+
+def test_rows_are_python_values_and_nothing_else(session: Session) -> None:
+    session.database.load("name", [(1, "a) (b")], columns=["id", "name"])
+    assert session.execute('.insert name (2, "c) (d"), (3, "e")') == "2 inserted, 0 erased"
+    assert session.execute("n(x) <- name(2, x).") == [{"x": "c) (d"}]
+    for rows in ("(1, 2", "(1, 2) (3, 4)", "(__import__('os').getcwd(), 1)"):
+        with pytest.raises(StatementError, match="are no rows: write them as"):
+            session.execute(f".insert edge {rows}")
+    assert session.execute(".count e(a, b) <- edge(a, b).") == 3
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (".laod edge edges.csv", r"there is no command .laod; did you mean .load\?"),
+        (".xyz", "there is no command .xyz; .help lists the commands"),
+        (".load edge", "write .load NAME PATH"),
+        (".count", "write .count RULES"),
+        (".insert edge", "write .insert NAME"),
+        (".insert edge a b", "is not one path"),
+        (".uninstall", "write .uninstall HEAD"),
+        (".watch", "write .watch HEAD"),
+        (".unwatch tri", "'tri' is not watched"),
+        (".watch tir", "tir"),
+        ("tri(a) <- egde(a, _).", r"did you mean 'edge'\?\n.*\n +\^\^\^\^"),
+        (".install none.rules", "none.rules"),
+    ],
+)
+def test_what_is_wrong_is_said_and_changes_nothing(session: Session, statement: str, message: str) -> None:
+    with pytest.raises((lftj.LftjError, OSError), match=message):
+        session.execute(statement)
+    assert list(session.database) == ["edge"] and session.execute(".count e(a) <- edge(a, _).") == 2
+
+
+def test_a_database_installs_nothing() -> None:
+    with pytest.raises(StatementError, match="needs a workspace"):
+        Session(lftj.Database(), list).execute(f".install {TRI}")
+
+
+def test_every_command_is_there_and_helped(session: Session) -> None:
+    text = str(session.execute(".help"))
+    for command in HELP:
+        assert f".{command}" in text and hasattr(session, f"_{command}")
+    with pytest.raises(Finished):
+        session.execute(".quit")
+    assert session.execute("  ") is None
+
+
+def test_completions(session: Session) -> None:
+    assert session.completions(".in", ".in") == [".install", ".insert"]
+    assert session.completions("ed", ".watch ed") == ["edge"]
+    assert session.completions("", "p(") == ["a", "b", "edge"]
+    assert session.completions(".in", "p(.in") == []
+
+
+def test_statements_are_cut_where_they_end() -> None:
+    text = '\n.load e e.csv\np(a) <- e(a, "x."),\n  e(_, a). // that is "all\n'
+    text += f"\n.install {TRI[:15]}\n{TRI[15:]}\nq(a)"
+    cut = [" ".join(statement.split()) for statement in statements(text.splitlines())]
+    assert cut == [
+        ".load e e.csv",
+        'p(a) <- e(a, "x."), e(_, a). // that is "all',
+        f".install {TRI}",
+        "q(a)",
+    ]
+    assert not is_complete('p(a) <- e(a, "b // c."),') and is_complete('p(a) <- e(a, "b // c").')
+
+
+class Notebook:
+    """What the extension asks of IPython."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, Any] = {}
+        self.magic: Any = None
+
+    def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+        assert (kind, name) == ("cell", "lftj")
+        self.magic = function
+
+
+def test_cells_of_a_notebook(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = Notebook()
+    lftj.load_ipython_extension(notebook)
+    shown = notebook.magic("", f".load edge edges.csv\n{TRI}\n")
+    assert shown.to_pydict() == {"a": [1], "b": [2], "c": [3]}
+    assert capsys.readouterr().out == "edge: 3 rows\n"
+    assert isinstance(notebook.user_ns["db"], lftj.Database)
+    notebook.user_ns["ws"] = session.database
+    assert notebook.magic("ws", f".install {TRI}") == "tri: 1 row"
+    assert notebook.magic("ws", ".watch tri") is None
+    notebook.magic("ws", ".erase edge (1, 2)")
+    assert capsys.readouterr().out == "- tri(1, 2, 3)\n"
+    assert notebook.magic("ws", ".explain").svg().startswith("<svg ")
+    notebook.user_ns["x"] = 7
+    for name, what in (("x", "an int"), ("y", "no variable")):
+        with pytest.raises(StatementError, match=what.removeprefix("an ")):
+            notebook.magic(name, TRI)
