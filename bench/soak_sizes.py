@@ -5,7 +5,6 @@ Counts are exact; bytes have the room that arrays keep for growth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from lftj.values.dictionary import DictionaryDomain
@@ -13,7 +12,7 @@ from maintenance import Workspace
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.scan import GroupScan
 from maintenance.groups.text import GroupText
-from maintenance.staged import Staged
+from maintenance.workspace.metrics import parts_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Sizes:
         """Those of a workspace between two transactions."""
         state = workspace._state
         versions = list(state.versions.values())
-        parts = list(_parts(state.heads.values()))
+        parts = list(parts_of(state.heads.values()))
         grouped = [part for part in parts if isinstance(part, GroupedAggregate)]
         scans = [part for part in parts if isinstance(part, GroupScan | GroupText)]
         dictionaries = [
@@ -62,15 +61,3 @@ class Sizes:
 
     def __str__(self) -> str:
         return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in asdict(self).items())
-
-
-def _parts(whole: Iterable[Staged]) -> Iterator[Staged]:
-    """Everything that is staged within some structures, each once."""
-    seen: set[int] = set()
-    todo = list(whole)
-    while todo:
-        part = todo.pop()
-        if id(part) not in seen:
-            seen.add(id(part))
-            todo += part.parts
-            yield part

@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from lftj.values.semigroup import register as aggregate
     from maintenance.changes.delta_feed import DeltaChanges, changes_from_delta
     from maintenance.workspace.batch import Applied
+    from maintenance.workspace.followed import HeadChange
+    from maintenance.workspace.metrics import WorkspaceStats
     from maintenance.workspace.transaction import Transaction
     from maintenance.workspace.workspace import Snapshot, Workspace
 
 __all__ = [
     "Applied",
     "DeltaChanges",
+    "HeadChange",
     "Snapshot",
     "Transaction",
     "Workspace",
+    "WorkspaceStats",
     "aggregate",
     "changes_from_delta",
 ]
@@ -52,7 +56,13 @@ if not TYPE_CHECKING:  # where types are checked, the names are those above and 
 
             return getattr(delta_feed, name)
         if name in __all__:
-            from maintenance.workspace import batch, transaction, workspace
+            from maintenance.workspace import batch, followed, metrics, transaction, workspace
 
-            return getattr({"Applied": batch, "Transaction": transaction}.get(name, workspace), name)
+            modules = {
+                "Applied": batch,
+                "HeadChange": followed,
+                "Transaction": transaction,
+                "WorkspaceStats": metrics,
+            }
+            return getattr(modules.get(name, workspace), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

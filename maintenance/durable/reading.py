@@ -235,7 +235,7 @@ def leftovers(folder: Path, newest: int, feed_bytes: int) -> Iterator[str]:
         if first < start and kept < feed_bytes:
             kept += (folder / journal.file_name(first)).stat().st_size
             start = first
-    for name in names:
+    for name in sorted(names):  # of journals the oldest first, so that what is left has no gap
         if match := manifest.NAME.fullmatch(name):
             outdated = bool(match[2]) or int(match[1]) < newest
         elif match := _JOURNAL.fullmatch(name):

@@ -9,6 +9,7 @@ Cost: one look at the folder, and of what came one pass.
 from __future__ import annotations
 
 import os
+from copy import copy
 
 import pyarrow as pa
 
@@ -29,17 +30,18 @@ class Tail:
         self._at = read.end
         self.number, self._chain = found.number, read.chain
 
-    def read(self) -> list[tuple[int, Entry]]:
-        """The changes that came since it was read last, with their numbers.
+    def read(self) -> tuple[list[tuple[int, Entry]], Tail]:
+        """The changes behind this, with their numbers, and the end behind them; this stays what it is.
 
         Raises CursorError where they were deleted by now, DurabilityError where some were taken back that had
         been read, or can't be read, and DamagedFolderError.
         """
         entries: list[tuple[int, Entry]] = []
+        end = copy(self)
         try:
-            entries += self._appended()
-            while self._goes_on():
-                entries += self._appended()
+            entries += end._appended()
+            while end._goes_on():
+                entries += end._appended()
         except FileNotFoundError:
             raise CursorError(
                 f"{self.folder}: the changes behind version {self.number} are not kept any more: open the"
@@ -48,7 +50,7 @@ class Tail:
             ) from None
         except OSError as error:
             raise DurabilityError(f"{self._path}: can't be read: {error.strerror or error}") from error
-        return entries
+        return entries, end
 
     def _appended(self) -> list[tuple[int, Entry]]:
         """What was appended to the file."""

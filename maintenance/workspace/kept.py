@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Literal, Self, cast
 from lftj.errors import ClosedError, DurabilityError, LftjError
 from lftj.process.interrupts import interruptible
 from maintenance.durable.disk import Disk
-from maintenance.durable.entries import Changed
 from maintenance.durable.reading import Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.durable.tail import Tail
@@ -211,26 +210,16 @@ class Kept(Followed):
         return published.shown.number
 
     def _take_in(self, tail: Tail) -> None:
-        """What came behind what was read last; commit by commit where somebody may ask for each."""
+        """What came behind the end that was read last, commit by commit, as far as it is not here already."""
         published = self._published
-        if tail.number != published.state.number:
-            raise DurabilityError(
-                f"{self._found_in}: change {tail.number} could not be made here: open it again"
-            )
-        each = published.feed.is_kept
         replay = Replay(cast(Recoverable, self), tail.folder)
-        for number, entry in tail.read():
-            if not isinstance(entry, Changed):
-                replay.finish()
-                published.renumber(number - 1)
-            replay.take(entry)
-            if each:
+        entries, end = tail.read()
+        for number, entry in entries:
+            if number > published.state.number:
+                replay.take(entry)
                 replay.finish()
                 published.renumber(number)
-        replay.finish()
-        published.renumber(tail.number)
-        if not each:
-            published.feed.restart(tail.number)
+        self._tail = end
         published.feed.wake()
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:

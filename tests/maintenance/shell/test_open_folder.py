@@ -44,6 +44,16 @@ def test_stats_tell_what_there_is(lftj: Lftj) -> None:
     assert line.startswith("change 2; checkpoint at change 2 with ")
 
 
+def test_a_folder_is_made_small(lftj: Lftj) -> None:
+    assert lftj("open", "graph", "apply", "--changes", "edge=changes.csv").status == 0
+    before = lftj("open", "graph", "query", "-e", "p(a, b) <- edge(a, b).").out
+    done = lftj("open", "graph", "compact")
+    assert done.status == 0
+    assert done.out.endswith("bytes of data; journal 32 bytes\n")
+    assert lftj("open", "graph", "query", "-e", "p(a, b) <- edge(a, b).").out == before
+    assert lftj("open", "graph", "verify").out == "1 head verified\n"
+
+
 def test_a_result_goes_to_a_file(lftj: Lftj) -> None:
     assert lftj("open", "graph", "query", "-e", "p(a) <- edge(a, _).", "--out", "p.csv").status == 0
     assert sorted(Path("p.csv").read_text().split()) == ["1", "2", "a"]

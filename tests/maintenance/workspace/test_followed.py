@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pytest
 
 from lftj import errors
 from maintenance import Workspace
-from maintenance.workspace import followed
+from maintenance.workspace import followed, recovery
 from support.disks import FailingDisk
 from support.kept_lives import EDGES, TRIANGLES, Expected, insert, life, with_edges, without_image
 
@@ -424,6 +425,30 @@ def test_readers_follow_through_checkpoints_loads_and_rules(folder: Path) -> Non
             with pytest.raises(errors.DurabilityError, match="for reading only"):
                 insert(each, (50, 51))
         assert writer.refresh() == writer.version
+
+
+def test_a_reader_that_was_interrupted_goes_on(folder: Path) -> None:
+    with with_edges(folder) as writer:
+        for number in range(3):
+            reader = Workspace.open(folder, read_only=True)
+            start = reader.version
+            for each in range(4):
+                insert(writer, (10 * number + each, 100), (10 * number + each, 101))
+            taken = iter([recovery.Replay.take] * number)
+
+            def take(replay: recovery.Replay, entry: object, taken: Iterator[Any] = taken) -> None:
+                next(taken, interrupt)(replay, entry)
+
+            with mock.patch.object(recovery.Replay, "take", take), pytest.raises(KeyboardInterrupt):
+                reader.refresh()
+            assert reader.version == start + number
+            assert reader.refresh() == writer.version
+            assert set(reader["edge"]) == set(writer["edge"])
+            assert reader.changes_since(start, "tri").version == writer.version
+
+
+def interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_reader_waits_for_the_one_who_writes(folder: Path) -> None:
