@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.plans import Plans
     from lftj.language.syntax import Program
+    from lftj.rewriting.one_off import OneOffViews
     from lftj.values.literals import Value
 
 BATCH_ROWS = 1 << 16
@@ -318,7 +320,7 @@ class Database:
         """
         from lftj.evaluation.trace import trace
 
-        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS, None)
+        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS, None, by_views=False)
         if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
             raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
         if evaluation.program.component_of(name):
@@ -373,6 +375,7 @@ class Database:
         batch_rows: int,
         params: Mapping[str, Any] | None,
         max_rounds: int = MAX_ROUNDS,
+        by_views: bool = True,
     ) -> tuple[Evaluation, str]:
         from lftj.evaluation.evaluation import Evaluation, Settings
 
@@ -390,9 +393,14 @@ class Database:
             raise ValueError(f"max_rounds must be at least 1, not {max_rounds}")
         pinned = tuple(order) if order is not None else None
         settings = Settings(threads, batch_rows, pinned, max_rounds=max_rounds)
+        program = ready.program
+        if by_views and order is None and not ready.values:
+            program = ready.views.over(ready.tables, self.domains)
         evaluation = Evaluation(
-            ready.program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
+            program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
         )
+        if program.written is not None:
+            evaluation.wider = partial(ready.views.wider, ready.tables, self.domains, program)
         evaluation.lease = self.domains.collector.lease()
         return evaluation, name
 
@@ -404,19 +412,22 @@ class Database:
         values = plain_values(prepared.parameters, params)
         tables, schemas = self._now()
         kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
-        return Ready(kept.program, {name: tables[name].tuples for name in kept.reads}, kept.plans, values)
+        read: dict[str, Table] = {name: tables[name].tuples for name in kept.reads}
+        return Ready(kept.program, read, kept.plans, values, kept.views)
 
 
 class Ready(NamedTuple):
     """What an evaluation takes: a checked program, the tables that it reads, plans and values.
 
     ``plans``: those made so far, which others may use too.  ``values``: of the program's parameters.
+    ``views``: by which its sums may be evaluated.
     """
 
     program: CheckedProgram
     tables: dict[str, Table]
     plans: Plans
     values: dict[str, Value]
+    views: OneOffViews
 
 
 def chosen_head(program: CheckedProgram, head: str | None) -> str:

@@ -18,7 +18,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -76,12 +76,22 @@ class Evaluation:
     searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
     aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
     fixpoints: list[Fixpoint] = field(default_factory=list)  # of the recursive heads that were evaluated
+    wider: Callable[[], CheckedProgram] | None = None  # the program with views of 128 bits, if it has views
     lease: Lease | None = None  # for codes of values that it computes
 
     # -- heads ------------------------------------------------------------------
 
     def derive_for(self, head: str) -> None:
         """Evaluate every derived relation that ``head`` reads, in stratum order."""
+        try:
+            self._derive_for(head)
+        except RangeError:
+            if self.wider is None:
+                raise
+            self.program, self.wider = self.wider(), None
+            self._derive_for(head)
+
+    def _derive_for(self, head: str) -> None:
         self.needed = {head}
         if len(self.program.strata) == 1:
             return
@@ -115,7 +125,7 @@ class Evaluation:
             return self.recursive(component)[name]
         schema = self.program.derived[name]
         collected = Distinct(len(schema.columns))
-        for columns in self.head_batches(name):
+        for columns in self._head_batches(name):
             collected.add(columns, np.ones(len(columns[0]) if columns else 1, dtype=np.int64))
         columns, _ = collected.finish()
         return Relation.from_codes(name, schema, columns)
@@ -148,6 +158,18 @@ class Evaluation:
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
+        if self.wider is None:
+            yield from self._head_batches(name)
+            return
+        try:
+            found = list(self._head_batches(name))
+        except RangeError:  # what was to be added up, perhaps, and not the sum
+            self.program, self.wider = self.wider(), None
+            self._derive_for(name)
+            found = list(self._head_batches(name))
+        yield from found
+
+    def _head_batches(self, name: str) -> Generator[Columns, None, None]:
         if component := self.program.component_of(name):
             columns = self._fixpoint(component).columns(name, self._recursion_begins)
             if len(columns[0]):

@@ -15,6 +15,9 @@ the keys of the view that changed go on to the next; a view's change is twice as
 and the new one comes.  Matches come from the relations' rows and distinct keys, columns taken to be
 independent.  All atoms are taken to change equally often.
 
+Evaluated once, nothing changes: joins cost the assignments that are listed on the way, and each row of a view
+costs ``VIEW_ROW``.
+
 Search: dynamic programming over the sets of eliminated variables, for the edges left depend on the set alone;
 beyond ``EXACT`` variables one after the other, each time the one that costs least.  O(2^n * n * edges).
 """
@@ -30,6 +33,9 @@ EXACT = 10
 
 PASSES = 0.5
 """The share of rows that is taken to pass a filter."""
+
+VIEW_ROW = 4.0
+"""Operations that a row of a view is taken to cost where it is made for one evaluation."""
 
 Names = frozenset[str]
 
@@ -70,18 +76,19 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """A body.  ``head``: variables that stay.  ``summed``: variables of factors."""
+    """A body.  ``head``: variables that stay.  ``once``: it is evaluated, and not maintained."""
 
     edges: tuple[Edge, ...]
     filters: tuple[Names, ...]
     head: Names
+    once: bool = False
 
 
 @dataclass(frozen=True)
 class Elimination:
     """``order``: the variables to eliminate, a group for each view; none where that costs no less.
 
-    ``cost``: operations of a change, by the model, and ``plain``: those without any view.
+    ``cost``: operations of a change, by the model, or of the evaluation; ``plain``: those without any view.
     """
 
     order: tuple[Names, ...]
@@ -97,10 +104,14 @@ class _Place:
     edges: tuple[Edge, ...]
     filters: tuple[Names, ...]
     order: tuple[Names, ...]
+    once: bool = False
 
     def total(self) -> float:
         """With what the rule itself joins in the end."""
-        return self.cost + _join_cost(self.edges, self.filters)
+        return self.cost + self.join_cost(self.edges, self.filters)
+
+    def join_cost(self, edges: Sequence[Edge], filters: Iterable[Names]) -> float:
+        return _listing_cost(edges) if self.once else _join_cost(edges, filters)
 
 
 def tails(edges: Sequence[Names], needed: Names) -> Names:
@@ -122,7 +133,7 @@ def choose_elimination(graph: Graph) -> Elimination:
     >>> [sorted(names) for names in found.order], found.cost < found.plain / 4
     ([['b'], ['c'], ['d']], True)
     """
-    start = _Place(0.0, graph.edges, graph.filters, ())
+    start = _Place(0.0, graph.edges, graph.filters, (), graph.once)
     plain = best = start.total()
     order: tuple[Names, ...] = ()
     units = _units(graph)
@@ -190,11 +201,17 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
         )
     view = Edge(keys, frozenset(), max(1.0, min(rows, most)), distinct, flow, is_view=True)
     return _Place(
-        place.cost + _join_cost(joined, applied),
+        place.cost + place.join_cost(joined, applied) + (VIEW_ROW * view.rows if place.once else 0.0),
         (*(edge for edge in place.edges if edge not in joined), view),
         tuple(one for one in place.filters if one not in applied),
         (*place.order, names),
+        place.once,
     )
+
+
+def _listing_cost(edges: Sequence[Edge]) -> float:
+    """Assignments that are met when the join of these edges is listed."""
+    return _matches(edges, frozenset(), counts_steps=True)
 
 
 def _join_cost(edges: Sequence[Edge], filters: Iterable[Names]) -> float:

@@ -33,13 +33,15 @@ def with_views(
     taken: Collection[str] = (),
     *,
     wide: bool = False,
+    once: bool = False,
 ) -> CheckedProgram:
     """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
-    ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.
+    ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.  ``once``: it is to be
+    evaluated once, and not to be kept.
     """
-    shared = SharedViews({*taken, *program.derived}, domains, wide)
+    shared = SharedViews({*taken, *program.derived}, domains, wide, once)
     notes: dict[str, str] = {}
     costs: dict[str, float] = {}
     strata: list[tuple[CheckedRule, ...]] = []

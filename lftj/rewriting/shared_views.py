@@ -93,6 +93,8 @@ class SharedViews:
     taken: Collection[str]
     domains: Domains
     wide: bool = False
+    once: bool = False
+    """Whether they are made for one evaluation, and not kept."""
     rules: list[list[CheckedRule]] = field(default_factory=list)
     derived: dict[str, Schema] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from lftj.database.database import Database
-from lftj.errors import ChangeError, RangeError
+from lftj.errors import ChangeError, HousekeepingWarning, RangeError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.body import MAX_ROUNDS
-from lftj.language.diagnostics import unknown_name
+from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
@@ -39,7 +39,7 @@ from maintenance.heads.strategies import DEFAULT
 from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
-from maintenance.workspace.commit import Commit
+from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.installing import (
@@ -352,14 +352,17 @@ class Workspace(Kept, Database):
             return following is not state
 
     def _choose_views(self) -> None:
-        """Let heads under `auto` go over to views, or back."""
+        """Let heads under `auto` go over to views, or back; the commit stands, so what fails is a warning."""
         if not wants_change(self._published.state):
             return
-        with self._published.lock:
-            state = self._published.changeable()
-            following = reconsidered(state, self.domains)
-            if following is not state:
-                self._published.change_heads(following, None)
+        try:
+            with self._published.lock:
+                state = self._published.changeable()
+                following = reconsidered(state, self.domains)
+                if following is not state:
+                    self._published.change_heads(following, None)
+        except Exception as error:
+            warn_caller(failed_housekeeping("choosing views", error), HousekeepingWarning)
 
     @interruptible()
     def apply_many(self, changes: Mapping[str, Any]) -> Applied:

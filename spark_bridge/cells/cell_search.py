@@ -92,7 +92,7 @@ class CellSearch:
                     rows = in_types(pa.Table.from_batches([batch]), plan.arrow_schema)
                     yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
             return
-        checked, tables, plans, _ = database.ready(program)
+        checked, tables, plans, *_ = database.ready(program)
         settings = Settings(batch_rows=BATCH_ROWS)
         evaluation = _Weighing(checked, tables, settings, plans=plans, keys=rule.keys)
         types = {

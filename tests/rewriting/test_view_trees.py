@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from lftj import errors
+from lftj import Database, errors
 from lftj.rewriting import elimination, view_tree
 from lftj.rewriting.elimination import Edge, Elimination, Graph, Names, choose_elimination
 from lftj.rewriting.shared_views import is_view
@@ -118,6 +118,27 @@ def test_oracle_sums_follow_while_auto_goes_over_and_back(
 ) -> None:
     with any_order(seed, cuts=False), going_over(seed):
         follow(data, scenario, "auto")
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(scenario=summing(), seed=st.integers(0, 99), cuts=st.booleans())
+def test_oracle_sums_of_queries_by_any_views(scenario: Scenario, seed: int, cuts: bool) -> None:
+    heads = expected_heads(scenario, scenario.relations)
+    assume(heads is not None)
+    assert heads is not None
+    db = Database()
+    for loaded in scenario.loaded:
+        db.load(loaded.name, loaded.table())
+    with any_order(seed, cuts), whatever_it_costs():
+        for name, rows in heads.items():
+            assert any_row(set(rows_of(db.query(scenario.text, head=name, threads=1)))) == any_row(rows)
+
+
+@contextmanager
+def whatever_it_costs() -> Iterator[None]:
+    """Queries have views where there are some."""
+    with mock.patch.object(view_tree, "LEAST_LISTED", 0.0), mock.patch.object(view_tree, "ONCE_FACTOR", 0.0):
+        yield
 
 
 def follow(data: st.DataObject, scenario: Scenario, strategy: str) -> None:

@@ -265,6 +265,21 @@ def test_a_head_that_is_to_have_views_and_whose_views_are_too_large() -> None:
     assert ws.strategy_of("h") == "delta"
 
 
+def test_a_change_of_way_that_fails_is_a_warning_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit stands, and says so."""
+    ws = star()
+    with monkeypatch.context() as failing:
+        failing.setattr(view_choices, "kept_anew", lambda *_, **__: [][0])
+        with pytest.warns(errors.HousekeepingWarning, match="choosing views failed"):
+            toggle(ws, 12)
+    assert not choice_of(ws).in_use
+    ws.verify()
+    toggle(ws, 2)
+    assert choice_of(ws).in_use
+    ws.verify()
+    ws.check_invariants()
+
+
 # -- folders and images ------------------------------------------------------------------------------
 
 
