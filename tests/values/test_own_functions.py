@@ -28,8 +28,6 @@ from maintenance.image import read_image, write_image
 from support.paths import ROOT, child_environment
 from support.rows import rows_of
 
-pytestmark = pytest.mark.kernel
-
 
 def each(function: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
     """A function of values as one of columns."""
