@@ -18,10 +18,10 @@ from lftj import errors  # noqa: E402
 from lftj.database.database import Database  # noqa: E402
 from lftj.errors import LftjError  # noqa: E402
 from lftj.files.csv_options import CsvOptions  # noqa: E402
-from lftj.values.own_functions import register as function  # noqa: E402
 
 if TYPE_CHECKING:
     from lftj.database.warming import warm_up
+    from lftj.values.own_functions import register as function
 
 __version__ = "0.1.0"
 
@@ -38,9 +38,13 @@ def load_ipython_extension(ipython: Any) -> None:
 if not TYPE_CHECKING:  # where types are checked, the names are those above and no others
 
     def __getattr__(name: str) -> Any:
-        """What is imported when it is asked for: it brings the compiler with it."""
+        """What is imported when it is asked for: ``warm_up`` brings the compiler with it."""
         if name == "warm_up":
             from lftj.database.warming import warm_up
 
             return warm_up
+        if name == "function":
+            from lftj.values.own_functions import register
+
+            return register
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -56,12 +56,13 @@ from indices.fingerprint import add_sources
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from lftj.errors import ImageError
 from lftj.files import sink
-from lftj.language.syntax import Call
+from lftj.language.syntax import Call, Expression, Span
 from lftj.search.regions.evaluation import RegionSearch
 from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.weighted import WeightedSearches
 from lftj.storage.index_version import IndexVersion
 from lftj.values.functions import FUNCTIONS, missing
+from lftj.values.own_functions import digest
 from lftj.values.semigroup import Operation, registered_names, semigroup
 
 FORMAT = 1
@@ -136,7 +137,7 @@ def read_image(
     themselves; it is not needed any more afterwards.  ``packages``: as it was written.
 
     Aggregates and functions of a user's that its rules have must be registered by then
-    (:func:`maintenance.aggregate`, :func:`lftj.function`).
+    (:func:`maintenance.aggregate`, :func:`lftj.function`), with the code that they had.
     Raises :class:`~lftj.errors.ImageError`.
     """
     if isinstance(source, str | os.PathLike):
@@ -293,31 +294,44 @@ class _Pickler(pickle.Pickler):
         return NotImplemented if form is None else form(value)
 
 
-def _operation(name: str, dtype: str) -> Operation:
+def _operation(name: str, dtype: str, its_digest: str) -> Operation:
     if name not in registered_names():
         raise ImageError(
             f"rules of the image have the aggregate '{name}', which is not registered here:"
             f" call maintenance.aggregate({name!r}, ...) before the image is read"
         )
+    if semigroup(name).digest != its_digest:
+        raise ImageError(f"the aggregate '{name}' is not what it was when the image was written")
     return semigroup(name).operation(dtype)
 
 
-def _call(function: str, *others: Any) -> Call:
+def _call(function: str, arguments: tuple[Expression, ...], span: Span, its_digest: str | None) -> Call:
     if function not in FUNCTIONS and function != "in":
         raise ImageError(missing(function))
-    return Call(function, *others)
+    if digest(function) != its_digest:
+        raise ImageError(f"the function '{function}' is not what it was when the image was written")
+    return Call(function, arguments, span)
 
 
-def _monoid(name: str, dtype: str | None) -> Monoid:
-    return _MONOIDS[name] if dtype is None else _operation(name, dtype).monoid
+def _form_of_operation(operation: Operation) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    known = operation.semigroup
+    return _operation, (known.name, operation.dtype.str, known.digest)
+
+
+def _built_in(name: str) -> Monoid:
+    return _MONOIDS[name]
+
+
+def _of_operation(*form: Any) -> Monoid:
+    return _operation(*form).monoid
 
 
 def _form_of_monoid(monoid: Monoid) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if monoid is _MONOIDS.get(monoid.name):
-        return _monoid, (monoid.name, None)
+        return _built_in, (monoid.name,)
     made: Iterable[Operation] = semigroup(monoid.name)._operations.values()
-    (dtype,) = (operation.dtype.str for operation in made if operation.monoid is monoid)
-    return _monoid, (monoid.name, dtype)
+    (operation,) = (operation for operation in made if operation.monoid is monoid)
+    return _of_operation, _form_of_operation(operation)[1]
 
 
 _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
@@ -327,7 +341,7 @@ _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] 
     RegionSearch: lambda search: (RegionSearch, (search.plan,)),
     PieceSearch: lambda search: (PieceSearch, (search.plan,)),
     WeightedSearches: lambda searches: (WeightedSearches, (searches.searches,)),
-    Operation: lambda operation: (_operation, (operation.semigroup.name, operation.dtype.str)),
+    Operation: _form_of_operation,
     Monoid: _form_of_monoid,
-    Call: lambda call: (_call, (call.function, call.arguments, call.span)),
+    Call: lambda call: (_call, (call.function, call.arguments, call.span, digest(call.function))),
 }

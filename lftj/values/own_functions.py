@@ -29,10 +29,10 @@ from lftj.errors import FunctionError, TypeClashError
 from lftj.process import debug
 from lftj.values.arithmetic import Refused, cast
 from lftj.values.casts import cast_kernel, named_type
+from lftj.values.function_text import digest_of, same_function
 from lftj.values.functions import FUNCTIONS, MANY, Argument, Bound, Function
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.names import AGGREGATES, is_usable
-from lftj.values.same_function import same_function
 
 _OF_LANGUAGE = frozenset({*FUNCTIONS, *AGGREGATES, "in", "not", "like"})
 _TAKES = {"float": ("float", "integer", "decimal"), "decimal": ("decimal", "integer")}
@@ -113,6 +113,12 @@ def is_own(name: str) -> bool:
     False
     """
     return name in _registered
+
+
+def digest(name: str) -> str | None:
+    """What tells a user's function from another one, in other processes too; None of the language's own."""
+    known = _registered.get(name)
+    return None if known is None else digest_of(known.function, known.arguments, known.result)
 
 
 def _declared(name: str, what: str, given: object) -> pa.DataType:

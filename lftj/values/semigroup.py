@@ -49,8 +49,8 @@ from indices.compiled import kernel, part
 from indices.monoid import Monoid
 from lftj.errors import AggregateError
 from lftj.memory import address, view
+from lftj.values.function_text import digest_of, same_function
 from lftj.values.names import AGGREGATES
-from lftj.values.same_function import same_function
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPES = {np.dtype(np.int64): numba.int64, np.dtype(np.float64): numba.float64}
@@ -125,6 +125,11 @@ class Semigroup:
         self.function = function
         self._operations: dict[np.dtype[Any], Operation] = {}
         self._compiling = threading.Lock()
+
+    @property
+    def digest(self) -> str:
+        """What tells its function from another one of that name, in other processes too."""
+        return digest_of(self.function)
 
     def operation(self, dtype: Any) -> Operation:
         """The function over int64 or float64, compiled.

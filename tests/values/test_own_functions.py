@@ -24,11 +24,9 @@ from lftj.process import debug
 from lftj.values.own_functions import is_own
 from maintenance import Workspace
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, STRATEGIES
-from maintenance.image import read_image
+from maintenance.image import read_image, write_image
 from support.paths import ROOT, child_environment
 from support.rows import rows_of
-
-pytestmark = pytest.mark.kernel
 
 
 def each(function: Callable[..., Any], result: pa.DataType) -> Callable[..., pa.Array]:
@@ -175,8 +173,11 @@ def expected_paths(e: Pairs) -> dict[str, set[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize(
     ("program", "strategy", "reference"),
-    [(PROGRAM, strategy, expected) for strategy in STRATEGIES]
-    + [(RECURSIVE, strategy, expected_paths) for strategy in COMPONENT_STRATEGIES],
+    [pytest.param(PROGRAM, strategy, expected, id=strategy) for strategy in STRATEGIES]
+    + [
+        pytest.param(RECURSIVE, strategy, expected_paths, id=f"recursive {strategy}")
+        for strategy in COMPONENT_STRATEGIES
+    ],
 )
 def test_every_strategy_keeps_rules_that_call(
     program: str, strategy: str, reference: Callable[[Pairs], dict[str, set[tuple[Any, ...]]]]
@@ -216,27 +217,30 @@ def test_images_and_folders_keep_the_name(tmp_path: Path) -> None:
     code = (
         "import sys, lftj, pyarrow.compute as pc\n"
         "from maintenance import Workspace; from maintenance.image import write_image\n"
-        "lftj.function('own_next', lambda a: pc.add(a, 1), ['int64'], 'int64')\n"
+        "for number in (1, 2):\n"
+        "    lftj.function(f'own_next_{number}', lambda a: pc.add(a, 1), ['int64'], 'int64')\n"
         "ws = Workspace.open(sys.argv[1] + '/folder'); ws.load('e', [(1, 2)], columns=['x', 'y'])\n"
-        "ws.install('h(v) <- e(a, _), v = own_next(a).')\n"
-        "write_image(ws, sys.argv[1] + '/image')\n"
+        "ws.install('h(v) <- e(a, _), v = own_next_1(a). i(v) <- e(a, _), v = own_next_2(a).')\n"
+        "write_image(ws, sys.argv[1] + '/image'); ws.close()\n"
     )
-    assert not is_own("own_next")
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=ROOT, env=child_environment())
-    with pytest.raises(
-        errors.ImageError, match=r"'own_next' is not registered here: call lftj.function\('own_next'"
-    ):
+    with pytest.raises(errors.ImageError, match=r"is not registered here: call lftj.function\('own_next_"):
         read_image(tmp_path / "image")
     with pytest.raises(
-        errors.DurabilityError, match=r"can't be installed again: (.|\n)*unknown function 'own_next'"
+        errors.DurabilityError, match=r"can't be installed again: (.|\n)*unknown function 'own_"
     ):
         Workspace.open(tmp_path / "folder")
-    lftj.function("own_next", lambda a: pc.add(a, 1), ["int64"], "int64")
-    for again in (read_image(tmp_path / "image"), Workspace.open(tmp_path / "folder")):
+    lftj.function("own_next_1", lambda a: pc.add(a, 1), ["int64"], "int64")
+    lftj.function("own_next_2", lambda a: pc.add(a, 20), ["int64"], "int64")  # another one than there
+    with pytest.raises(errors.ImageError, match="'own_next_2' is not what it was when the image was written"):
+        read_image(tmp_path / "image")
+    with Workspace.open(tmp_path / "folder") as again:
+        assert (sorted(again["h"]), sorted(again["i"])) == ([(2,)], [(21,)])
         with again.transaction() as tx:
             tx.insert("e", [(7, 7)])
-        assert sorted(again["h"]) == [(2,), (8,)]
-        again.close()
+        assert (sorted(again["h"]), sorted(again["i"])) == ([(2,), (8,)], [(21,), (27,)])
+        write_image(again, tmp_path / "image")
+    assert sorted(read_image(tmp_path / "image")["h"]) == [(2,), (8,)]
 
 
 # -- what is refused ----------------------------------------------------------

@@ -26,7 +26,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from lftj import errors
 from lftj.storage import index_version
-from lftj.values.semigroup import register
+from lftj.values.semigroup import register, semigroup
 from maintenance import Workspace, image
 from maintenance.image import read_image, write_image
 from support.aggregate_heads import FUNCTIONS
@@ -301,6 +301,9 @@ def test_aggregates_have_to_be_registered_again(monkeypatch: pytest.MonkeyPatch)
     for name in OWN:
         register(name, FUNCTIONS[name])
     read_image(written).verify()
+    monkeypatch.setattr(semigroup("gcd"), "function", FUNCTIONS["last"])
+    with pytest.raises(errors.ImageError, match="'gcd' is not what it was when the image was written"):
+        read_image(written)
 
 
 # -- another process ------------------------------------------------------------------------
