@@ -70,7 +70,8 @@ class RelationTable:
       2    3
     >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
     (True, False, [(1, 2), (1, 3), (2, 3)])
-    >>> db["edge"]["dst"].to_pylist()
+    >>> edge = db["edge"]
+    >>> edge["dst"].to_pylist()
     [2, 3, 3]
     """
 

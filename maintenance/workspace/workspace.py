@@ -382,9 +382,10 @@ class Workspace(Kept, Database):
         >>> ws.install("n[a] = count() <- edge(a, _).")
         >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
         >>> applied = ws.apply_many({"edge": rows})
-        >>> applied.transactions, applied[0]["n"].to_pylist()
+        >>> first, second = applied
+        >>> applied.transactions, first["n"].to_pylist()
         ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
-        >>> applied[1]["n"].num_rows
+        >>> second["n"].num_rows
         0
         """
         lease = self.domains.collector.lease()  # for the codes of what is read
