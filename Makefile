@@ -6,6 +6,7 @@
 #   make kernels lint and types while the kernels are compiled, with bounds checks and without
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
 #   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
+#   make cluster-test  the bridge on a Spark cluster of its own on loopback, parts of it killed, a state on S3; 5 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make dist    wheel and sdist, each installed in an empty environment and tried there
@@ -29,7 +30,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test kernels lint style bench bench-report soak kills mutants dist docs clean
+.PHONY: demo test cluster-test kernels lint style bench bench-report soak kills mutants dist docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -44,6 +45,9 @@ test: kernels
 	NUMBA_DISABLE_JIT=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)
 	$(PYTEST) --dist loadfile --no-loadscope-reorder -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
+
+cluster-test: $(STAMPS)/cluster
+	LFTJ_CLUSTER=1 $(PYTEST) -q --durations=5 tests/cluster
 
 # Compiling needs the package alone: the tools are installed, and at work, while it goes on.
 kernels: $(STAMPS)/package

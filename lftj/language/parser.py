@@ -15,7 +15,7 @@ Invariants
 from __future__ import annotations
 
 import functools
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from lftj.errors import RuleSyntaxError
@@ -62,7 +62,7 @@ def parse(text: str) -> Program:
 def _grammar() -> lark.Lark:
     import lark
 
-    source = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    source = files("lftj.language").joinpath("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(source, parser="lalr", propagate_positions=True)
 
 
