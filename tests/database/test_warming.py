@@ -57,7 +57,7 @@ def test_the_shell_warms_up_and_reaches_every_kernel(warmed: Path) -> None:
 
 def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
     """A wide mix of work, in one process: each kernel is read from disk, for one signature."""
-    done = run(str(TESTS / "support" / "mixed_work.py"))
+    done = run(str(TESTS / "support" / "mixed_work.py"), *OF_TWO_TYPES)
     assert done.stdout.split() == []
     assert LINE not in done.stderr
 
