@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 
+# `make cluster-test` asks for them: they take minutes, and packages of their own.
+collect_ignore = [] if os.environ.get("LFTJ_CLUSTER") == "1" else ["cluster/test_cluster.py"]
+
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from support.paths import ROOT
+from support.sharing import needs_java
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -87,6 +88,7 @@ def test_examples_do_what_they_show(
     from lftj.language.parser import parse
 
     if any("pyspark" in block.text for block in blocks(page) if block.language == "python"):
+        assert needs_java(request.node.nodeid), f"{page.name} belongs into support/sharing.py"
         request.getfixturevalue("spark")  # what asks for a session then gets that of the tests
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}

@@ -13,6 +13,7 @@ _JAVA = (
     "tests/spark_bridge/test_maintained_join.py",
     "tests/spark_bridge/test_spark_",
     "tests/bench/test_bench_spark.py",
+    "tests/project/test_readme.py::test_examples_do_what_they_show[index.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[spark.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[delta.md]",
 )
