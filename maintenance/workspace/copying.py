@@ -17,10 +17,10 @@ from typing import Any
 from lftj.errors import DurabilityError
 from lftj.storage.relation_table import RelationTable
 from maintenance.durable.data_files import FOLDER, write_rows
-from maintenance.durable.disk import Disk
 from maintenance.durable.entries import Loaded
 from maintenance.durable.manifest import Manifest
 from maintenance.durable.store import begin_folder
+from maintenance.store.disk import Disk
 from maintenance.workspace.state import State
 
 

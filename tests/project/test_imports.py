@@ -50,7 +50,7 @@ HOUSE = {
         workspace
         triggers
         durable  explanation  image
-        heads
+        store  heads
         strategies.auto  strategies.stages
         strategies.trace  strategies.delta
         groups  strategies

@@ -1,0 +1,175 @@
+"""What it costs to keep a workspace in a folder: commits beside those in memory, changes a second, opening.
+
+    python -m bench.maintenance.folders
+    python -m bench.maintenance.folders --rows 100000 --folder /mnt/disk
+
+The rule lists triangles.  Commits of one edge are of an RMAT graph, from which it goes and comes again; those
+of a thousand bring new edges and take them away.  Those in memory and those in the folder take turns, and so
+does a file that is only written to and synced, as much as the journal gets.  What is opened are random edges,
+10 million unless it is said.  After each part the triangles are compared with those that are evaluated anew.
+
+A line has the median, and the least and the most, of the seconds that passed, and the median of this
+process's processor seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from bench.graphs import Edges, oriented, rmat
+from lftj import Database
+from maintenance import Workspace
+from maintenance.store.disk import Disk, DiskFile
+
+TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+SCALE = 17
+"""Of the RMAT graph that is changed: 971,356 edges."""
+
+SINGLE = 400
+"""Commits of one edge."""
+
+TOGETHER, ROUNDS, COMMITS = 1_000, 7, 20
+"""Changes of a transaction, and how many such transactions are one of so many rounds."""
+
+OPENINGS = 3
+
+Times = list[tuple[float, float]]
+T = TypeVar("T")
+
+
+def timed(times: Times, act: Callable[[], T]) -> T:
+    """What a call returns; its seconds, and processor seconds, are added."""
+    busy, started = time.process_time(), time.perf_counter()
+    result = act()
+    times.append((time.perf_counter() - started, time.process_time() - busy))
+    return result
+
+
+def shown(what: str, times: Times, unit: float = 1e3, name: str = "ms") -> None:
+    """A line with the figures of some calls."""
+    passed, busy = (np.array(column) * unit for column in zip(*times, strict=True))
+    print(
+        f"{what:<46} {np.median(passed):8.3f} {name} ({passed.min():.3f} to {passed.max():.3f}),"
+        f" processor {np.median(busy):.3f} {name}",
+        flush=True,
+    )
+
+
+def table(edges: Edges) -> pa.Table:
+    return pa.table(dict(zip(("a", "b"), edges, strict=True)))
+
+
+def check(workspace: Workspace) -> None:
+    """Raise AssertionError unless the triangles are those of the edges."""
+    anew = Database()
+    anew.load("edge", workspace["edge"].table)
+    found = anew.count(TRIANGLES)
+    assert workspace["tri"].count == found, f"{workspace['tri'].count:,} triangles, not {found:,}"
+
+
+def changed(workspace: Workspace, edges: Edges, weight: int) -> None:
+    with workspace.transaction() as tx:
+        tx.apply("edge", table(edges).append_column("weight", pa.array(np.full(len(edges[0]), weight))))
+
+
+def new_edges(chance: np.random.Generator, n: int) -> Edges:
+    """About so many edges of a graph of this scale that has none of them, most likely."""
+    first, second = chance.integers(0, 1 << SCALE, size=(2, n))
+    return oriented(first, second + (1 << SCALE))
+
+
+def commits(place: Path) -> None:
+    """Commits to a folder and in memory, in turns."""
+    workspaces = {"in memory": Workspace(), "in a folder": Workspace.open(place / "changed")}
+    for workspace in workspaces.values():
+        workspace.load("edge", table(rmat(SCALE)))
+        workspace.install(TRIANGLES)
+    chance = np.random.default_rng(1)
+    graph = rmat(SCALE)
+    singles: dict[str, Times] = {name: [] for name in (*workspaces, "synced")}
+    many: dict[str, Times] = {name: [] for name in workspaces}
+    alone = Disk().create(place / "alone")
+    for number in range(-20, SINGLE):  # the first are not counted
+        where = chance.integers(len(graph[0]))
+        edge = graph[0][where : where + 1], graph[1][where : where + 1]
+        for weight in (-1, 1):
+            for name, workspace in workspaces.items():
+                timed(singles[name], lambda: changed(workspace, edge, weight))  # noqa: B023
+            timed(singles["synced"], lambda: written(alone, number))  # noqa: B023
+    alone.close()
+    for name, times in singles.items():
+        said = "600 bytes written and synced" if name == "synced" else f"one edge, {name}"
+        shown(said, times[40:])
+    for number in range(-1, ROUNDS):
+        some = [new_edges(chance, TOGETHER) for _ in range(COMMITS // 2)]
+        for name, workspace in workspaces.items():
+            timed(many[name], lambda: [changed(workspace, e, w) for e in some for w in (1, -1)])  # noqa: B023
+        if number < 0:
+            for times in many.values():
+                times.clear()
+    n_changes = TOGETHER * COMMITS
+    for name, times in many.items():
+        shown(f"{n_changes:,} changes, {TOGETHER:,} a transaction, {name}", times, 1.0, "s")
+        rates = sorted(n_changes / passed for passed, _ in times)
+        print(f"    {rates[len(rates) // 2]:,.0f} changes a second ({rates[0]:,.0f} to {rates[-1]:,.0f})")
+    for workspace in workspaces.values():
+        check(workspace)
+        workspace.close()
+
+
+def written(file: DiskFile, number: int) -> None:
+    """What a journal does for one change, and nothing else."""
+    file.write(bytes(600), 600 * (number + 20))
+    file.sync()
+
+
+def openings(place: Path, n_rows: int) -> None:
+    """Opening a folder with random edges, with and without its image."""
+    folder = place / "opened"
+    chance = np.random.default_rng(2)
+    edges = oriented(*chance.integers(0, max(n_rows // 10, 10), size=(2, n_rows + n_rows // 500)))
+    edges = edges[0][:n_rows], edges[1][:n_rows]
+    made: dict[str, Times] = {"load": [], "install": []}
+    with Workspace.open(folder) as workspace:
+        timed(made["load"], lambda: workspace.load("edge", table(edges)))
+        timed(made["install"], lambda: workspace.install(TRIANGLES))
+        workspace.checkpoint()
+        check(workspace)
+        n_triangles = workspace["tri"].count
+    for what, times in made.items():
+        shown(f"{what} {len(edges[0]):,} tuples", times, 1.0, "s")
+    for image in ("with its image", "without an image"):
+        times = []
+        for _ in range(OPENINGS):
+            if image == "without an image":
+                for path in folder.glob("image-*"):
+                    path.unlink()
+            again = timed(times, lambda: Workspace.open(folder, read_only=True))
+            assert again["tri"].count == n_triangles
+            again.close()
+            del again
+        shown(f"open {len(edges[0]):,} tuples {image}", times, 1.0, "s")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.maintenance.folders", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the folder that is opened")
+    parser.add_argument("--folder", help="where folders are made; they go afterwards")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        commits(Path(place))
+        openings(Path(place), options.rows)
+
+
+if __name__ == "__main__":
+    main()
