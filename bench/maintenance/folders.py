@@ -80,6 +80,13 @@ def changed(workspace: Workspace, edges: Edges, weight: int) -> None:
         tx.apply("edge", table(edges).append_column("weight", pa.array(np.full(len(edges[0]), weight))))
 
 
+def come_and_gone(workspace: Workspace, some: list[Edges]) -> None:
+    """A transaction for each of some edges that brings them, and one that takes them away."""
+    for edges in some:
+        changed(workspace, edges, 1)
+        changed(workspace, edges, -1)
+
+
 def new_edges(chance: np.random.Generator, n: int) -> Edges:
     """About so many edges of a graph of this scale that has none of them, most likely."""
     first, second = chance.integers(0, 1 << SCALE, size=(2, n))
@@ -111,7 +118,7 @@ def commits(place: Path) -> None:
     for number in range(-1, ROUNDS):
         some = [new_edges(chance, TOGETHER) for _ in range(COMMITS // 2)]
         for name, workspace in workspaces.items():
-            timed(many[name], lambda: [changed(workspace, e, w) for e in some for w in (1, -1)])  # noqa: B023
+            timed(many[name], lambda: come_and_gone(workspace, some))  # noqa: B023
         if number < 0:
             for times in many.values():
                 times.clear()
