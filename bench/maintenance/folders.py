@@ -142,7 +142,8 @@ def openings(place: Path, n_rows: int) -> None:
     """Opening a folder with random edges, with and without its image."""
     folder = place / "opened"
     chance = np.random.default_rng(2)
-    edges = oriented(*chance.integers(0, max(n_rows // 10, 10), size=(2, n_rows + n_rows // 500)))
+    drawn = n_rows + n_rows // 500 + 200  # some coincide
+    edges = oriented(*chance.integers(0, n_rows // 10, size=(2, drawn)))
     edges = edges[0][:n_rows], edges[1][:n_rows]
     made: dict[str, Times] = {"load": [], "install": []}
     with Workspace.open(folder) as workspace:
@@ -173,6 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the folder that is opened")
     parser.add_argument("--folder", help="where folders are made; they go afterwards")
     options = parser.parse_args(arguments)
+    if options.rows < 1_000:
+        parser.error("--rows: 1,000 or more, so that there are as many edges between a tenth as many nodes")
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         commits(Path(place))
         openings(Path(place), options.rows)
