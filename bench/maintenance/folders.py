@@ -3,8 +3,8 @@
     python -m bench.maintenance.folders
     python -m bench.maintenance.folders --rows 100000 --folder /mnt/disk
 
-The rule lists triangles.  Commits of one edge are of an RMAT graph, from which it goes and comes again; those
-of a thousand bring new edges and take them away.  Those in memory and those in the folder take turns, and so
+The rule lists triangles.  Edges of an RMAT graph go and come again, drawn with equal chance: one in a commit,
+or a thousand.  Those in memory and those in the folder take turns, and so
 does a file that is only written to and synced, as much as the journal gets.  What is opened are random edges,
 10 million unless it is said.  After each part the triangles are compared with those that are evaluated anew.
 
@@ -57,7 +57,7 @@ def shown(what: str, times: Times, unit: float = 1e3, name: str = "ms") -> None:
     """A line with the figures of some calls."""
     passed, busy = (np.array(column) * unit for column in zip(*times, strict=True))
     print(
-        f"{what:<46} {np.median(passed):8.3f} {name} ({passed.min():.3f} to {passed.max():.3f}),"
+        f"{what:<50} {np.median(passed):8.3f} {name} ({passed.min():.3f} to {passed.max():.3f}),"
         f" processor {np.median(busy):.3f} {name}",
         flush=True,
     )
@@ -80,17 +80,11 @@ def changed(workspace: Workspace, edges: Edges, weight: int) -> None:
         tx.apply("edge", table(edges).append_column("weight", pa.array(np.full(len(edges[0]), weight))))
 
 
-def come_and_gone(workspace: Workspace, some: list[Edges]) -> None:
-    """A transaction for each of some edges that brings them, and one that takes them away."""
+def gone_and_back(workspace: Workspace, some: list[Edges]) -> None:
+    """A transaction for each of some edges that takes them away, and one that brings them again."""
     for edges in some:
-        changed(workspace, edges, 1)
         changed(workspace, edges, -1)
-
-
-def new_edges(chance: np.random.Generator, n: int) -> Edges:
-    """About so many edges of a graph of this scale that has none of them, most likely."""
-    first, second = chance.integers(0, 1 << SCALE, size=(2, n))
-    return oriented(first, second + (1 << SCALE))
+        changed(workspace, edges, 1)
 
 
 def commits(place: Path) -> None:
@@ -104,21 +98,22 @@ def commits(place: Path) -> None:
     singles: dict[str, Times] = {name: [] for name in (*workspaces, "synced")}
     many: dict[str, Times] = {name: [] for name in workspaces}
     alone = Disk().create(place / "alone")
-    for number in range(-20, SINGLE):  # the first are not counted
+    for _ in range(20 + SINGLE):  # the first 20 are not counted
         where = chance.integers(len(graph[0]))
         edge = graph[0][where : where + 1], graph[1][where : where + 1]
         for weight in (-1, 1):
             for name, workspace in workspaces.items():
                 timed(singles[name], lambda: changed(workspace, edge, weight))  # noqa: B023
-            timed(singles["synced"], lambda: written(alone, number))  # noqa: B023
+            timed(singles["synced"], lambda: written(alone, len(singles["synced"])))
     alone.close()
     for name, times in singles.items():
         said = "600 bytes written and synced" if name == "synced" else f"one edge, {name}"
         shown(said, times[40:])
     for number in range(-1, ROUNDS):
-        some = [new_edges(chance, TOGETHER) for _ in range(COMMITS // 2)]
+        drawn = [chance.choice(len(graph[0]), TOGETHER, replace=False) for _ in range(COMMITS // 2)]
+        some = [(graph[0][rows], graph[1][rows]) for rows in drawn]
         for name, workspace in workspaces.items():
-            timed(many[name], lambda: come_and_gone(workspace, some))  # noqa: B023
+            timed(many[name], lambda: gone_and_back(workspace, some))  # noqa: B023
         if number < 0:
             for times in many.values():
                 times.clear()
@@ -133,8 +128,8 @@ def commits(place: Path) -> None:
 
 
 def written(file: DiskFile, number: int) -> None:
-    """What a journal does for one change, and nothing else."""
-    file.write(bytes(600), 600 * (number + 20))
+    """What a journal does for one change, the first being number 0, and nothing else."""
+    file.write(bytes(600), 600 * number)
     file.sync()
 
 
