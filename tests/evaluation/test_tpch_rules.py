@@ -1,4 +1,4 @@
-"""oracle: TPC-H Q1, Q3, Q5, Q6 and Q12 as rules against DuckDB's SQL, at load and after every transaction.
+"""oracle: TPC-H Q1, Q3, Q5, Q6, Q10, Q12, Q14 and Q19 as rules against DuckDB's SQL, as loaded and changed.
 
 Sums and counts are equal exactly, decimals by value: DuckDB and lftj may give
 them other scales.  An average is the correctly rounded quotient of the exact
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 import lftj
+from bench import tpch
 from maintenance import Workspace
-from support import tpch
 
 pytestmark = pytest.mark.compiled
 
