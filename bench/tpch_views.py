@@ -3,10 +3,11 @@
     python -m bench.tpch_views                 into bench/results/tpch-views.md
     python -m bench.tpch_views --only Q3,Q5    these alone, printed
 
-TPC-H at scale 0.01: Q1, Q3, Q5, Q6, Q10, Q12, Q14 and Q19 as rules (:mod:`bench.tpch`).  A batch erases orders with
-their line items and brings in as many that were erased before, as TPC-H's refreshes do.  Each strategy keeps the
-heads of one query; DuckDB takes the same changes, which are not timed, and computes the query anew.  After every
-batch all heads are DuckDB's, or there are no figures.  Times are processor time, one thread.
+TPC-H at scale 0.01: Q1, Q3, Q5, Q6, Q10, Q12, Q14 and Q19 as rules (:mod:`bench.tpch`).  A batch erases
+orders with their line items and brings back as many that were erased before, as TPC-H's refreshes do.  Each
+strategy keeps the heads of one query; DuckDB takes the same changes, which are not timed, and computes the
+query anew.  After every batch all heads are DuckDB's, or there are no figures.  Times are processor time, one
+thread.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,25 +41,25 @@ HEADS += ["views, bytes", "all memory, MB"]
 
 
 class Refreshes:
-    """Batches of orders with their line items: so many go, and as many that went before come back."""
+    """Batches of orders with their line items: so many go, and those that went before come back."""
 
     def __init__(self, loaded: dict[str, pa.Table], seed: int) -> None:
         self._orders: dict[Any, Row] = {row[0]: row for row in _rows(loaded["orders"])}
         self._items: dict[Any, list[Row]] = {}
         for row in _rows(loaded["lineitem"]):
             self._items.setdefault(row[0], []).append(row)
-        self._here = np.random.default_rng(seed).permutation(list(self._orders)).tolist()
+        self._here: deque[Any] = deque(np.random.default_rng(seed).permutation(list(self._orders)).tolist())
+        self._gone: list[Any] = []
 
-    def batches(self, size: int, wanted: int) -> Iterator[Changes]:
-        """So many batches of ``size`` orders each; the first brings in none."""
-        gone: list[Any] = []
-        for number_ in range(wanted):
-            going = self._here[number_ * size : (number_ + 1) * size]
-            yield {
-                "orders": ([self._orders[key] for key in going], [self._orders[key] for key in gone]),
-                "lineitem": (self._items_of(going), self._items_of(gone)),
-            }
-            gone = going
+    def batch(self, size: int) -> Changes:
+        """``size`` orders go, and those of the batch before come back."""
+        going, coming = [self._here.popleft() for _ in range(size)], self._gone
+        self._here.extend(coming)
+        self._gone = going
+        return {
+            "orders": ([self._orders[key] for key in going], [self._orders[key] for key in coming]),
+            "lineitem": (self._items_of(going), self._items_of(coming)),
+        }
 
     def _items_of(self, orders: list[Any]) -> list[Row]:
         return [row for key in orders for row in self._items.get(key, ())]
@@ -108,12 +110,20 @@ class Kept:
     def views(self) -> int:
         """Memory of the views."""
         state = self.workspace._state
-        return view_bytes(state.heads, state.versions, [name for name in state.heads])
+        return view_bytes(state.heads, state.versions, list(state.heads))
 
     def row(self, title: str, size: int, strategy: str) -> list[str]:
         everything = sum(self.workspace.stats.memory_bytes.values())
-        operations = number(statistics.median(self.operations))
-        return [title, str(size), strategy, operations, spread(self.seconds), f"{self.views:,}", number(everything / 1e6)]
+        operations = number(statistics.median(self.operations)) if any(self.operations) else "not counted"
+        return [
+            title,
+            str(size),
+            strategy,
+            operations,
+            spread(self.seconds),
+            f"{self.views:,}",
+            number(everything / 1e6),
+        ]
 
 
 def _rows(loaded: pa.Table) -> Iterator[Row]:
@@ -126,7 +136,9 @@ def spread(seconds: list[float]) -> str:
     return f"{1e3 * median:.2f} ({1e3 * least:.2f} - {1e3 * most:.2f})"
 
 
-def measure(title: str, loaded: dict[str, pa.Table], strategies: tuple[str, ...] = STRATEGIES) -> Iterator[list[str]]:
+def measure(
+    title: str, loaded: dict[str, pa.Table], strategies: tuple[str, ...] = STRATEGIES
+) -> Iterator[list[str]]:
     """Rows of the table for a query.  Raises AssertionError where an answer is wrong."""
     query = QUERIES[title]
     sql = Sql(loaded)
@@ -135,7 +147,8 @@ def measure(title: str, loaded: dict[str, pa.Table], strategies: tuple[str, ...]
     refreshes = Refreshes(loaded, seed=1)
     for size, wanted in BATCHES.items():
         anew = []
-        for turn, changes in enumerate(refreshes.batches(size, 2 + wanted)):
+        for turn in range(2 + wanted):
+            changes = refreshes.batch(size)
             sql.apply(changes)
             started = time.process_time()
             answers = sql.answers(query)
@@ -168,8 +181,8 @@ def main() -> None:
         machine = describe()
         heading = (
             f"# TPC-H queries kept up to date\n\n{machine['processor']}, {machine['cores']} cores,"
-            f" {machine['date']}; load at the start {machine['load']}. Scale 0.01, orders that go and come back"
-            " with their line items; processor time.\n\n"
+            f" {machine['date']}; load at the start {machine['load']}. Scale 0.01, orders that go and come"
+            " back with their line items; processor time.\n\n"
         )
         (HOME / "tpch-views.md").write_text(heading + text + "\n", encoding="utf-8")
 

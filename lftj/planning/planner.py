@@ -26,8 +26,10 @@ orders).
    conditions, are not: they differ by little but the index that one of them would need.
 
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
-``EXACT_UP_TO``; beyond that the same search keeps only the ``BEAM`` cheapest
-sets of each size.  A pilot takes about ``PILOT_SHARE`` of the operations that
+``EXACT_UP_TO``; beyond that the same search keeps only the cheapest sets of each size,
+``BEAM`` or as many as ``EXTENSIONS`` estimates allow, and (4) moves variables no farther than
+``MOVED_PLACES`` allow: besides the greedy orders, O(n^3), a long body costs what a middling one does.
+A pilot takes about ``PILOT_SHARE`` of the operations that
 the query is estimated at.  Where many data sets are alike, it is all done for
 one of them (:mod:`lftj.planning.kept_orders`).
 """
@@ -52,8 +54,16 @@ BEAM = 100
 WORTH = 8.0
 """Orders estimated at more than this many times the best one are neither kept nor piloted."""
 
+FIRSTS = 16
+EXTENSIONS = 60_000
+"""Longer bodies are searched from so many first variables, those of the cheapest greedy orders, with about so
+many extensions of paths in all."""
+
 IMPROVED = 2
 """Orders that are improved by moves, and rounds of moves for each."""
+
+MOVED_PLACES = 8_000
+"""Estimates of single places in a round of moves, about; bodies of up to 20 variables take no more."""
 
 SEARCHED_FROM = 5_000
 """Greedy orders that take fewer operations are not improved upon: that would take longer."""
@@ -270,6 +280,11 @@ def _best_orders(
     if greedy.cost < searched_from:
         return list(dict.fromkeys(closed(path) for path in finished))
     # One line of descent per first variable: good orders that begin alike would crowd out the others.
+    beam = 1 << EXACT_UP_TO
+    if len(free) > EXACT_UP_TO:
+        ranked = sorted(range(len(firsts)), key=lambda place: finished[place].cost)[:FIRSTS]
+        firsts = [firsts[place] for place in ranked]
+        beam = max(1, min(BEAM, 2 * EXTENSIONS // (len(firsts) * len(free) ** 2)))
     for first in firsts:
         level = {first.bound: first}
         for _ in range(len(free) - 1):
@@ -279,8 +294,8 @@ def _best_orders(
                     known = following.get(extended.bound)
                     if extended.cost <= WORTH * greedy.cost and (known is None or extended.cost < known.cost):
                         following[extended.bound] = extended
-            if len(free) > EXACT_UP_TO:
-                cheapest = sorted(following.values(), key=lambda path: path.cost)[:BEAM]
+            if len(following) > beam:
+                cheapest = sorted(following.values(), key=lambda path: path.cost)[:beam]
                 following = {path.bound: path for path in cheapest}
             level = following
         finished += level.values()
@@ -321,10 +336,13 @@ def _improve(
 ) -> None:
     """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
     fixed = len(model.problem.labels)
-    loose = len(_loose(model, order[fixed:]))
+    moving = range(fixed, len(order) - len(_loose(model, order[fixed:])))
+    farthest = max(1, MOVED_PLACES // (len(moving) ** 2 + 1))
     for _ in range(rounds):
         tried = []
-        for source, target in itertools.permutations(range(fixed, len(order) - loose), 2):
+        for source, target in itertools.permutations(moving, 2):
+            if abs(source - target) > farthest:
+                continue
             rest = order[:source] + order[source + 1 :]
             moved = rest[:target] + order[source : source + 1] + rest[target:]
             if moved not in costs and _unbound(model, moved) is None:

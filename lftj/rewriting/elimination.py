@@ -16,11 +16,11 @@ and the new one comes.  Matches come from the relations' rows and distinct keys,
 independent.  All atoms are taken to change equally often.
 
 Evaluated once, nothing changes: joins cost the assignments that are listed on the way, and each row of a view
-costs ``VIEW_ROW``.  Where relations say how many rows a key has at most (``Edge.most``), that is taken and not
-the average: what is listed then is no more.
+costs ``VIEW_ROW``.  Where relations say how many rows a key has at most (``Edge.most``), that is taken and
+not the average: what is listed then is no more.
 
 Search: dynamic programming over the sets of eliminated variables, for the edges left depend on the set alone;
-beyond ``EXACT`` variables one after the other, each time the one whose elimination costs least.
+beyond ``EXACT`` groups of variables one after the other, each time the one whose elimination costs least.
 O(2^n * n * edges), and O(n^2 * edges).
 """
 
@@ -31,7 +31,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 EXACT = 10
-"""Up to so many groups of variables every order is looked at."""
+EXACT_ONCE = 7
+"""Up to so many groups of variables every order is looked at; the second is for one evaluation, which may
+take less time than that."""
 
 PASSES = 0.5
 """The share of rows that is taken to pass a filter."""
@@ -147,6 +149,7 @@ def choose_elimination(graph: Graph) -> Elimination:
     plain = best = start.total
     order: tuple[Names, ...] = ()
     units = _units(graph)
+    exact = EXACT_ONCE if graph.once else EXACT
     places = {frozenset[Names](): start}
     while places:
         following: dict[frozenset[Names], _Place] = {}
@@ -158,7 +161,7 @@ def choose_elimination(graph: Graph) -> Elimination:
                 now = gone | chosen
                 if now not in following or after.cost < following[now].cost:
                     following[now] = after
-        if len(units) > EXACT and following:
+        if len(units) > exact and following:
             cheapest = min(following, key=lambda gone: following[gone].cost)
             following = {cheapest: following[cheapest]}
         for place in following.values():

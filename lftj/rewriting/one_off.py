@@ -1,11 +1,12 @@
-"""Queries by views that are made for one evaluation: sums of products, and semi-joins, instead of all assignments.
+"""Queries by views that are made for one evaluation: sums of products and semi-joins, not all assignments.
 
 Sums: the rewriting is that of maintained heads; the estimate of its cost is another one
 (:mod:`lftj.rewriting.elimination`), and views have to gain much: estimates are wrong, and a listing is fast.
 
-Sets, which ask what exists (:mod:`lftj.rewriting.semi_joins`): a search ends with its first success, and nobody
-knows beforehand how soon that is.  So where much may have to be listed the search as written is tried, until it has
-taken as many operations as all semi-joins would; if it goes on then and gives few rows, they are made.
+Sets, which ask what exists (:mod:`lftj.rewriting.semi_joins`): a search ends with its first success, and
+nobody knows beforehand how soon that is.  So where much may have to be listed the search as written is tried,
+until it has taken as many operations as all semi-joins would; if it goes on then and gives few rows, they are
+made.
 
 Invariants
 

@@ -1,4 +1,4 @@
-"""Existence and projection by semi-joins: variables that no head asks for are eliminated into views that are sets.
+"""Existence and projection by semi-joins: variables that no head asks for go into views that are sets.
 
     h(a) <- R(a, b), S(b, c), T(c, d), d > 9.
 
@@ -8,17 +8,18 @@ becomes::
     h#view2(b) <- S(b, c), h#view1(c).
     h(a) <- R(a, b), h#view2(b).
 
-It is the elimination of sums (:mod:`lftj.rewriting.view_tree`) over truth values: what exists is kept of a product,
-and that something does of a sum.
+It is the elimination of sums (:mod:`lftj.rewriting.view_tree`) over truth values, where *and* is the product
+and *or* the sum.
 
 Invariants
 
-1. The body has the rows of the one as written, projected to the variables of the head.
+1. The body has the rows of the one as written, projected to the variables that are wanted.
 2. Each view joins atoms of the body and views below; none is without columns, for what exists at all is found
    sooner by the search of the head, which ends with its first success.
+3. What is computed is computed in the body of the head, of variables that stay.
 
-Cost: where the body is acyclic, and each view's keys stand in one of the atoms that it joins, that of reading each
-atom once, and of the last join.
+Cost: where the body is acyclic, and each view's keys stand in one of the atoms that it joins, that of reading
+each atom once, and of the last join.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lftj.language.body import Body
-from lftj.rewriting.elimination import Elimination, Graph, choose_elimination, tails
+from lftj.language.expressions import variables_of
+from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
 from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison
 from lftj.rewriting.relation_sizes import edge_of
 from lftj.rewriting.shared_views import SharedViews, ViewBody
@@ -42,16 +44,25 @@ class SemiJoins:
 
         ``catalog``: the relations that are there.  Raises NotRewritten.
         """
-        if body.assignments:
-            raise NotRewritten("its body computes values")
         types = {name: type_.arrow for name, type_ in body.types.items()}
         comparisons = tuple(compared(one, {}, types) for one in body.comparisons)
         self._body = body
         self._join = Join(body.atoms, body.negations, comparisons, ())
-        self._wanted = frozenset(wanted)
+        self._wanted = self._staying(wanted)
         self._elimination = self._chosen(catalog)
         if not self._elimination.order:
             raise NotRewritten("no variable is eliminated for less than what is listed then")
+
+    def _staying(self, wanted: Iterable[str]) -> Names:
+        """The variables that the head asks for, and all that computed ones depend on or are compared with."""
+        computed = {one.variable for one in self._body.assignments}
+        staying = {*wanted, *computed}
+        for assignment in self._body.assignments:
+            staying.update(variable.name for variable in variables_of(assignment.expression))
+        for read in (*map(of_atom, self._body.negations), *map(of_comparison, self._join.comparisons)):
+            if read & computed:
+                staying |= read
+        return frozenset(staying)
 
     @property
     def cost(self) -> float:
@@ -84,7 +95,7 @@ class SemiJoins:
                 view = ViewBody(here.atoms, here.negations, here.comparisons, (), keys, is_set=True)
                 atom = shared.atom(view, types, None, owner)
                 join = Join((*rest.atoms, atom), rest.negations, rest.comparisons, ())
-        bound = bound_by(join.atoms)
-        return Body(join.atoms, join.negations, join.comparisons, (), {name: types[name] for name in bound})
-
-
+        assignments = self._body.assignments
+        bound = [*bound_by(join.atoms), *(one.variable for one in assignments)]
+        types = {name: types[name] for name in bound}
+        return Body(join.atoms, join.negations, join.comparisons, assignments, types)
