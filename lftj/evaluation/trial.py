@@ -10,12 +10,13 @@ import numpy as np
 from lftj.evaluation.plans import Plans, Wanted
 from lftj.evaluation.wanted import grouped_together, wanted_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.language.syntax import Aggregate
 from lftj.search.base.search import BATCH_ROWS, Search
 from lftj.search.shares import SLICE
 from lftj.storage.catalog import Catalog
 
 ROW_OPERATIONS = 8.0
-"""A search that takes no more operations than so many for each value of its rows has little to lose."""
+"""A set that takes no more operations than so many for each value of its rows has little to lose."""
 
 
 class Trial:
@@ -26,19 +27,20 @@ class Trial:
         self._catalog = catalog
 
     def takes_more(self, rule: CheckedRule, head: CheckedHead, body: Body, operations: float) -> bool:
-        """Whether the search of a body takes more operations, and gives few rows for them."""
-        wanted = Wanted(tuple(wanted_variables(head)), counted=False, grouped=grouped_together([head]))
+        """Whether the search of a body takes more operations, and does not give a set's rows for them."""
+        counted = isinstance(head.value, Aggregate)
+        wanted = Wanted(tuple(wanted_variables(head)), counted, grouped_together([head]))
         planned = self._plans.planned(rule, body, {}, self._catalog, wanted)
         plan = planned.plan
         if planned.lowered.empty or plan.empty or not plan.depths:
             return False
         search = Search(plan)
         rows = np.empty((len(plan.problem.emitted), BATCH_ROWS), dtype=np.int64)
-        weights = np.empty(0, dtype=np.int64)
+        weights = np.empty(BATCH_ROWS if counted else 0, dtype=np.int64)
         taken = 0
         while not search.done and taken < operations:
             search.restart_rows()
             search.run(rows, weights, min(SLICE, int(operations) - taken + 1))
             taken = int(search.counters.sum())
-        found = 0 if plan.plan.needs_distinct else search.total
+        found = 0 if counted or plan.plan.needs_distinct else search.total
         return not search.done and taken > ROW_OPERATIONS * found * max(1, len(plan.order))

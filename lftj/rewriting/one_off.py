@@ -1,12 +1,13 @@
 """Queries by views that are made for one evaluation: sums of products and semi-joins, not all assignments.
 
-Sums: the rewriting is that of maintained heads; the estimate of its cost is another one
-(:mod:`lftj.rewriting.elimination`), and views have to gain much: estimates are wrong, and a listing is fast.
+The rewriting of sums is that of maintained heads; the estimate of its cost is another one
+(:mod:`lftj.rewriting.elimination`).  Sets, which ask what exists, have semi-joins
+(:mod:`lftj.rewriting.semi_joins`).
 
-Sets, which ask what exists (:mod:`lftj.rewriting.semi_joins`): a search ends with its first success, and
-nobody knows beforehand how soon that is.  So where much may have to be listed the search as written is tried,
-until it has taken as many operations as all semi-joins would; if it goes on then and gives few rows, they are
-made.
+Estimates are wrong, and a listing is fast.  So where much may have to be listed the search as written is
+tried, until it has taken as many operations as would pay for the views; if it goes on then, they are made.
+Only sums of which the estimates say that they gain very much are not tried: all that they have to list is
+listed.  A set may have its first success at once, or never.
 
 Invariants
 
@@ -14,8 +15,7 @@ Invariants
    evaluating it raises RangeError; then :meth:`OneOffViews.wider` does, whose sums have 128.
 2. A choice holds as long as the relations are about as large.
 
-Cost: of a choice that holds, one look at the number of rows of each relation; of a new one for a set besides
-the trial.
+Cost: of a choice that holds, one look at the number of rows of each relation; of a new one besides the trial.
 """
 
 from __future__ import annotations
@@ -27,13 +27,21 @@ from typing import Protocol
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.syntax import Aggregate
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
-from lftj.rewriting import view_tree
-from lftj.rewriting.programs import with_views
+from lftj.rewriting.programs import Worth, with_views
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.semi_joins import SemiJoins
-from lftj.rewriting.view_tree import SUMMED
+from lftj.rewriting.view_tree import SUMMED, ViewTree
 from lftj.storage.catalog import Table
 from lftj.values.domains import Domains
+
+LEAST_LISTED = 1e5
+"""Where fewer operations are expected there are no views."""
+
+SURE = 8.0
+"""Sums have views untried where they are expected to spare so much."""
+
+TRIED = 4.0
+"""Operations that a sum is tried with for each that views are expected to take: it may be nearly done."""
 
 
 class Trial(Protocol):
@@ -79,14 +87,8 @@ class OneOffViews:
             heads = {name for name in needed if self._may_gain(name, rows)}
             chosen = self._program
             if heads:
-
-                def is_worth(rule: CheckedRule, head: CheckedHead, body: Body, joined: SemiJoins) -> bool:
-                    least = max(joined.cost, view_tree.LEAST_LISTED)
-                    is_loaded = all(name in tables for name in body.relations)
-                    gains = joined.plain >= view_tree.ONCE_FACTOR * least and is_loaded
-                    return gains and trial.takes_more(rule, head, body, least)
-
-                chosen = with_views(chosen, heads, tables, domains, tables, once=True, is_worth=is_worth)
+                worth = _worth(tables, trial)
+                chosen = with_views(chosen, heads, tables, domains, tables, once=True, is_worth=worth)
             kept = self._kept[target] = rows, chosen if chosen.written is not None else self._program
         return kept[1]
 
@@ -95,14 +97,30 @@ class OneOffViews:
     ) -> CheckedProgram:
         """The same with views of 128 bits, which are called otherwise than those of ``narrow``."""
         taken = {*tables, *narrow.derived}
-        heads = ({target} | self._program.read_by(target)) & self._summing.keys()
+        heads = ({target} | self._program.read_by(target)) & narrow.view_costs.keys()
         return with_views(self._program, heads, tables, domains, taken, wide=True, once=True)
 
     def _may_gain(self, name: str, rows: Mapping[str, int]) -> bool:
         """Whether a body of a head could have as many assignments as it takes."""
         bodies = (*self._summing.get(name, ()), *self._sets.get(name, ()))
         most = (math.prod(rows.get(a.relation, UNKNOWN_ROWS) for a in body.atoms) for body in bodies)
-        return any(listed >= view_tree.LEAST_LISTED for listed in most)
+        return any(listed >= LEAST_LISTED for listed in most)
+
+
+def _worth(tables: Mapping[str, Table], trial: Trial) -> Worth:
+    """Which bodies are evaluated by views; those over heads below can't be tried, and only sums are then."""
+
+    def is_worth(rule: CheckedRule, head: CheckedHead, body: Body, views: ViewTree | SemiJoins) -> bool:
+        least = max(views.cost, LEAST_LISTED)
+        gains, is_sum = views.plain >= SURE * least, isinstance(views, ViewTree)
+        if gains and is_sum:
+            return True
+        may_gain = gains or (is_sum and views.plain >= least)
+        if not may_gain or not all(name in tables for name in body.relations):
+            return False
+        return trial.takes_more(rule, head, body, TRIED * least if is_sum else least)
+
+    return is_worth
 
 
 def _alike(before: Mapping[str, int], now: Mapping[str, int]) -> bool:

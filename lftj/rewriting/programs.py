@@ -24,8 +24,8 @@ from lftj.rewriting.view_tree import ViewTree
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
 
-Worth = Callable[[CheckedRule, CheckedHead, Body, SemiJoins], bool]
-"""Whether a body of a rule is to be evaluated by semi-joins."""
+Worth = Callable[[CheckedRule, CheckedHead, Body, ViewTree | SemiJoins], bool]
+"""Whether a body of a rule is to be evaluated by views, as they would be."""
 
 WIDE_NOTE = "; partial sums have 128 bits"
 
@@ -45,8 +45,8 @@ def with_views(
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
     ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.  ``once``: it is to be
-    evaluated once, and not to be kept.  ``is_worth``: which bodies of heads that sum nothing have semi-joins,
-    by default none.
+    evaluated once, and not to be kept; then ``is_worth`` says which bodies are evaluated by views, semi-joins
+    for heads that sum nothing.
     """
     shared = SharedViews({*taken, *program.derived}, domains, wide, once)
     notes: dict[str, str] = {}
@@ -57,7 +57,7 @@ def with_views(
         rules = [
             one
             for rule in stratum
-            for one in _rewritten(rule, heads, catalog, shared, notes, costs, is_worth or _nothing)
+            for one in _rewritten(rule, heads, catalog, shared, notes, costs, is_worth)
         ]
         for place, made in enumerate(shared.rules):
             new = made[before[place] :] if place < len(before) else made
@@ -86,7 +86,7 @@ def _rewritten(
     shared: SharedViews,
     notes: dict[str, str],
     costs: dict[str, float],
-    is_worth: Worth,
+    is_worth: Worth | None,
 ) -> Iterable[CheckedRule]:
     """The rule, less the heads that have a rule over views instead, and these."""
     left: list[CheckedHead] = []
@@ -95,7 +95,7 @@ def _rewritten(
         if head.relation not in heads:
             left.append(head)
             continue
-        if shared.once and not isinstance(head.value, Aggregate):
+        if is_worth is not None and not isinstance(head.value, Aggregate):
             bodies = [_semi_joined(rule, head, body, catalog, shared, is_worth) for body in rule.bodies]
             if any(map(operator.is_not, bodies, rule.bodies)):
                 roots.append(replace(rule, heads=(head,), bodies=tuple(bodies)))
@@ -104,6 +104,8 @@ def _rewritten(
             continue
         try:
             tree = ViewTree(rule, head, catalog, shared)
+            if is_worth is not None and not is_worth(rule, head, rule.bodies[0], tree):
+                raise NotRewritten(f"about {tree.plain:,.0f} assignments are listed about as soon")
             roots.append(tree.root())
             costs[head.relation] = tree.cost / len(rule.bodies[0].atoms)
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
@@ -132,10 +134,6 @@ def _semi_joined(
     except NotRewritten:
         return body
     return joined.body(shared, shown_name(head.relation)) if is_worth(rule, head, body, joined) else body
-
-
-def _nothing(rule: CheckedRule, head: CheckedHead, body: Body, joined: SemiJoins) -> bool:
-    return False
 
 
 def shown_rules(program: CheckedProgram, name: str) -> list[str]:

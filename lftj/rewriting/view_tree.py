@@ -51,10 +51,6 @@ from lftj.values.schema import ColumnType
 
 SUMMED = ("count", "sum", "avg")
 
-LEAST_LISTED = 1e5
-ONCE_FACTOR = 8.0
-"""For one evaluation there are views where so many assignments would be listed, and so many times more."""
-
 
 class ViewTree:
     """The rewriting of one rule for one of its heads."""
@@ -84,10 +80,9 @@ class ViewTree:
         # What another head of the rule sums is not computed for a count.
         is_shorter = self._call.function == "count" and bool(self._body.assignments)
         gains = any(one.order for one in self.eliminations) and self.cost < self.plain
-        if shared.once:
-            if not gains or self.plain < max(LEAST_LISTED, ONCE_FACTOR * self.cost):
-                raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
-        elif not gains and not is_shorter:
+        if shared.once and not gains:
+            raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
+        if not gains and not is_shorter:
             raise NotRewritten(
                 f"a change would take about {self.cost:,.0f} operations with partial sums,"
                 f" and {self.plain:,.0f} without"

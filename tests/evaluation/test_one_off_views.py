@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from lftj import Database, errors
-from lftj.rewriting import view_tree
+from lftj.rewriting import one_off
 from support.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -74,7 +74,7 @@ def test_relations_that_grow_have_it_looked_at_again() -> None:
 @pytest.mark.parametrize("few", [True, False])
 def test_a_partial_sum_that_does_not_fit(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Views have 128 bits then; what itself does not fit is an error."""
-    monkeypatch.setattr(view_tree, "LEAST_LISTED", 0.0)
+    monkeypatch.setattr(one_off, "LEAST_LISTED", 0.0)
     db = many(each=20)
     rows = [(a, b) for a, b in rows_of(db["R"])]
     key = 9 if few else 1  # 9 joins with nothing

@@ -15,7 +15,7 @@ import pytest
 
 from lftj import Database
 from lftj.evaluation.trial import Trial
-from lftj.rewriting import elimination, semi_joins, view_tree
+from lftj.rewriting import elimination, one_off, semi_joins
 from lftj.rewriting.elimination import Elimination, Graph, Names
 from support.rows import rows_of
 
@@ -48,8 +48,8 @@ def whatever_it_costs(seed: int) -> Iterator[None]:
 
     with (
         mock.patch.object(semi_joins, "choose_elimination", chosen),
-        mock.patch.object(view_tree, "LEAST_LISTED", 0.0),
-        mock.patch.object(view_tree, "ONCE_FACTOR", 0.0),
+        mock.patch.object(one_off, "LEAST_LISTED", 0.0),
+        mock.patch.object(one_off, "SURE", 0.0),
         mock.patch.object(Trial, "takes_more", return_value=True),
     ):
         yield
