@@ -37,6 +37,9 @@ from lftj.storage.catalog import Catalog
 DISTINCT_COST = 10.0
 """Operations that making one row distinct is worth."""
 
+SORTING_COST = 2.0
+"""Operations that sorting one row of a sum by its group is worth, where rows do not come in order."""
+
 CONDITION_SAMPLE = 64
 """Keys of one variable for which the range that a condition leaves to another is looked up."""
 
@@ -418,8 +421,14 @@ class CostModel:
                 depth += 1
 
     def cost(self, order: Sequence[str]) -> float:
-        """Expected operations of a whole order, distinct rows included."""
+        """Expected operations of a whole order, distinct or sorted rows included."""
         path = self.path(order)
+        emitted = self.problem.emitted
+        if self.problem.counted and len(emitted) > 1:
+            fixed = len(self.problem.labels)
+            if tuple(order[fixed : fixed + len(emitted)]) != emitted:
+                rows = self.path(order[: 1 + max(map(order.index, emitted))]).nodes
+                return path.cost + SORTING_COST * rows
         if self.problem.components and needs_distinct(self.problem, order, segments_of(self.problem, order)):
             return path.cost + DISTINCT_COST * path.nodes
         return path.cost

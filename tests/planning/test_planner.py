@@ -155,3 +155,14 @@ def test_long_bodies_are_planned_in_few_steps(steps: list[int]) -> None:
     assert steps[0] < 250_000
     model = CostModel(problem, catalog)
     assert model.cost(order) <= model.cost([f"x{number}" for number in range(len(order))])
+
+
+def test_sums_of_many_groups_are_searched_group_by_group() -> None:
+    """Fewer values than groups: beginning with these would take a few operations less, and a sort."""
+    database = Database()
+    drawn = np.random.default_rng(1)
+    database.load("sales", {"k": drawn.integers(0, 2000, 9000), "v": drawn.integers(0, 100, 9000)})
+    body = database.check("h[k] = sum(v) <- sales(k, v).").strata[0][0].bodies[0]
+    catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
+    problem = lower(body, schemas_of(catalog), ["k", "v"], counted=True).problem
+    assert choose_order(problem, catalog).order == ("k", "v")
