@@ -99,8 +99,10 @@ class _Bound(NamedTuple):
 class CostModel:
     """Estimates for one problem; they are kept, as orders share most of their nodes."""
 
-    def __init__(self, problem: JoinProblem, catalog: Catalog) -> None:
+    def __init__(self, problem: JoinProblem, catalog: Catalog, sorts: bool = False) -> None:
+        """``sorts``: the rows of a sum are sorted by group where they do not come in order."""
         self.problem = problem
+        self.sorts = sorts and problem.counted and len(problem.emitted) > 1
         self.catalog = catalog
         self.bit = {name: 1 << place for place, name in enumerate(problem.variables)}
         self.everything = (1 << len(self.bit)) - 1
@@ -423,9 +425,8 @@ class CostModel:
     def cost(self, order: Sequence[str]) -> float:
         """Expected operations of a whole order, distinct or sorted rows included."""
         path = self.path(order)
-        emitted = self.problem.emitted
-        if self.problem.counted and len(emitted) > 1:
-            fixed = len(self.problem.labels)
+        if self.sorts:
+            emitted, fixed = self.problem.emitted, len(self.problem.labels)
             if tuple(order[fixed : fixed + len(emitted)]) != emitted:
                 rows = self.path(order[: 1 + max(map(order.index, emitted))]).nodes
                 return path.cost + SORTING_COST * rows

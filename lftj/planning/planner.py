@@ -125,7 +125,7 @@ def _chosen(
     head_first: bool,
     switch: float,
 ) -> OrderChoice:
-    model = CostModel(problem, catalog)
+    model = CostModel(problem, catalog, sorts=True)
     if pinned_order is not None:
         order = complete_order(problem, catalog, pinned_order, known)
         return OrderChoice(order, model.estimates(order), "given by the caller")
