@@ -98,22 +98,23 @@ def choose_order(
     known: Iterable[str] = (),
     head_first: bool = False,
     switch: float = SWITCH,
+    sorts: bool = False,
 ) -> OrderChoice:
     """The key order for a problem; ``pinned_order`` is the caller's, checked and completed.
 
     ``known``: all variables of the body; those that the search needs not walk may be in ``pinned_order``.
     ``head_first``: only orders in which the existential components stand behind all other variables.
     ``switch``: the pilot's best order is taken where the best estimated one costs more than so many times as
-    much in the pilot.
+    much in the pilot.  ``sorts``: the rows of a sum are sorted by group where they do not come in order.
     Raises OrderError when ``pinned_order`` does not fit.
     """
 
     def choose() -> OrderChoice:
-        return _chosen(problem, catalog, pinned_order, known, head_first, switch)
+        return _chosen(problem, catalog, pinned_order, known, head_first, switch, sorts)
 
     if pinned_order is not None or not is_kept():
         return choose()
-    question = "order", shape_of(problem), sizes_of(problem, catalog), head_first, switch
+    question = "order", shape_of(problem), sizes_of(problem, catalog), head_first, switch, sorts
     return answered(question, choose)
 
 
@@ -124,8 +125,9 @@ def _chosen(
     known: Iterable[str],
     head_first: bool,
     switch: float,
+    sorts: bool,
 ) -> OrderChoice:
-    model = CostModel(problem, catalog, sorts=True)
+    model = CostModel(problem, catalog, sorts)
     if pinned_order is not None:
         order = complete_order(problem, catalog, pinned_order, known)
         return OrderChoice(order, model.estimates(order), "given by the caller")
