@@ -80,6 +80,7 @@ def chain(hub: int) -> tuple[Database, int]:
     return db, sum(before.values())
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("hub", "has_views"), [(5_000, True), (0, False)])
 def test_a_sum_whose_gain_is_in_doubt_is_tried_as_written(hub: int, has_views: bool) -> None:
     db, expected = chain(hub)

@@ -19,7 +19,10 @@ from lftj.rewriting import elimination, one_off, semi_joins
 from lftj.rewriting.elimination import Elimination, Graph, Names
 from support.rows import rows_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+]
 
 ARITIES = {"r": 2, "s": 3, "t": 2, "u": 1}
 
@@ -110,8 +113,8 @@ def text_of(atom: Atom) -> str:
 
 
 def test_oracle_random_acyclic_bodies() -> None:
-    with_views = sum(is_that_by_hand(Random(seed), seed) for seed in range(40))
-    assert with_views >= 25
+    with_views = sum(is_that_by_hand(Random(seed), seed) for seed in range(28))
+    assert with_views >= 17
 
 
 def is_that_by_hand(random: Random, seed: int) -> bool:
