@@ -41,6 +41,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import or_
 
 from lftj.errors import OrderError
 from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
@@ -252,11 +253,18 @@ def _best_orders(
         for segment in segments
     ]
 
+    # How a segment is ordered depends on what is bound of all that its nodes can depend on.
+    near = {own: functools.reduce(or_, (model.reach[n] for n in segment)) for segment, own, _ in touching}
+    inside: dict[tuple[int, int], list[str]] = {}
+
     def with_segments(path: Path) -> Path:
         """Append every segment whose touching variables are all bound now."""
         for segment, own, touched in touching:
             if not own & path.bound and not touched & ~path.bound:
-                path = model.extend_segment(path, _order_within(model, path, segment))
+                known = own, path.bound & near[own]
+                if known not in inside:
+                    inside[known] = _order_within(model, path, segment)
+                path = model.extend_segment(path, inside[known])
         return path
 
     def longer(path: Path) -> list[Path]:

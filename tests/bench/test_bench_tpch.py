@@ -1,4 +1,4 @@
-"""The benchmark of TPC-H queries kept up to date: its changes are refreshes, and wrong heads are noticed.
+"""The benchmark of TPC-H queries kept up to date: changes are refreshes, and wrong heads are noticed."""
 
 from __future__ import annotations
 

@@ -141,20 +141,21 @@ def test_wide_tables_are_planned_in_few_steps(steps: list[int]) -> None:
     assert order[3:] == tuple(f"c{i}" for i in range(18) if i not in (5, 6, 7))
 
 
-def test_long_bodies_are_planned_in_few_steps(steps: list[int]) -> None:
+@pytest.mark.parametrize("wanted", ["x0", "x25"])
+def test_long_bodies_are_planned_in_few_steps(steps: list[int], wanted: str) -> None:
     """A path of 50 atoms was searched in five million steps, which took 20 seconds."""
     database = Database()
     drawn = np.random.default_rng(1).integers(0, 1000, (50, 2, 1000))
     for number, (sources, targets) in enumerate(drawn):
         database.load(f"r{number}", {"a": sources, "b": targets})
     atoms = ", ".join(f"r{number}(x{number}, x{number + 1})" for number in range(50))
-    body = database.check(f"h(x0) <- {atoms}.").strata[0][0].bodies[0]
+    body = database.check(f"h({wanted}) <- {atoms}.").strata[0][0].bodies[0]
     catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
-    problem = lower(body, schemas_of(catalog), ["x0"], counted=False).problem
+    problem = lower(body, schemas_of(catalog), [wanted], counted=False).problem
     order = choose_order(problem, catalog).order
-    assert steps[0] < 250_000
+    assert steps[0] < 600_000
     model = CostModel(problem, catalog)
-    assert model.cost(order) <= model.cost([f"x{number}" for number in range(len(order))])
+    assert model.cost(order) <= model.cost(sorted(order, key=lambda name: int(name[1:])))
 
 
 def test_sums_of_many_groups_are_searched_group_by_group() -> None:
