@@ -395,12 +395,15 @@ class Database:
         settings = Settings(threads, batch_rows, pinned, max_rounds=max_rounds)
         program = ready.program
         if by_views and order is None and not ready.values:
-            program = ready.views.over(ready.tables, self.domains)
+            from lftj.evaluation.trial import Trial
+
+            trial = Trial(ready.plans, ready.tables)
+            program = ready.views.over(name, ready.tables, self.domains, trial)
         evaluation = Evaluation(
             program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
         )
         if program.written is not None:
-            evaluation.wider = partial(ready.views.wider, ready.tables, self.domains, program)
+            evaluation.wider = partial(ready.views.wider, name, ready.tables, self.domains, program)
         evaluation.lease = self.domains.collector.lease()
         return evaluation, name
 
