@@ -136,7 +136,7 @@ def test_null_is_refused_or_dropped(column: pa.ChunkedArray) -> None:
         _relation(table.slice(0, 4))
     assert str(raised.value) == (
         "relation 'r', column 'value': NULL in row 2 (counting from 0);"
-        ' relations hold no NULL: pass nulls="drop" to leave such rows out'
+        ' pass nulls="drop" to leave such rows out, or nulls="keep"'
     )
     with pytest.raises(NullError, match="column 'value': NULL in row 2 \\(counting from 0\\) and in 1 more;"):
         _relation(table.select(["value", "key"]))
