@@ -95,7 +95,7 @@ def test_relations_without_them_refuse_null_in_a_transaction() -> None:
 def test_the_least_number_is_refused_in_a_transaction_and_in_a_sum() -> None:
     least = -(2**63)
     workspace = Workspace()
-    workspace.load("r", [(1, None)], columns=["a", "b"], nulls="keep")
+    workspace.load("r", [(1, None), (1, 2)], columns=["a", "b"], nulls="keep")
     workspace.load("part", [(1, 0)], columns=["a", "v"])
     workspace.install("total[a] = sum(v) <- part(a, v).")
     for name, row in (("r", (1, least)), ("part", (1, least)), ("part", (least, 1))):
