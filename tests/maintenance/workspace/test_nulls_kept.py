@@ -18,6 +18,7 @@ from maintenance.image import read_image, write_image
 from maintenance.shell.shell import cli
 
 Rows = set[tuple[Any, ...]]
+LEAST = -(2**63)
 
 RULES = """
 name(i, n) <- person(i, n, _).
@@ -92,18 +93,40 @@ def test_relations_without_them_refuse_null_in_a_transaction() -> None:
         tx.insert("r", [(1, 2), (3, None)])
 
 
-def test_the_least_number_is_refused_in_a_transaction_and_in_a_sum() -> None:
-    least = -(2**63)
+def test_the_least_number_is_refused_in_a_transaction() -> None:
     workspace = Workspace()
     workspace.load("r", [(1, None), (1, 2)], columns=["a", "b"], nulls="keep")
     workspace.load("part", [(1, 0)], columns=["a", "v"])
-    workspace.install("total[a] = sum(v) <- part(a, v).")
-    for name, row in (("r", (1, least)), ("part", (1, least)), ("part", (least, 1))):
+    for name, row in (("r", (1, LEAST)), ("part", (1, LEAST)), ("part", (LEAST, 1))):
         with pytest.raises(errors.RangeError, match="has the code of NULL"), workspace.transaction() as tx:
             tx.insert(name, [row])
+    assert set(workspace["part"]) == {(1, 0)}
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
+@pytest.mark.parametrize(
+    "rule",
+    ["h[a] = sum(v) <- part(a, v).", "h[a] = sum(v) <- part(a, v), other(a).", "h[] = sum(v) <- part(_, v)."],
+)
+def test_a_sum_that_is_the_least_number_is_refused(strategy: str, rule: str) -> None:
+    parts = [(1, LEAST + 1), (1, -1)]
+    workspace = Workspace()
+    workspace.load("r", [(1, None), (1, 2)], columns=["a", "b"], nulls="keep")
+    workspace.load("other", [(1,)], columns=["a"])
+    workspace.load("part", parts, columns=["a", "v"])
+    with pytest.raises(errors.RangeError, match="has the code of NULL"):
+        workspace.query(rule)
+    with pytest.raises(errors.RangeError, match="has the code of NULL"):
+        workspace.install(rule, strategy)
+    with workspace.transaction() as tx:
+        tx.erase("part", parts[1:])
+    workspace.install(rule, strategy)
+    before = set(workspace["h"])
     with pytest.raises(errors.RangeError, match="has the code of NULL"), workspace.transaction() as tx:
-        tx.insert("part", [(1, least + 1), (1, -1)])
-    assert set(workspace["total"]) == {(1, 0)}
+        tx.insert("part", parts[1:])
+    assert set(workspace["h"]) == before
+    assert {row[-1] for row in before} == {LEAST + 1}
+    workspace.verify()
 
 
 def test_folders_copies_and_images_keep_them(tmp_path: Path) -> None:
