@@ -303,7 +303,10 @@ class Reader(LiteralReader):
         return Call(str(name), tuple(arguments), span_of(meta))
 
     def variable(self, meta: Any, children: list[Any]) -> Variable:
-        return Variable(str(children[0]), span_of(meta))
+        name = str(children[0])
+        if name.lower() == "null":
+            raise self.error(span_of(meta), f"'{name}' is no value and no variable: ask 'x is null'")
+        return Variable(name, span_of(meta))
 
     def wildcard(self, meta: Any, children: list[Any]) -> Wildcard:
         return Wildcard(span_of(meta))

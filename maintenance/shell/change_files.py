@@ -83,7 +83,7 @@ class ChangeFile:
         self.relation = relation
         self.path = feed_name(path)
         self.dropped_rows = 0
-        self._drop = nulls == "drop"
+        self._drop = nulls == "drop" and not schema.keeps_null
         self._columns = [column.name for column in schema.columns]
         self._nullable = {column.name for column in schema.columns if column.type.nullable}
         self._weight = weight_label(schema)

@@ -43,6 +43,10 @@ RULES = {
         "h(a, b) <- r(a, b), !s(b, _).",
         "select distinct a, b from r where b is not null and not exists (select 1 from s where s.a = r.b)",
     ),
+    "negated atom as in not exists": (
+        "h(a, b) <- r(a, b), (b is null ; !s(b, _)).",
+        "select distinct a, b from r where not exists (select 1 from s where s.a = r.b)",
+    ),
     "negated computed": (
         "h(a) <- r(a, b), v = b + 1, !s(v, _).",
         "select distinct a from r where b is not null and not exists (select 1 from s where s.a = r.b + 1)",
@@ -194,6 +198,9 @@ def test_the_value_that_has_the_code_of_null_is_refused() -> None:
         ("h(a) <- r(a, b), _ is null.", "'_' has no value to test"),
         ("h(a) <- r(a, b), v = b + 1, v is null.", "'v' is computed, so it is never NULL"),
         ("h(a) <- r(a, b), v is null.", "'v', which the comparison needs, is bound by no"),
+        ("h(a) <- r(a, b), b = null.", "'null' is no value and no variable: ask 'x is null'"),
+        ("h(a) <- r(a, NULL).", "'NULL' is no value"),
+        ("h(null) <- r(null, _).", "'null' is no value"),
     ],
 )
 def test_what_can_not_be_null_is_not_tested(rule: str, message: str) -> None:
