@@ -71,7 +71,7 @@ class ViewTree:
         if len(rule.bodies) != 1:
             raise NotRewritten("its body has alternatives, of which an assignment may have several")
         self._body = rule.bodies[0]
-        self._types = dict(self._body.types)
+        self._types = _types_below(self._body)
         self._join = self._without_assignments()
         self._products = self._summed()
         self.eliminations = [self._elimination(product, catalog) for product in self._products]
@@ -221,6 +221,15 @@ class ViewTree:
         if self._call.function == "count":
             return pa.int64()
         return aggregate_type(self._call.function, self._types[_argument(self._call)].arrow)
+
+
+def _types_below(body: Body) -> dict[str, ColumnType]:
+    """The types of a body's variables as a view may have them, below a test that they are not NULL."""
+    types = dict(body.types)
+    for test in body.comparisons:
+        if test.tests_null:
+            types |= {name: replace(types[name], nullable=True) for name in _of(test.left)}
+    return types
 
 
 def _argument(call: Aggregate) -> str:
