@@ -19,6 +19,7 @@ Invariants
    where that is too little 128, as decimals without a scale; the sum of the rule itself stays int64.
 
 A sum of several products is a view for each, and their sum; an average is a sum by a count.
+Where an inequality alone joins two sides they become ordered views (:mod:`lftj.rewriting.range_join`).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from lftj.language.syntax import (
     Variable,
 )
 from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.range_join import RangeSplit, range_split
 from lftj.rewriting.relation_sizes import edge_of
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
@@ -80,6 +82,20 @@ class _Join:
             )
         return parts[0], parts[1]
 
+    def within(self, names: Names) -> tuple[_Join, _Join]:
+        """The filters and factors that have only these variables, and the others; without atoms."""
+        parts = []
+        for wanted in (True, False):
+            parts.append(
+                _Join(
+                    (),
+                    tuple(one for one in self.negations if (_of_atom(one) <= names) is wanted),
+                    tuple(one for one in self.comparisons if (_of_comparison(one) <= names) is wanted),
+                    tuple(one for one in self.factors if (_of(one) <= names) is wanted),
+                )
+            )
+        return parts[0], parts[1]
+
     @property
     def needed(self) -> Names:
         """Variables that something other than an atom reads."""
@@ -110,12 +126,14 @@ class ViewTree:
         self._types = dict(self._body.types)
         self._join = self._without_assignments()
         self._products = self._summed()
+        self._splits: dict[Product, RangeSplit] = {}
         self.eliminations = [self._elimination(product, catalog) for product in self._products]
         self.cost = sum(one.cost for one in self.eliminations)
         self.plain = max(one.plain for one in self.eliminations)
         # What another head of the rule sums is not computed for a count.
         is_shorter = self._call.function == "count" and bool(self._body.assignments)
-        gains = any(one.order for one in self.eliminations) and self.cost < self.plain
+        taken_apart = bool(self._splits) or any(one.order for one in self.eliminations)
+        gains = taken_apart and self.cost < self.plain
         if shared.once:
             if not gains or self.plain < max(LEAST_LISTED, ONCE_FACTOR * self.cost):
                 raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
@@ -159,17 +177,39 @@ class ViewTree:
         free = tails(variables, head | join.needed)
         edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
         filters = (*map(_of_atom, join.negations), *map(_of_comparison, join.comparisons))
-        return choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        return found if self._shared.once else self._or_split(product, join, found, catalog)
+
+    def _or_split(self, product: Product, join: _Join, found: Elimination, catalog: Catalog) -> Elimination:
+        """What is found for a product, or what a range join costs, if that is less."""
+        filters = (*map(_of_atom, join.negations), *map(_of, join.factors))
+        split = range_split(
+            join.atoms, join.comparisons, filters, frozenset(self.head.variables), self._types
+        )
+        if split is None:
+            return found
+        cost, listed = split.cost(catalog)
+        plain = listed or found.plain
+        if cost >= min(plain, found.cost if found.order else plain):
+            return found
+        if self._shared.wide:
+            if found.order:
+                return found
+            raise NotRewritten("a partial sum does not fit 64 bits, and sums of ranges have no more")
+        self._splits[product] = split
+        return Elimination((), cost, plain)
 
     # -- making the rules ------------------------------------------------------------------
 
     def root(self) -> CheckedRule:
         """The rule that is left of the one as written; its views are made, or found."""
         taken = set(self._types)
-        left = [
-            self._reduced(replace(self._join, factors=product.factors), one.order, taken)
-            for product, one in zip(self._products, self.eliminations, strict=True)
-        ]
+        left = []
+        for product, one in zip(self._products, self.eliminations, strict=True):
+            join, split = replace(self._join, factors=product.factors), self._splits.get(product)
+            left.append(
+                self._reduced(join, one.order, taken) if split is None else self._ranged(join, split, taken)
+            )
         if len(left) == 1:
             return self._summing(left[0], self._products[0].negations)
         return self._combining(left, taken)
@@ -187,6 +227,17 @@ class ViewTree:
             values.add(value.name)
             join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
         return join
+
+    def _ranged(self, join: _Join, split: RangeSplit, taken: set[str]) -> _Join:
+        """The range join of an ordered view for each side."""
+        join = replace(
+            join, comparisons=tuple(one for one in join.comparisons if one is not split.comparison)
+        )
+        read = []
+        for atoms, keys, here in zip(split.atoms, split.keys, join.within(split.first), strict=True):
+            read.append(self._view(replace(here, atoms=atoms), keys, taken))
+        (left, first), (right, second) = read
+        return _Join((left, right), (), (split.comparison,), (first, second))
 
     def _view(self, here: _Join, keys: Names, taken: set[str]) -> tuple[Atom, Variable]:
         """The atom that reads the view of a join, and its value, which is a factor from now on."""
