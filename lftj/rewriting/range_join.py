@@ -33,10 +33,8 @@ from lftj.language.syntax import (
     Negative,
     Variable,
 )
-from lftj.rewriting.elimination import PASSES, Names
-from lftj.rewriting.relation_sizes import FEW_ROWS, UNKNOWN_ROWS
+from lftj.rewriting.elimination import Edge, Names, view_cost
 from lftj.rewriting.shared_views import is_view
-from lftj.storage.catalog import Catalog
 from lftj.values.kinds import kind
 from lftj.values.schema import ColumnType
 
@@ -183,17 +181,14 @@ class RangeSplit:
         """What the first side knows; filters and factors of these are its own."""
         return _known(self.atoms[0])
 
-    def cost(self, catalog: Catalog) -> tuple[float, float | None]:
-        """Operations of changes of all atoms, with ordered views and where all matches are listed.
-
-        The latter is None where the relations are known well enough to say more of it.
-        """
-        atoms = [*self.atoms[0], *self.atoms[1]]
-        tables = [catalog.get(atom.relation) for atom in atoms]
-        rows = [table.n_rows for table in tables if table is not None and table.n_rows >= FEW_ROWS]
-        is_known = len(rows) == len(atoms)
-        steps = TREE_STEP * math.log2(max(rows) if is_known else UNKNOWN_ROWS)
-        return len(atoms) * steps, None if is_known else len(atoms) * PASSES * UNKNOWN_ROWS
+    def cost(self, edges: Mapping[Atom, Edge]) -> float:
+        """Operations of changes of all atoms, with ordered views."""
+        steps = TREE_STEP * math.log2(max(2.0, *(edge.rows for edge in edges.values())))
+        cost = 0.0
+        for atoms, keys in zip(self.atoms, self.keys, strict=True):
+            joining, changed = view_cost([edges[atom] for atom in atoms], keys)
+            cost += joining + changed * steps
+        return cost
 
 
 def range_split(

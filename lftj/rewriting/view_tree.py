@@ -43,9 +43,9 @@ from lftj.language.syntax import (
     Expression,
     Variable,
 )
-from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.elimination import PASSES, Edge, Elimination, Graph, Names, choose_elimination, tails
 from lftj.rewriting.range_join import RangeSplit, range_split
-from lftj.rewriting.relation_sizes import edge_of
+from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
 from lftj.storage.catalog import Catalog
@@ -178,9 +178,11 @@ class ViewTree:
         edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
         filters = (*map(_of_atom, join.negations), *map(_of_comparison, join.comparisons))
         found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
-        return found if self._shared.once else self._or_split(product, join, found, catalog)
+        return found if self._shared.once else self._or_split(product, join, found, edges, catalog)
 
-    def _or_split(self, product: Product, join: _Join, found: Elimination, catalog: Catalog) -> Elimination:
+    def _or_split(
+        self, product: Product, join: _Join, found: Elimination, edges: Sequence[Edge], catalog: Catalog
+    ) -> Elimination:
         """What is found for a product, or what a range join costs, if that is less."""
         filters = (*map(_of_atom, join.negations), *map(_of, join.factors))
         split = range_split(
@@ -188,9 +190,10 @@ class ViewTree:
         )
         if split is None:
             return found
-        cost, listed = split.cost(catalog)
-        plain = listed or found.plain
-        if cost >= min(plain, found.cost if found.order else plain):
+        cost, plain = split.cost(dict(zip(join.atoms, edges, strict=True))), found.plain
+        if any(is_unknown(catalog.get(atom.relation)) for atom in join.atoms):
+            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
+        if cost >= (found.cost if found.order else plain):
             return found
         if self._shared.wide:
             if found.order:

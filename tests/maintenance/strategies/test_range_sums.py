@@ -247,12 +247,12 @@ def test_floats_are_compared_row_by_row() -> None:
 
 
 def test_a_side_may_be_a_join_and_a_relation_may_be_both_sides() -> None:
-    rows = dense(80)
+    rows = dense(200)
     ws = loaded(rows)
-    ws.load("S", [(v, 10 * v) for v in range(6)], columns=["v", "s"])
+    ws.load("S", [(x, x % 7) for x in range(800)], columns=["x", "s"])
     ws.install(
         """
-        joined[g] = sum(d) <- L(g, x, v), S(v, s), R(g, y, w), x < y, d = s * w.
+        joined[g] = sum(d) <- L(g, x, v), S(x, s), R(g, y, w), x < y, d = s * w.
         same[g] = sum(d) <- L(g, x, v), L(g, y, w), x > y, d = v - w.
         """,
         strategy="views",
@@ -260,7 +260,7 @@ def test_a_side_may_be_a_join_and_a_relation_may_be_both_sides() -> None:
     assert all("range sums" in str(ws.explain_maintenance(head)) for head in ("joined", "same"))
     for changes in ([("L", (0, 7, 5)), ("R", (1, 9, 2))], [("L", (0, 7, 4)), ("L", (0, 7, 5))]):
         rows = toggle(ws, rows, changes)
-        left = [(g, x, 10 * v) for g, x, v in rows["L"] if v < 6]
+        left = [(g, x, x % 7) for g, x, v in rows["L"]]
         pairs = [(g, s * w) for g, x, s in left for h, y, w in rows["R"] if g == h and x < y]
         same = [(g, v - w) for g, x, v in rows["L"] for h, y, w in rows["L"] if g == h and x > y]
         for head, parts in (("joined", pairs), ("same", same)):
