@@ -46,11 +46,12 @@ PROGRAM = "\n".join([AXF, BSP, BSV, *(INSIDE.format(side=side) for side in ("bid
 ANSWERS = {
     "axf": "axfinder",
     "bsp": "brokerspread",
+    "twice": "brokervariance",
     "mst": "missedtrades",
     "psp": "pricespread",
     "vwap": "vwap",
 }
-"""The published results of each view; those of BSV are rounded."""
+"""The published results of each view; those of BSV, half of ``twice``, were added up in floats."""
 
 
 def events(folder: Path, size: str) -> list[Event]:
@@ -64,12 +65,12 @@ def events(folder: Path, size: str) -> list[Event]:
     ]
 
 
-def answer(folder: Path, view: str, size: str) -> dict[Row, int]:
+def answer(folder: Path, view: str, size: str) -> dict[Row, float]:
     """What DBToaster published, by group; groups whose sum is 0 are left out."""
     path = folder / "dbtoaster-finance" / "answers" / f"{ANSWERS[view]}_{size}.csv"
     with path.open(encoding="utf-8") as file:
-        rows = [[int(float(field)) for field in line] for line in csv.reader(file) if line]
-    return {tuple(keys): value for *keys, value in rows if value}
+        rows = [[float(field) for field in line] for line in csv.reader(file) if line]
+    return {tuple(map(int, keys)): value for *keys, value in rows if value}
 
 
 def by_hand(book: Book) -> dict[str, dict[Row, int]]:

@@ -36,6 +36,16 @@ def values(ws: Workspace, view: str) -> dict[tuple[int, ...], int]:
     return {tuple(keys): int(value) for *keys, value in rows_of(ws[view].table) if value}
 
 
+def refuse_other_answers(ws: Workspace, folder: Path, size: str) -> None:
+    for view in order_book.ANSWERS:
+        published = order_book.answer(folder, view, size)
+        if view == "twice":
+            halves = {broker: value / 2 for broker, value in values(ws, view).items()}
+            assert halves == pytest.approx(published, rel=1e-13)
+        else:
+            assert values(ws, view) == published
+
+
 @pytest.mark.parametrize("strategy", ["views", "delta", "auto", "recompute"])
 def test_every_event_of_the_tiny_book(data_folder: Path, strategy: str) -> None:
     events = order_book.events(data_folder, "tiny")
@@ -49,7 +59,35 @@ def test_every_event_of_the_tiny_book(data_folder: Path, strategy: str) -> None:
         if number % 4 == 0 or number == len(events) - 1:
             expected = order_book.by_hand(book)
             assert {view: values(ws, view) for view in VIEWS} == expected
-    for view in order_book.ANSWERS:
-        assert values(ws, view) == order_book.answer(data_folder, view, "tiny")
+    refuse_other_answers(ws, data_folder, "tiny")
     ws.verify()
     ws.check_invariants()
+
+
+def test_the_standard_book(data_folder: Path) -> None:
+    """Its broker variances are beyond 64 bits."""
+    events = order_book.events(data_folder, "standard")
+    ws = empty_book()
+    ws.install(PROGRAM, strategy="views")
+    for begin in range(0, len(events), 500):
+        follow(ws, events[begin : begin + 500])
+    refuse_other_answers(ws, data_folder, "standard")
+    worth: dict[tuple[int, ...], int] = {}
+    for side, weight, (_, _, broker, volume, price) in events:
+        if side == "bids":
+            worth[broker,] = worth.get((broker,), 0) + weight * volume * price
+    assert values(ws, "twice") == {broker: value**2 for broker, value in worth.items() if value}
+    assert max(values(ws, "twice").values()) > 2**63
+    ws.check_invariants()
+
+
+def test_range_sums_take_fewer_operations_than_matches(data_folder: Path) -> None:
+    events = order_book.events(data_folder, "standard")
+    for rule in (order_book.AXF, order_book.BSP):
+        operations = {}
+        for strategy in ("views", "delta"):
+            ws = empty_book()
+            ws.install(rule, strategy=strategy)
+            follow(ws, events[:-100])
+            operations[strategy] = sum(follow(ws, [event]) for event in events[-100:])
+        assert 2 * operations["views"] < operations["delta"]
