@@ -280,6 +280,16 @@ def test_auto_finds_them() -> None:
     ws.verify()
 
 
+def test_scan_trees_count_as_memory_of_views() -> None:
+    rows = dense(2000)
+    ws = Workspace(view_bytes=400_000)
+    for name, columns in COLUMNS.items():
+        ws.load(name, sorted(rows[name]), columns=list(columns))
+    with pytest.raises(errors.ViewBudgetError, match="more than view_bytes=400,000"):
+        ws.install(rule("x < y", PRODUCT), strategy="views")
+    assert ws.heads == ()
+
+
 def test_an_image_keeps_them() -> None:
     rows = dense(60)
     ws = loaded(rows)
