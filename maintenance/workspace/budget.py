@@ -51,7 +51,7 @@ GROUP_BYTES = 32
 
 
 def view_bytes(heads: Mapping[str, MaintainedHead], versions: Versions, readers: Collection[str]) -> int:
-    """Memory of the views that some heads read, directly or by other views: of rows, groups, sums and scan trees."""
+    """Memory of the views that some heads read, also by other views: of rows, groups, sums and scan trees."""
     read = set(readers)
     for name in reversed(list(heads)):
         if name in read:
