@@ -26,7 +26,7 @@ O(2^n * n * edges), and O(n^2 * edges).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -120,10 +120,10 @@ class _Place:
     @cached_property
     def total(self) -> float:
         """With what the rule itself joins in the end."""
-        return self.cost + self.join_cost(self.edges, self.filters)
+        return self.cost + self.join_cost(self.edges)
 
-    def join_cost(self, edges: Sequence[Edge], filters: Iterable[Names]) -> float:
-        return _listing_cost(edges) if self.once else _join_cost(edges, filters)
+    def join_cost(self, edges: Sequence[Edge]) -> float:
+        return _listing_cost(edges) if self.once else _join_cost(edges)
 
 
 def tails(edges: Sequence[Names], needed: Names) -> Names:
@@ -204,18 +204,12 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     distinct = {name: min(e.distinct[name] for e in joined if name in e.listed) for name in keys}
     rows = _matches(joined, frozenset()) * PASSES ** len(applied)
     most = reduce(lambda size, name: size * distinct[name], keys, 1.0)
-    flow = 0.0
-    for edge in () if place.once else joined:
-        others = [other for other in joined if other is not edge]
-        reached = _matches(others, edge.listed)
-        flow += edge.flow * min(
-            reached, reduce(lambda size, name: size * distinct[name], keys - edge.listed, 1.0)
-        )
+    flow = 0.0 if place.once else _flow(joined, distinct)
     n_rows = max(1.0, min(rows, most))
     fullest = {name: min(n_rows, most / distinct[name]) for name in keys if any(e.most for e in joined)}
     view = Edge(keys, frozenset(), n_rows, distinct, flow, is_view=True, most=fullest)
     return _Place(
-        place.cost + place.join_cost(joined, applied) + (VIEW_ROW * view.rows if place.once else 0.0),
+        place.cost + place.join_cost(joined) + (VIEW_ROW * view.rows if place.once else 0.0),
         (*(edge for edge in place.edges if edge not in joined), view),
         tuple(one for one in place.filters if one not in applied),
         (*place.order, names),
@@ -223,12 +217,28 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     )
 
 
+def view_cost(edges: Sequence[Edge], keys: Names) -> tuple[float, float]:
+    """Operations of changes of all edges in the view of their join, and how many of its rows change."""
+    distinct = {name: min(edge.distinct[name] for edge in edges if name in edge.listed) for name in keys}
+    return _join_cost(edges), _flow(edges, distinct)
+
+
+def _flow(edges: Sequence[Edge], distinct: Mapping[str, float]) -> float:
+    """Changed rows of the view of these edges' join.  ``distinct``: keys of each of its variables."""
+    flow = 0.0
+    for edge in edges:
+        reached = _matches([other for other in edges if other is not edge], edge.listed)
+        most = reduce(lambda size, name: size * distinct[name], distinct.keys() - edge.listed, 1.0)
+        flow += edge.flow * min(reached, most)
+    return flow
+
+
 def _listing_cost(edges: Sequence[Edge]) -> float:
     """Assignments that are met when the join of these edges is listed."""
     return _matches(edges, frozenset(), counts_steps=True)
 
 
-def _join_cost(edges: Sequence[Edge], filters: Iterable[Names]) -> float:
+def _join_cost(edges: Sequence[Edge]) -> float:
     """Operations of all changes of these edges in their join."""
     cost = 0.0
     for edge in edges:

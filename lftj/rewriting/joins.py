@@ -33,6 +33,20 @@ class Join:
             )
         return parts[0], parts[1]
 
+    def within(self, names: Names) -> tuple[Join, Join]:
+        """The filters and factors that have only these variables, and the others; without atoms."""
+        parts = []
+        for wanted in (True, False):
+            parts.append(
+                Join(
+                    (),
+                    tuple(one for one in self.negations if (of_atom(one) <= names) is wanted),
+                    tuple(one for one in self.comparisons if (of_comparison(one) <= names) is wanted),
+                    tuple(one for one in self.factors if (of_expression(one) <= names) is wanted),
+                )
+            )
+        return parts[0], parts[1]
+
     @property
     def needed(self) -> Names:
         """Variables that something other than an atom reads."""

@@ -17,6 +17,11 @@ UNKNOWN_KEYS = 128.0
 """Keys of each column of a relation that is not known: eight rows each."""
 
 
+def is_unknown(table: Table | None) -> bool:
+    """Whether a relation's rows say nothing of what a body costs."""
+    return table is None or table.n_rows < FEW_ROWS
+
+
 def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False) -> Edge:
     """The edge of a positive atom.
 
@@ -24,7 +29,7 @@ def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False
     """
     names = [term.name for term in atom.terms if isinstance(term, Variable)]
     variables = frozenset(names)
-    if table is None or table.n_rows < FEW_ROWS:
+    if table is None or is_unknown(table):
         keys = dict.fromkeys(variables - tails, UNKNOWN_KEYS)
         if atom.functional and names and len(atom.terms) == 2:
             keys = dict.fromkeys(keys, UNKNOWN_ROWS)

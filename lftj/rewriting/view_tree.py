@@ -19,6 +19,7 @@ Invariants
    where that is too little 128, as decimals without a scale; the sum of the rule itself stays int64.
 
 A sum of several products is a view for each, and their sum; an average is a sum by a count.
+Where an inequality alone joins two sides they become ordered views (:mod:`lftj.rewriting.range_join`).
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ from lftj.language.syntax import (
     Expression,
     Variable,
 )
-from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
-from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison
-from lftj.rewriting.relation_sizes import edge_of
+from lftj.rewriting.elimination import PASSES, Edge, Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression
+from lftj.rewriting.range_join import RangeSplit, range_split
+from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
 from lftj.storage.catalog import Catalog
@@ -74,12 +76,14 @@ class ViewTree:
         self._types = _types_below(self._body)
         self._join = self._without_assignments()
         self._products = self._summed()
+        self._splits: dict[Product, RangeSplit] = {}
         self.eliminations = [self._elimination(product, catalog) for product in self._products]
         self.cost = sum(one.cost for one in self.eliminations)
         self.plain = max(one.plain for one in self.eliminations)
         # What another head of the rule sums is not computed for a count.
         is_shorter = self._call.function == "count" and bool(self._body.assignments)
-        gains = any(one.order for one in self.eliminations) and self.cost < self.plain
+        taken_apart = bool(self._splits) or any(one.order for one in self.eliminations)
+        gains = taken_apart and self.cost < self.plain
         if shared.once and not gains:
             raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
         if not gains and not is_shorter:
@@ -122,17 +126,42 @@ class ViewTree:
         free = tails(variables, head | join.needed)
         edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
         filters = (*map(of_atom, join.negations), *map(of_comparison, join.comparisons))
-        return choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        return found if self._shared.once else self._or_split(product, join, found, edges, catalog)
+
+    def _or_split(
+        self, product: Product, join: Join, found: Elimination, edges: Sequence[Edge], catalog: Catalog
+    ) -> Elimination:
+        """What is found for a product, or what a range join costs, if that is less."""
+        filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
+        split = range_split(
+            join.atoms, join.comparisons, filters, frozenset(self.head.variables), self._types
+        )
+        if split is None:
+            return found
+        cost, plain = split.cost(dict(zip(join.atoms, edges, strict=True))), found.plain
+        if any(is_unknown(catalog.get(atom.relation)) for atom in join.atoms):
+            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
+        if cost >= (found.cost if found.order else plain):
+            return found
+        if self._shared.wide:
+            if found.order:
+                return found
+            raise NotRewritten("a partial sum does not fit 64 bits, and sums of ranges have no more")
+        self._splits[product] = split
+        return Elimination((), cost, plain)
 
     # -- making the rules ------------------------------------------------------------------
 
     def root(self) -> CheckedRule:
         """The rule that is left of the one as written; its views are made, or found."""
         taken = set(self._types)
-        left = [
-            self._reduced(replace(self._join, factors=product.factors), one.order, taken)
-            for product, one in zip(self._products, self.eliminations, strict=True)
-        ]
+        left = []
+        for product, one in zip(self._products, self.eliminations, strict=True):
+            join, split = replace(self._join, factors=product.factors), self._splits.get(product)
+            left.append(
+                self._reduced(join, one.order, taken) if split is None else self._ranged(join, split, taken)
+            )
         if len(left) == 1:
             return self._summing(left[0], self._products[0].negations)
         return self._combining(left, taken)
@@ -150,6 +179,17 @@ class ViewTree:
             values.add(value.name)
             join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
         return join
+
+    def _ranged(self, join: Join, split: RangeSplit, taken: set[str]) -> Join:
+        """The range join of an ordered view for each side."""
+        join = replace(
+            join, comparisons=tuple(one for one in join.comparisons if one is not split.comparison)
+        )
+        read = []
+        for atoms, keys, here in zip(split.atoms, split.keys, join.within(split.first), strict=True):
+            read.append(self._view(replace(here, atoms=atoms), keys, taken))
+        (left, first), (right, second) = read
+        return Join((left, right), (), (split.comparison,), (first, second))
 
     def _view(self, here: Join, keys: Names, taken: set[str]) -> tuple[Atom, Variable]:
         """The atom that reads the view of a join, and its value, which is a factor from now on."""
@@ -228,7 +268,7 @@ def _types_below(body: Body) -> dict[str, ColumnType]:
     types = dict(body.types)
     for test in body.comparisons:
         if test.tests_null:
-            types |= {name: replace(types[name], nullable=True) for name in _of(test.left)}
+            types |= {name: replace(types[name], nullable=True) for name in of_expression(test.left)}
     return types
 
 
