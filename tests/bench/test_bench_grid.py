@@ -339,7 +339,7 @@ def test_oracle_differential_counts_triangles_hubs_and_groups() -> None:
     "name",
     [
         "triangles-rmat-8", "existence-random-8", "degrees-rmat-8", "two-path-sums-rmat-8",
-        "closure-upward-300-440", "reach-random-8",
+        "closure-upward-300-440", "reach-random-8", "components-upward-600-400",
     ],
 )  # fmt: skip
 def test_differential_agrees_with_lftj_after_every_transaction(name: str) -> None:
