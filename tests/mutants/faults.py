@@ -253,6 +253,13 @@ FAULTS = (
         AUTO,
     ),
     Fault(
+        "to follow changes in records that are prepared may cost anything",
+        "maintenance/strategies/auto/auto_body.py",
+        "figures, price - self._followed)",
+        "figures, None)",
+        AUTO,
+    ),
+    Fault(
         "the account of a strategy forgets what was won",
         "maintenance/strategies/auto/ledger.py",
         "max(-self.price, self.balance + active - other)",

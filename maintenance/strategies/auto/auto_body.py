@@ -20,8 +20,9 @@ Invariants
 3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one, by one assignment: while
    `trace` is in use its records cover the newest versions, wherever an exception or Ctrl-C came.
 4. No commit pays for the records of a whole evaluation.  They are *prepared*, a piece after each commit,
-   while `delta` is still in use; those that are there follow each change.  A commit for which that, or
-   `delta`, takes more than the budget ends it, and it begins anew.
+   while `delta` is still in use; those that are there follow each change.  Where following has taken the
+   price of a change it ends without one, and as much has to be lost again as after a change; where a commit
+   costs `delta` more than the budget it begins anew.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class AutoBody(BodySearch):
         self._why = "a negated atom" if self.traces else "no negated atom"
         self._whole = 0  # operations of the last whole evaluation
         self._steps = 0
+        self._followed = 0  # operations of following changes in records that are being prepared
         self._per_branch: float | None = None  # what trace took per changed branch when it was last in use
         self._shadow: float | None = None  # what delta would take per changed branch, by the last sample
         self._staged: Built | None = None
@@ -168,11 +170,13 @@ class AutoBody(BodySearch):
 
     def _follow(self, change: Round, stats: RuleStats) -> None:
         """Let the records that are there follow a change, whose rows `delta` has found."""
-        figures = RuleStats()
+        figures, price = RuleStats(), int(self.ledger.price)
         try:
-            self.trace.step_within(change, figures, self.budget)
+            self.trace.step_within(change, figures, price - self._followed)
         except OverBudget:
             self._give_up()
+            self.ledger.changed(price)
+        self._followed += figures.operations
         stats.shadow_operations += figures.operations
 
     def _give_up(self) -> None:
@@ -235,6 +239,7 @@ class AutoBody(BodySearch):
         if self.ledger.says_change and not self.keeps_something:
             self._may_have_records = True
             self.trace.begin()
+            self._followed = 0
             self._phase = "prepares"
         if self.prepares:
             self.trace.taken += PREPARED_LEAST
