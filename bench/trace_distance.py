@@ -12,7 +12,7 @@ Exit status: 0; 1 when a head was wrong; 130 after Ctrl-C, which leaves what the
 
 Where the full trace of a size is longer than the limit, this size and the larger
 ones are left out and the report says so; so it does of what the time did not
-suffice for.
+suffice for: smaller data come first, of all workloads.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = results_folder(chosen, bool(options), "trace-distance")
     results = DistanceResults(machine.describe(), options)
     sizes = chosen.sizes or (QUICK_SIZES if chosen.quick else SIZES)
-    steps = [(family, size) for family in chosen.families for size in sizes]
+    steps = [(family, size) for size in sizes for family in chosen.families]
     status = 0
     try:
         _measure_all(results, steps, chosen, folder)

@@ -39,7 +39,7 @@ def commit(ws: Workspace, inserted: list[Edge], erased: list[Edge] = ()) -> int:
         tx.erase("edge", erased)
         tx.insert("edge", inserted)
     (figures,) = tx.stats.rules.values()
-    return figures.operations + figures.shadow_operations
+    return figures.operations
 
 
 def body_of(ws: Workspace) -> AutoBody:
