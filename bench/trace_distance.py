@@ -3,19 +3,24 @@
     python -m bench.trace_distance               everything, into bench/results/trace-distance/
     python -m bench.trace_distance --quick       small data, less than a minute
     python -m bench.trace_distance --only star   workloads whose name has this in it
+    python -m bench.trace_distance --sizes 100000,1000000 --minutes 30
+                                                 two sizes; what is not begun within half an hour is left out
 
 A selection writes into bench/results/selection/trace-distance/ or, with
 ``--quick``, bench/results/quick/trace-distance/; ``--out`` names another folder.
 Exit status: 0; 1 when a head was wrong; 130 after Ctrl-C, which leaves what there is.
 
 Where the full trace of a size is longer than the limit, this size and the larger
-ones are left out and the report says so.
+ones are left out and the report says so; so it does of what the time did not
+suffice for: smaller data come first, of all workloads.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,10 +60,32 @@ def _arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, str
     options.parser.add_argument(
         "--limit", type=int, default=LIMIT, metavar="N", help=f"longest full trace (default {LIMIT:,})"
     )
+    options.parser.add_argument(
+        "--sizes", type=_sizes, metavar="N,N", help="tuples of the data, in place of the usual sizes"
+    )
+    options.parser.add_argument(
+        "--minutes", type=float, default=math.inf, metavar="N", help="begin nothing when so many are over"
+    )
     chosen = options.parse(arguments)
     options.refuse_unmatched(chosen, (family.name for family in FAMILIES))
     chosen.families = [family for family in FAMILIES if is_selected(chosen, family.name)]
-    return chosen, options.words(chosen, "quick")
+    words = options.words(chosen, "quick")
+    if chosen.sizes:
+        words = "; ".join(filter(None, (words, f"sizes {', '.join(map(str, chosen.sizes))}")))
+    return chosen, words
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """Sizes as ``--sizes`` has them, ascending."""
+    try:
+        sizes = sorted(map(int, text.split(",")))
+    except ValueError:
+        sizes = [0]
+    if sizes[0] < 10:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: numbers of tuples, at least 10, with commas between them"
+        )
+    return tuple(sizes)
 
 
 def _repeats(quick: bool, size: int) -> dict[int, int]:
@@ -70,6 +97,7 @@ def _repeats(quick: bool, size: int) -> dict[int, int]:
 def _measure_all(
     results: DistanceResults, steps: list[tuple[Family, int]], chosen: argparse.Namespace, folder: Path
 ) -> None:
+    end = time.monotonic() + 60 * chosen.minutes
     with counting_bar(_console) as progress:
         bar = progress.add_task("measuring", total=len(steps))
         for family, size in steps:
@@ -79,8 +107,10 @@ def _measure_all(
                 progress.update(bar, description=f"{title}: {stage}")
 
             shorter = [s.size for s in results.skipped if s.family == family.name]
-            if shorter:  # not even installed: records of such a trace may not fit the memory
-                found: list[Point] | Skipped = Skipped(family.name, size, f"left out as {min(shorter):,} is")
+            if time.monotonic() > end:
+                found: list[Point] | Skipped = Skipped(family.name, size, "the time was over")
+            elif shorter:  # not even installed: records of such a trace may not fit the memory
+                found = Skipped(family.name, size, f"left out as {min(shorter):,} is")
             else:
                 found = measure(family, size, _repeats(chosen.quick, size), chosen.limit, show)
             if isinstance(found, Skipped):
@@ -98,8 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen, options = _arguments(arguments)
     folder = results_folder(chosen, bool(options), "trace-distance")
     results = DistanceResults(machine.describe(), options)
-    sizes = QUICK_SIZES if chosen.quick else SIZES
-    steps = [(family, size) for family in chosen.families for size in sizes]
+    sizes = chosen.sizes or (QUICK_SIZES if chosen.quick else SIZES)
+    steps = [(family, size) for size in sizes for family in chosen.families]
     status = 0
     try:
         _measure_all(results, steps, chosen, folder)

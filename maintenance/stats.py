@@ -33,7 +33,7 @@ class RuleStats:
     nexts: int = 0
     seeks: int = 0
     instances: int = 0
-    shadow_operations: int = 0  # of sampling what another strategy would take
+    shadow_operations: int = 0  # of sampling another strategy, or preparing to go over to it
     recomputed: int = 0  # bodies that were evaluated again, for their budget was spent
     chosen: tuple[str, ...] = ()  # of strategy "auto": what each body was kept by
     head_changes: int = 0

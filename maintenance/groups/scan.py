@@ -35,6 +35,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
+from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.monoid import MAX, MIN
 from indices.scan_tree import ScanTree
@@ -269,6 +270,7 @@ class GroupScan(Staged):
     def _built(self) -> ScanTree:
         if self._tree is None:
             tree = self._build()
+            housekeeping.rows += len(tree)
             if self._support.staged is not None:
                 self._undo = None
             self._tree = tree

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from indices.compiled import kernels, load_kernels
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.recursive_source import RecursiveSource
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.trace.body_trace import BodyTrace
 
 STEPS = (
     "indices.node_pool",
@@ -33,7 +35,7 @@ RECORDS = (
     "lftj.search.regions.search",
     "maintenance.strategies.trace.",
 )
-"""Those of heads with sensitivity records."""
+"""Those of searches that have sensitivity records, or a trace without any, or may go over to one."""
 
 STAGES = ("lftj.search.regions.listing", "lftj.storage.patch", "maintenance.strategies.stages.")
 """Those of recursive heads."""
@@ -48,7 +50,7 @@ def load_for(heads: Iterable[MaintainedHead]) -> None:
     for head in heads:
         if any(isinstance(source, RecursiveSource) for source in head.sources):
             wanted += STAGES
-        if any(search.sensitivity for search in head.searches):
+        if any(isinstance(search, AutoBody | BodyTrace) for search in head.searches):
             wanted += RECORDS
     begun = {one.__module__ for one in kernels if one.overloads}
     load_kernels(lambda module: module in begun or module.startswith(wanted))

@@ -9,12 +9,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import lftj
 from bench import __main__ as command
-from bench import kills, soak, trace_distance, workloads
+from bench import kills, trace_distance, workloads
 from bench.distance import bound_fit
 from bench.distance import plots as distance_plots
 from bench.distance.bound_fit import Bound, Point
@@ -30,9 +29,7 @@ from bench.maintenance.maintained import subject
 from bench.report.markdown import number
 from bench.report.measurement import MOST_RUNS, Measurement
 from bench.report.verdict import judge, memory_ratio
-from bench.soak_sizes import Sizes
 from bench.workload import Target
-from lftj.values import collector
 
 TRIANGLE = "t(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 ORDER = ["a", "b", "c"]
@@ -285,6 +282,23 @@ def test_an_unknown_workload_is_told_so(capsys: pytest.CaptureFixture[str]) -> N
     assert "no workload has 'nothing'" in capsys.readouterr().err
 
 
+def test_sizes_for_which_the_time_does_not_suffice_are_named(tmp_path: Path) -> None:
+    chosen = ["--only", "toggled", "--sizes", "20,10", "--minutes", "0", "--out", str(tmp_path)]
+    assert trace_distance.main(chosen) == 0
+    results = DistanceResults.from_json(json.loads((tmp_path / "results.json").read_text()))
+    assert results.options == "only toggled; sizes 10, 20" and not results.points
+    assert [(size.size, size.reason) for size in results.skipped] == [
+        (10, "the time was over"),
+        (20, "the time was over"),
+    ]
+
+
+def test_sizes_that_are_none_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        trace_distance.main(["--sizes", "1000,many"])
+    assert "'1000,many': numbers of tuples, at least 10" in capsys.readouterr().err
+
+
 # -- maintenance workloads in the harness ------------------------------------
 
 
@@ -355,12 +369,7 @@ def test_very_many_runs_are_written_as_percentiles() -> None:
     assert row["runs"][-1] == 200.0
 
 
-# -- soak --------------------------------------------------------------------
-
-
-def test_a_short_soak_checks_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soak.main(["--changes", "300", "--check-every", "100", "--seed", "3"]) == 0
-    assert capsys.readouterr().out.startswith("300 changes in ")
+# -- kills -------------------------------------------------------------------
 
 
 def test_a_short_run_of_kills_compares_each_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -407,41 +416,3 @@ def test_the_oracle_of_kills_sees_a_difference(wrong: str) -> None:
     with pytest.raises(AssertionError, match=wrong):
         oracle.compare(workspace, returned)
         oracle.compare_triangles(workspace)
-
-
-def test_a_soak_at_constant_data_holds_as_much_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted, structure by structure; what comes anew would have doubled each of them."""
-    monkeypatch.setattr(collector, "LEAST_ADDED", 64)
-    soaked = soak.Soak(5)
-    sizes = []
-    for _ in range(4):
-        made = 0
-        while made < 500:
-            made += soaked.transact(200)
-            sizes.append(Sizes.of(soaked.workspace))
-    soaked.check()
-    half = len(sizes) // 2
-    for name in ("tuples", "run_tuples", "values", "codes", "labels", "slots", "records"):
-        first, second = ([getattr(size, name) for size in part] for part in (sizes[:half], sizes[half:]))
-        assert max(second) <= 1.3 * max(first) + 64, name
-    added = sum(soaked.workspace.domains.of(type_).n_added for type_ in (pa.string(), pa.decimal128(12, 2)))  # type: ignore[attr-defined]
-    assert added > 3 * sizes[-1].values
-
-
-def test_a_soak_prints_what_is_held(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soak.main(["--changes", "40", "--sizes-every", "20"]) == 0
-    first, *_ = capsys.readouterr().out.splitlines()
-    assert " changes: tuples " in first
-    assert "dictionary bytes" in first
-    assert "slowest commit" in first
-
-
-def test_a_soak_says_where_a_head_went_wrong(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(self: soak.Soak) -> None:
-        raise AssertionError("a head is wrong")
-
-    monkeypatch.setattr(soak.Soak, "check", broken)
-    assert soak.main(["--changes", "50", "--check-every", "10"]) == 1
-    assert "seed 1, between changes 0 and" in capsys.readouterr().out

@@ -167,6 +167,13 @@ FAULTS = (
         COVERAGE,
     ),
     Fault(
+        "after a match the first participant steps, whose turn ever it is",
+        "lftj/search/regions/node.py",
+        "    participant = state[plan[row + D_RING] + turn]\n    state[node + N_TURN] = turn + 1 if",
+        "    turn = 0\n    participant = state[plan[row + D_RING]]\n    state[node + N_TURN] = turn + 1 if",
+        COVERAGE,
+    ),
+    Fault(
         "an exact record goes on when its iterator seeks the next key",
         "lftj/search/regions/cursor.py",
         "state[cursor + P_MOVED] = max(np.int64(1), position - before)",
@@ -237,6 +244,20 @@ FAULTS = (
         "    state[R_WEIGHT] = 0\n",
         "    state[R_WEIGHT] = np.int64(1)\n",
         DELTA,
+    ),
+    Fault(
+        "records that are prepared do not follow what commits change",
+        "maintenance/strategies/auto/auto_body.py",
+        "            self._follow(change, stats)\n",
+        "",
+        AUTO,
+    ),
+    Fault(
+        "to follow changes in records that are prepared may cost anything",
+        "maintenance/strategies/auto/auto_body.py",
+        "figures, price - self._followed)",
+        "figures, None)",
+        AUTO,
     ),
     Fault(
         "the account of a strategy forgets what was won",

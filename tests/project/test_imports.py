@@ -22,7 +22,7 @@ from support.paths import ROOT, TESTS
 
 HOUSE = {
     "bench": """
-        spark.__main__  pictures.__main__
+        spark.__main__  pictures.__main__  soak.__main__
         __main__
         harness
         child  demo
@@ -33,7 +33,7 @@ HOUSE = {
         datasets
         maintenance
         joins  distance  soak  kills  pictures
-        report  soak_sizes
+        report
         peers
         graphs  workload  digest  tpch  .
         """,

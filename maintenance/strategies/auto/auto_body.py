@@ -15,14 +15,20 @@ Decisions, in counted operations (STRATEGIES.md section 1, "auto"):
 Invariants
 
 1. Rows add up to the same whichever way is in use.
-2. While `delta` is in use there are no records; the indices that `delta` reads are there always.
+2. While `delta` is in use there are no records but those that are being prepared; the indices that `delta`
+   reads are there always.
 3. The way changes between two commits (:meth:`AutoBody.tidy`), never amid one, by one assignment: while
    `trace` is in use its records cover the newest versions, wherever an exception or Ctrl-C came.
+4. No commit pays for the records of a whole evaluation.  They are *prepared*, a piece after each commit,
+   while `delta` is still in use; those that are there follow each change.  Where following has taken the
+   price of a change it ends without one, and as much has to be lost again as after a change; where a commit
+   costs `delta` more than the budget it begins anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from indices.sensitivity import SensitivityIndex
 from lftj.process.progress import Advance
@@ -48,6 +54,11 @@ TRACE_PRIOR = 4.0
 ROW_PRIOR = 16.0
 """And at most so many operations for each changed branch and row: its cost follows what a change changes."""
 
+PREPARED_LEAST = 1 << 14
+"""Operations of a piece of the records that are prepared, beside as many as the commit took."""
+
+Phase = Literal["delta", "prepares", "trace"]
+
 
 class AutoBody(BodySearch):
     """A body whose rows hold the emitted variables and add up to their assignments."""
@@ -55,8 +66,7 @@ class AutoBody(BodySearch):
     def __init__(self, delta: DeltaBody, trace: BodyTrace) -> None:
         self.delta = delta
         self.trace = trace
-        self.traces = bool(delta.lowered.problem.negations)
-        """Whether `trace` is in use."""
+        self._phase: Phase = "trace" if delta.lowered.problem.negations else "delta"
         self._may_have_records = self.traces
         self.ledger = Ledger(LEAST_BUDGET)
         self.changes = 0
@@ -64,14 +74,25 @@ class AutoBody(BodySearch):
         self._why = "a negated atom" if self.traces else "no negated atom"
         self._whole = 0  # operations of the last whole evaluation
         self._steps = 0
+        self._followed = 0  # operations of following changes in records that are being prepared
         self._per_branch: float | None = None  # what trace took per changed branch when it was last in use
         self._shadow: float | None = None  # what delta would take per changed branch, by the last sample
         self._staged: Built | None = None
         self._places = [trace.variables.index(name) for name in delta.variables]
 
     @property
+    def traces(self) -> bool:
+        """Whether `trace` is in use."""
+        return self._phase == "trace"
+
+    @property
+    def prepares(self) -> bool:
+        """Whether records for `trace` are being made while `delta` is in use."""
+        return self._phase == "prepares"
+
+    @property
     def parts(self) -> Sequence[Staged]:
-        return (self.trace,) if self.traces else ()
+        return (self.trace,) if self.keeps_something else ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -83,7 +104,7 @@ class AutoBody(BodySearch):
 
     @property
     def keeps_something(self) -> bool:
-        return self.traces
+        return self._phase != "delta"
 
     @property
     def is_distinct(self) -> bool:
@@ -100,11 +121,11 @@ class AutoBody(BodySearch):
 
     @property
     def sensitivity(self) -> Sequence[SensitivityIndex]:
-        return self.trace.sensitivity if self.traces else ()
+        return self.trace.sensitivity if self.keeps_something else ()
 
     @property
     def nbytes(self) -> int:
-        return self.trace.nbytes if self.traces else 0
+        return self.trace.nbytes if self.keeps_something else 0
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
         self.delta.prepare(versions)
@@ -137,10 +158,31 @@ class AutoBody(BodySearch):
                 found = self.delta.step_within(change, stats, self.budget)
         except OverBudget:
             chosen = "recompute"
+            self._give_up()
             found = self._recomputed(change, stats)
         stats.chosen = (*stats.chosen, chosen)
-        self._enter(change, stats, stats.operations - before, stats.surgeries - branches, len(found[1]))
+        taken = stats.operations - before
+        self._enter(change, stats, taken, stats.surgeries - branches, len(found[1]))
+        if self.prepares:
+            self.trace.taken += taken
+            self._follow(change, stats)
         return found
+
+    def _follow(self, change: Round, stats: RuleStats) -> None:
+        """Let the records that are there follow a change, whose rows `delta` has found."""
+        figures, price = RuleStats(), int(self.ledger.price)
+        try:
+            self.trace.step_within(change, figures, price - self._followed)
+        except OverBudget:
+            self._give_up()
+            self.ledger.changed(price)
+        self._followed += figures.operations
+        stats.shadow_operations += figures.operations
+
+    def _give_up(self) -> None:
+        """Prepare no further: what is recorded does not cover the newest versions."""
+        if self.prepares:
+            self._phase = "delta"
 
     def rows(self, change: Round, after: bool) -> Assignments:
         return self.delta.rows(change, after)
@@ -194,21 +236,28 @@ class AutoBody(BodySearch):
         self.ledger.enter(taken, self._shadow * branches)
 
     def tidy(self, versions: Versions) -> bool:
-        rebuilt = self.traces and self.trace.tidy(versions)
-        if self.ledger.says_change:
-            self._why = f"{self.way} had lost {self.ledger.balance:,.0f} operations, the price of a change"
-            if not self.traces:
-                self._may_have_records = True
-                self.trace.take(self.trace.rebuilt(versions)[1])
-                rebuilt = True
-            self.traces = not self.traces  # decides: before it `trace` has records, behind it they may go
-            self.changes += 1
-            self._shadow = None
-            self.ledger.changed(max(LEAST_BUDGET, self._whole))
-        if self._may_have_records and not self.traces:  # also where a change was left half way
+        if self.ledger.says_change and not self.keeps_something:
+            self._may_have_records = True
+            self.trace.begin()
+            self._followed = 0
+            self._phase = "prepares"
+        if self.prepares:
+            self.trace.taken += PREPARED_LEAST
+        rebuilt = self.keeps_something and self.trace.tidy(versions)
+        if self.trace.is_whole if self.prepares else self.ledger.says_change:
+            self._change_way()
+        if self._may_have_records and not self.keeps_something:  # also where a change was left half way
             self.trace.take(None)
             self._may_have_records = False
         return rebuilt
+
+    def _change_way(self) -> None:
+        self._why = f"{self.way} had lost {self.ledger.price:,.0f} operations, the price of a change"
+        # Decides: before it `trace` has records, behind it they may go.
+        self._phase = "delta" if self.traces else "trace"
+        self.changes += 1
+        self._shadow = None
+        self.ledger.changed(max(LEAST_BUDGET, self._whole))
 
     def _keep_own(self) -> None:
         if self._staged is not None:
@@ -220,11 +269,14 @@ class AutoBody(BodySearch):
 
     def _check_own(self) -> None:
         assert self._staged is None
-        assert self.traces or not self.trace.n_records
+        assert self._may_have_records or not self.trace.n_records
 
     def describe(self) -> list[str]:
         order, *others = (self.trace if self.traces else self.delta).describe()
         ledger = self.ledger
+        if self.prepares:
+            made = self.trace.renewed_operations
+            others = [*others, f"records for trace are being made: {made:,} operations so far"]
         return [
             order,
             f"auto: {self.way}: {self._why}",

@@ -90,7 +90,8 @@ class BodyTrace(BodySearch):
         self.plan = plan
         self._built = Built.of(self._no_records())
         self._search: PieceSearch | None = None
-        self._taken = 0  # operations since the last piece
+        self.taken = 0
+        """What the next piece takes beside RENEWED_LEAST: as many operations as steps took since the last."""
         self._settled: Settled | None = None
 
     def _no_records(self) -> list[SensitivityIndex]:
@@ -140,6 +141,26 @@ class BodyTrace(BodySearch):
     def take(self, built: Built | None) -> None:
         """Go on from what an evaluation over the newest versions left; None: without records."""
         self._built = built or Built.of(self._no_records())
+
+    def begin(self) -> None:
+        """Go on from no records: those of a whole evaluation come in pieces, by :meth:`tidy`.
+
+        Until :attr:`is_whole` a step follows what is recorded, and the rows that it finds are not all.
+        """
+        built = Built.of(self._no_records())
+        if self.plan.streams and not self.lowered.empty:
+            built.begin(self.plan.depths)
+        self._built = built
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to be recorded."""
+        return self._built.left is None
+
+    @property
+    def renewed_operations(self) -> int:
+        """What recording in pieces has taken so far."""
+        return self._built.renewed_operations
 
     def _evaluated(
         self, versions: Versions, threads: int = 1, advance: Advance | None = None
@@ -244,7 +265,7 @@ class BodyTrace(BodySearch):
         self._give_back(search)
         _enter(self.sensitivity, records)
         stats.count(operations)
-        self._taken += operations.total
+        self.taken += operations.total
         return columns
 
     def _taken_search(self) -> PieceSearch:
@@ -270,7 +291,7 @@ class BodyTrace(BodySearch):
             self._settled = Settled(self.sensitivity, judged.dropped, pieces)
         stats.dropped_records += judged.dead
         self._built.wasted_operations += judged.vain * self.plan.depths
-        self._taken += judged.vain * self.plan.depths
+        self.taken += judged.vain * self.plan.depths
 
     def _keep_own(self) -> None:
         if self._settled is not None:
@@ -283,7 +304,7 @@ class BodyTrace(BodySearch):
     def tidy(self, versions: Versions) -> bool:
         """Renew a piece of a body that is worn, over versions that are published; True for the last one."""
         built = self._built
-        most, self._taken = RENEWED_LEAST + self._taken, 0
+        most, self.taken = RENEWED_LEAST + self.taken, 0
         if built.left is None:
             if not built.is_worn:
                 return False
@@ -325,7 +346,7 @@ class BodyTrace(BodySearch):
                 what = "no records, its last level has them"
             lines.append(f"{sign}{participant.label} level {participant.level}: {what}")
         if self._built.left is not None:
-            lines.append(f"worn, being renewed: {self._built.renewed_operations:,} operations so far")
+            lines.append(f"worn, being renewed: {self.renewed_operations:,} operations so far")
         return lines
 
     def _check_own(self) -> None:

@@ -14,6 +14,7 @@ from maintenance import Workspace
 from maintenance.strategies.auto import auto_body
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.auto.ledger import Ledger
+from maintenance.strategies.trace import body_trace
 
 Edge = tuple[int, int]
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -33,7 +34,7 @@ def workspace(rule: str, strategy: str, edges: list[Edge]) -> Workspace:
 
 
 def commit(ws: Workspace, inserted: list[Edge], erased: list[Edge] = ()) -> int:  # type: ignore[assignment]
-    """Counted operations of the only head."""
+    """Counted operations of the only head, those of sampling or preparing another way included."""
     with ws.transaction() as tx:
         tx.erase("edge", erased)
         tx.insert("edge", inserted)
@@ -175,6 +176,15 @@ def test_an_adversary_of_changing_phases_gains_a_factor_at_most(rule: str) -> No
     assert totals["auto"] <= 3 * min(totals["trace"], totals["delta"]) + 3 * 2_000, totals
 
 
+def goes_over_to_trace(ws: Workspace) -> AutoBody:
+    """The only body, after whose next commit records for `trace` are begun."""
+    body = body_of(ws)
+    assert body.way == "delta"
+    body._per_branch = 0.0  # trace is taken to cost nothing
+    body.ledger.balance = body.ledger.price
+    return body
+
+
 def test_the_way_changes_and_back() -> None:
     """Where `trace` was right once and is not any more: records go, and come again."""
     ws = workspace(OPEN, "auto", graph(60, 6))
@@ -195,8 +205,99 @@ def test_the_way_changes_and_back() -> None:
     ws.check_invariants()
 
 
+@pytest.mark.parametrize(
+    "rule", [TRIANGLES, "path(a, b, c, d) <- edge(a, b), edge(b, c), edge(c, d), a < d."]
+)
+def test_no_commit_pays_for_the_records_when_the_way_changes(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are made in pieces of a stated size, while `delta` goes on; and they cover what came meanwhile."""
+    least = 128
+    monkeypatch.setattr(auto_body, "PREPARED_LEAST", 0)
+    monkeypatch.setattr(body_trace, "RENEWED_LEAST", least)
+    random, edges = Random(3), graph(60, 4)
+    ws = workspace(rule, "auto", edges)
+    body = goes_over_to_trace(ws)
+    there, pieces, made = set(edges), 0, 0
+    while body.way == "delta":
+        edge = random.choice(edges)
+        with ws.transaction() as tx:
+            (tx.erase if edge in there else tx.insert)("edge", [edge])
+        there ^= {edge}
+        (figures,) = tx.stats.rules.values()
+        assert figures.chosen == ("delta",)
+        assert body.prepares or body.traces
+        piece, made = body.trace.renewed_operations - made, body.trace.renewed_operations
+        assert piece <= 2 * (least + figures.operations + figures.shadow_operations), "soon after its size"
+        assert ("records for trace are being made" in str(ws.explain_maintenance(figures_head(ws)))) == (
+            body.way == "delta"
+        )
+        ws.check_invariants()
+        pieces += 1
+        assert pieces * least <= body._whole + 2 * least, "not more pieces than there is to evaluate"
+    assert pieces > 5 and body.changes == 1
+    for _ in range(40):
+        edge = random.choice(edges)
+        commit(ws, [] if edge in there else [edge], [edge] if edge in there else [])
+        there ^= {edge}
+        ws.verify()
+    assert body.way == "trace"
+    ws.check_invariants()
+
+
+def test_a_batch_and_a_bulk_load_while_records_are_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is followed; what is too much begins them anew."""
+    monkeypatch.setattr(auto_body, "PREPARED_LEAST", 0)
+    monkeypatch.setattr(body_trace, "RENEWED_LEAST", 128)
+    monkeypatch.setattr(auto_body, "LEAST_BUDGET", 2_000)
+    edges = graph(80, 6)
+    ws = workspace(TRIANGLES, "auto", edges[:200])
+    body = goes_over_to_trace(ws)
+    commit(ws, [(900, 901)])
+    assert body.prepares
+    ws.apply_many({"edge": {"a": [1, 2, 1], "b": [2, 3, 3], "weight": [1, 1, 1], "txn": [1, 2, 3]}})
+    assert body.prepares
+    with ws.transaction() as tx:
+        tx.insert("edge", edges[200:])
+    assert tx.stats["tri"].chosen == ("recompute",)
+    body.ledger.balance = body.ledger.price
+    commits = 0
+    while body.way == "delta":
+        commit(ws, [(2_000 + commits, 3_000)])
+        commits += 1
+        assert commits < 1_000
+    commit(ws, [], edges[::7])
+    ws.verify()
+    ws.check_invariants()
+
+
+def test_following_costs_the_price_of_a_change_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where changes cost `trace` more than was thought, the records are left half made, as after a change."""
+    monkeypatch.setattr(auto_body, "PREPARED_LEAST", 0)
+    monkeypatch.setattr(body_trace, "RENEWED_LEAST", 1)
+    edges = graph(60, 4)
+    ws = workspace(TRIANGLES, "auto", edges)
+    body = goes_over_to_trace(ws)
+    body.ledger.price = body.ledger.balance = 30
+    followed, was_prepared = 0, 0
+    for edge in edges:
+        with ws.transaction() as tx:
+            tx.erase("edge", [edge])
+        followed += tx.stats["tri"].shadow_operations
+        was_prepared += body.prepares
+        if was_prepared and not body.prepares:
+            break
+    assert body.way == "delta" and body.changes == 0
+    assert was_prepared and followed > 30
+    assert body.ledger.balance <= 0, "twice the price has to be lost again"
+    assert ws.sensitivity_bytes == 0
+    commit(ws, edges[:3])
+    ws.verify()
+    ws.check_invariants()
+
+
 @pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
-@pytest.mark.parametrize("left", ["take", "ledger"])
+@pytest.mark.parametrize("left", ["records", "ledger"])
 @pytest.mark.parametrize("start", ["trace", "delta"])
 def test_a_change_of_way_that_is_left_half_way_does_no_harm(left: str, start: str) -> None:
     """Whatever is in use covers what comes; the next commit does the rest."""
@@ -206,11 +307,12 @@ def test_a_change_of_way_that_is_left_half_way_does_no_harm(left: str, start: st
     body.ledger.balance = body.ledger.price
     if start == "delta":
         body._per_branch = 0.0  # trace is taken to cost nothing
-    of, name = (body.trace, "take") if left == "take" else (body.ledger, "changed")
+    records = "take" if start == "trace" else "begin"
+    of, name = (body.trace, records) if left == "records" else (body.ledger, "changed")
     done = getattr(of, name)
 
-    def then_interrupted(argument: object) -> None:
-        done(argument)
+    def then_interrupted(*arguments: object) -> None:
+        done(*arguments)
         raise KeyboardInterrupt
 
     with mock.patch.object(of, name, then_interrupted), pytest.raises(KeyboardInterrupt):

@@ -11,7 +11,8 @@ and a change that gives no region must change nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Round
 from maintenance.strategies.surgery import surgeries_in
+from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.oracle import MINUS, PLUS, Regions, find_regions
 from support.bodies import (
@@ -125,6 +127,34 @@ def test_records_cover_every_node(case: Case, gap: int, piece: int | None) -> No
                 check_coverage(case, trace, after, only_new=True)
             left = trace._built.left
             event("at rest" if left is None else f"left: {min(len(left), 3)} regions")
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(SMALL, GAPS, st.sampled_from((0, 4, 30)))
+def test_records_that_begin_with_none_cover_what_is_not_left(case: Case, gap: int, piece: int) -> None:
+    """While changes come, and everything when nothing is left; then steps find all rows."""
+    trace = traced(case, gap)
+    versions = first_versions(case)
+    trace.begin()
+    walk = [*case.states, *case.states[-2::-1]] * 3
+    with mock.patch.object(body_trace, "RENEWED_LEAST", piece):
+        for before, after in itertools.pairwise(walk):
+            was_whole = trace.is_whole
+            change = round_of(case, versions, before, after)
+            columns, signs = trace.step(change, RuleStats())
+            trace.keep()
+            if was_whole:
+                expected = change_between(
+                    set(brute_rows(case.problem, case.order, before)),
+                    set(brute_rows(case.problem, case.order, after)),
+                )
+                assert dict(zip(rows_of(columns), signs.tolist(), strict=True)) == expected
+            check_coverage(case, trace, after, only_new=True)
+            versions = dict(change.new)
+            trace.tidy(versions)
+            trace.check_invariants()
+            check_coverage(case, trace, after, only_new=True)
+            event(f"whole: {trace.is_whole}")
 
 
 # -- the change oracle ----------------------------------------------------------------
@@ -290,13 +320,13 @@ def more_rows(state: Contents, following: Contents) -> bool:
     return sum(map(len, following.values())) > sum(map(len, state.values()))
 
 
-def below_one(names: Sequence[str], keys: list[int]) -> Workspace:
-    """Unary relations of the same keys, joined below a variable that they lack: so they have records."""
+def below_one(keys: Mapping[str, Sequence[int]]) -> Workspace:
+    """Unary relations, joined below a variable that they lack: so they have records."""
     workspace = Workspace(record_gap=0)
     workspace.load("one", [(1,)], columns=["y"])
-    for name in names:
-        workspace.load(name, pa.table({"x": pa.array(keys, pa.int64())}))
-    body = ", ".join(f"{name}(x)" for name in names)
+    for name, its in keys.items():
+        workspace.load(name, pa.table({"x": pa.array(its, pa.int64())}))
+    body = ", ".join(f"{name}(x)" for name in keys)
     workspace.install(f"h(y, x) <- one(y), {body}.", "trace", order={"h": ["y", "x"]})
     return workspace
 
@@ -312,7 +342,7 @@ def test_cover_comes_to_rest(n_atoms: int, data: st.DataObject) -> None:
     keys = sorted(data.draw(st.sets(st.integers(0, 4), max_size=3)))
     names = [f"r{number}" for number in range(n_atoms)]
     drawn = data.draw(st.permutations(names))
-    workspace = below_one(names, [10 * key for key in keys])
+    workspace = below_one({name: [10 * key for key in keys] for name in names})
     matches = 0
     toggled = st.tuples(st.sampled_from(drawn[1:]), st.integers(1, 49).filter(lambda key: key % 10))
     for name, key in data.draw(st.lists(toggled, max_size=30)):
@@ -330,9 +360,22 @@ def test_cover_goes_to_whose_turn_it_is() -> None:
 
     If it went to the first atom that lacks 15, the two would hand it to each other for ever.
     """
-    workspace = below_one(["A", "B", "C"], [10, 20])
+    workspace = below_one({name: [10, 20] for name in "ABC"})
     found = [turned(workspace, name, (15,), sign=sign) for name in "ABABAB" for sign in (1, -1)]
     assert [stats.matches for stats in found] == [1, 0, 1, *[0] * 9]
+
+
+@pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+@pytest.mark.parametrize("n_others", [1, 2, 3])
+def test_after_a_match_the_participant_steps_whose_turn_it_is(n_others: int) -> None:
+    """A steps from 10 to 20; B seeks 20 and lands on 30, the others follow, A last.  Then it is B's turn.
+
+    If it were always A's, a hostile change of A would be matched in each node that passes over it.
+    """
+    others = "BCD"[:n_others]
+    for name in ("A", *others):
+        keys = {"A": [10, 20, 30, 40], **{other: [10, 30, 40] for other in others}}
+        assert turned(below_one(keys), name, (35,), sign=1).matches == (name == "B"), name
 
 
 @pytest.mark.parametrize("n", FANS)

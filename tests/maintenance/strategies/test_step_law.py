@@ -151,6 +151,7 @@ def test_a_step_is_the_difference_of_two_builds(
         event(type(search).__name__)
         with (
             mock.patch.object(auto_body, "LEAST_BUDGET", 0 if is_hasty else auto_body.LEAST_BUDGET),
+            mock.patch.object(auto_body, "PREPARED_LEAST", 0),
             renewed_all_the_time(10 if is_hasty else None),
         ):
             for what in checked_steps(search, twin, case):
