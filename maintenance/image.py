@@ -137,8 +137,8 @@ def read_image(
     themselves; it is not needed any more afterwards.  ``packages``: as it was written.
 
     Aggregates and functions of a user's that its rules have must be registered by then
-    (:func:`maintenance.aggregate`, :func:`lftj.function`), with the code that they had.
-    Raises :class:`~lftj.errors.ImageError`.
+    (`maintenance.aggregate`, `lftj.function`), with the code that they had.
+    Raises `ImageError`.
     """
     if isinstance(source, str | os.PathLike):
         try:

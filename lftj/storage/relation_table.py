@@ -38,7 +38,7 @@ DECODED_ROWS = 1 << 14
 
 
 class Tuples(Table, Protocol):
-    """A set of rows that does not change: a :class:`~lftj.storage.relation.Relation`, or a version of one."""
+    """A set of rows that does not change: a `Relation`, or a version of one."""
 
     def columns(self) -> Sequence[np.ndarray]:
         """The codes, one array per column."""
@@ -141,7 +141,7 @@ class RelationTable:
         return self._table
 
     def to_arrow(self) -> pa.Table:
-        """:attr:`table`, by the name that it has in polars and DuckDB."""
+        """`table`, by the name that it has in polars and DuckDB."""
         return self.table
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:

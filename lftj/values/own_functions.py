@@ -68,7 +68,7 @@ def register(
     Registering the same function again changes nothing; a name can't be given to another one, as rules that
     are installed would change their meaning.
 
-    Raises :class:`~lftj.errors.FunctionError`.
+    Raises `FunctionError`.
 
     >>> import lftj, pyarrow.compute as pc
     >>> def domain(mail):

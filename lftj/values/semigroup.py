@@ -66,7 +66,7 @@ def register(name: str, function: Callable[..., Any]) -> None:
     returns the same type; it may raise.  It is compiled when a rule first needs it.  Registering the same
     function again changes nothing.
 
-    Raises :class:`~lftj.errors.AggregateError` when the name is taken or is no name, or when the
+    Raises `AggregateError` when the name is taken or is no name, or when the
     function is none that kernels can call.
 
     >>> import lftj, math, numba

@@ -51,7 +51,7 @@ class HeadChange:
 
 
 class Followed:
-    """The part of :class:`~maintenance.workspace.workspace.Workspace` that tells what changed since."""
+    """The part of `Workspace` that tells what changed since."""
 
     _published: Published
 
@@ -68,7 +68,7 @@ class Followed:
     def version(self) -> int:
         """The number of the last change, be it a commit, a load or an installed rule; in a folder it goes on.
 
-        From when it is first asked for, what heads do is kept, to be asked for by :meth:`changes_since`.
+        From when it is first asked for, what heads do is kept, to be asked for by `changes_since`.
         """
         self._published.feed.begin()
         return self._published.shown.number
@@ -114,7 +114,7 @@ class Followed:
         ends when nothing comes; None: never, 0: when it has all that there is.  The loop also ends when the
         workspace is closed.  Commits that don't change the head are passed over.
 
-        Raises UnknownRelationError, and CursorError as :meth:`changes_since`, here or, for whoever is slower
+        Raises UnknownRelationError, and CursorError as `changes_since`, here or, for whoever is slower
         than the commits for long, in the loop.
 
         >>> from maintenance import Workspace
@@ -203,7 +203,7 @@ class Followed:
 
 
 class Following:
-    """An iterator over the changes of a head; made by :meth:`Followed.follow`, and used by one thread.
+    """An iterator over the changes of a head; made by `Workspace.follow`, and used by one thread.
 
     Attributes:
         version: Up to which all that came was given, and is done with: go on from here.

@@ -63,12 +63,12 @@ from maintenance.workspace.view_choices import reconsidered, wants_change
 
 
 class Workspace(Kept, Database):
-    """A database whose rules stay up to date; :meth:`open` gives one that is kept in a folder.
+    """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
-    ``feed_bytes``: of changes that are kept for :meth:`changes_since` and :meth:`follow`.
+    ``feed_bytes``: of changes that are kept for `changes_since` and `follow`.
     ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
     installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
@@ -94,7 +94,7 @@ class Workspace(Kept, Database):
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         state = State(budgets=budgets, view_bytes=view_bytes)
-        self._published = Published(state, self.domains.collector)
+        self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
 
@@ -132,7 +132,7 @@ class Workspace(Kept, Database):
         csv: CsvOptions | None = None,
         row_number: str | None = None,
     ) -> None:
-        """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
+        """Load a base relation, as `lftj.Database.load` does; it may replace one that no rule reads.
 
         Raises ChangeError for a relation that an installed rule reads, and for a head.
         """
@@ -142,9 +142,9 @@ class Workspace(Kept, Database):
         self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
 
     def add(self, relation: Relation) -> None:
-        """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.
+        """Take a base relation, as `lftj.Database.add` does; it may replace one that no rule reads.
 
-        Raises ChangeError as :meth:`load`.
+        Raises ChangeError as `load`.
         """
         version = RelationVersion(relation)
         published = self._published
@@ -408,7 +408,7 @@ class Workspace(Kept, Database):
         return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
-        """For an image (:mod:`maintenance.image`): less what is this process's own."""
+        """For an image (`maintenance.image`): less what is this process's own."""
         less = dict.fromkeys(("_checkpoints", "_found_in", "_tail"))
         return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
@@ -416,7 +416,7 @@ class Workspace(Kept, Database):
 
     @property
     def stats(self) -> WorkspaceStats:
-        """What the workspace holds and has done, for those who watch it; ``as_dict()``, ``openmetrics()``.
+        """What the workspace holds and has done: figures, ``as_dict()``, ``openmetrics()``, ``svg()``.
 
         >>> ws = Workspace()
         >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
@@ -424,7 +424,7 @@ class Workspace(Kept, Database):
         >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
         ({'edge': 2}, True, 0)
         """
-        return stats_of(self._published, self.domains)
+        return stats_of(self._published)
 
     @property
     def sensitivity_bytes(self) -> int:

@@ -1,0 +1,48 @@
+"""The tutorial's cells are run, and give what the page shows.
+
+Cells with the tag ``measured`` show times and sizes of the machine that ran them: of those only the kinds
+of their outputs are compared.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from support.paths import ROOT
+
+PAGE = ROOT / "docs" / "tutorial.ipynb"
+ANEW = f"run it anew: jupyter execute --inplace {PAGE.relative_to(ROOT)}"
+SECONDS = 1800
+"""For one cell: on a loaded machine one that compiles kernels takes minutes."""
+
+
+def shown(cell: Any) -> list[dict[str, str]]:
+    """The outputs of a cell, each by its kinds; what goes to stderr is for whoever runs it."""
+    return [
+        {"stdout": output["text"]} if output["output_type"] == "stream" else dict(output["data"])
+        for output in cell["outputs"]
+        if output.get("name") != "stderr"
+    ]
+
+
+@pytest.mark.usefixtures("warmed")
+def test_the_tutorial_shows_what_its_cells_give() -> None:
+    page = nbformat.read(PAGE, as_version=4)
+    nbformat.validate(page)
+    again = copy.deepcopy(page)
+    resources = {"metadata": {"path": str(PAGE.parent)}}
+    NotebookClient(again, timeout=SECONDS, kernel_name="python3", resources=resources).execute()
+    cells = [
+        pair for pair in zip(page["cells"], again["cells"], strict=True) if pair[0]["cell_type"] == "code"
+    ]
+    assert len(cells) > 10 and sum("<svg " in str(shown(cell)) for cell, _ in cells) == 3
+    for cell, now in cells:
+        if "measured" in cell["metadata"].get("tags", ()):
+            assert [set(output) for output in shown(cell)] == [set(output) for output in shown(now)], ANEW
+        else:
+            assert shown(cell) == shown(now), f"{ANEW}; the cell is:\n{cell['source']}"
