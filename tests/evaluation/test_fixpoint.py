@@ -153,6 +153,18 @@ def test_each_assignment_is_found_once() -> None:
     assert f"from {joined + len(set(edges)):,} rows" in recursion
 
 
+def test_a_round_takes_no_memory_for_what_it_finds_again() -> None:
+    """Any two nodes of a complete graph have a path over each node; they leave in pieces."""
+    n = 100
+    db = closure_of([(a, b) for a in range(n) for b in range(n)])
+    add = growing_relation.GrowingTuples.add
+    with mock.patch.object(growing_relation.GrowingTuples, "add", autospec=True, side_effect=add) as added:
+        assert db.count("path(a, b) <- edge(a, b). path(a, c) <- path(a, b), path(b, c).") == n**2
+    pieces = [len(call.args[1][0]) for call in added.call_args_list]
+    assert sum(pieces) == n**2 + n**3
+    assert max(pieces) <= 2 * recursive_body.PIECE_ROWS
+
+
 def test_text_and_dates_go_round_too() -> None:
     db = lftj.Database()
     db.load("part", {"whole": ["car", "wheel", "wheel"], "part": ["wheel", "tyre", "rim"]})

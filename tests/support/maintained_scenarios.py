@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
 
 from maintenance import Transaction, Workspace
@@ -27,7 +28,9 @@ def expected_heads(scenario: Scenario, relations: Tuples) -> Heads | None:
         return None
 
 
-def installed(scenario: Scenario, strategy: str, gap: int = 8, budget: int | None = None) -> Workspace:
+def installed(
+    scenario: Scenario, strategy: str | Mapping[str, str], gap: int = 8, budget: int | None = None
+) -> Workspace:
     workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
     for relation in scenario.loaded:
         workspace.load(relation.name, relation.table())

@@ -6,7 +6,7 @@ The brute-force reference says what the relations and heads have to be.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
@@ -247,6 +247,22 @@ class MaintenanceMachine(RuleBasedStateMachine):
             stats = transaction.stats.rules.get(name)
             if stats is not None:
                 assert stats.regions <= stats.surgeries + stats.matches
+
+    # -- how heads are kept -----------------------------------------------------------
+
+    @rule(seed=SEEDS)
+    def keep_a_head_otherwise(self, seed: int) -> None:
+        """From one commit to the next, in one workspace; its tuples stay, and nobody hears of it."""
+        random = Random(seed)
+        workspace = random.choice(self.workspaces)
+        head = random.choice(sorted(self.heads))
+        strategy = random.choice(sorted(self._strategies_of(head)))
+        workspace.set_strategy(head, strategy)
+        assert workspace.strategy_of(head) == strategy
+        event(f"kept by {strategy} from here on")
+
+    def _strategies_of(self, head: str) -> Collection[str]:
+        return STRATEGIES
 
     # -- readers and checks -----------------------------------------------------------
 

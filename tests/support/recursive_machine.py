@@ -5,6 +5,7 @@ Heads that are not recursive are kept by others, of which each example has some.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from unittest import mock
 
 from hypothesis import strategies as st
@@ -42,13 +43,16 @@ class RecursiveMachine(MaintenanceMachine):
     ) -> None:
         """``others``: strategies of the heads that are not recursive; ``piece``: facts that go together."""
         self.patches.enter_context(mock.patch.object(step, "PIECE_FACTS", piece))
-        recursive = recursive_heads(scenario)
+        self.recursive = recursive = recursive_heads(scenario)
         heads = heads_of(scenario)
         strategies = [
             {head: kept if head in recursive else other for head in heads}
             for kept, other in zip(COMPONENT_STRATEGIES, others, strict=False)
         ]
         self._begin(scenario, strategies, gap, None, merges, seed)
+
+    def _strategies_of(self, head: str) -> Collection[str]:
+        return COMPONENT_STRATEGIES if head in self.recursive else STRATEGIES
 
     @rule()
     def empty_and_bring_back(self) -> None:

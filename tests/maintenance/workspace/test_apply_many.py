@@ -6,6 +6,7 @@ the end with brute force.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 from unittest import mock
@@ -20,8 +21,10 @@ from lftj.errors import ChangeError, DataError, EvaluationError, FunctionalConfl
 from lftj.search.regions import weighted
 from maintenance import Workspace
 from maintenance.heads.head import MaintainedHead
-from maintenance.heads.strategies import STRATEGIES
+from maintenance.heads.strategies import COMPONENT_STRATEGIES, STRATEGIES
 from support.maintained_scenarios import commit, expected_heads, heads_of, installed
+from support.random_recursion import recursive_scenarios
+from support.recursive_machine import recursive_heads
 from support.rows import rows_of
 from support.strategies import Scenario, any_row, scenarios
 from support.transactions import Staged, after, transactions, zset_table
@@ -57,6 +60,33 @@ def changed_rows(table: pa.Table) -> set[Any]:
 def test_a_batch_is_its_transactions_one_by_one(
     data: st.DataObject, scenario: Scenario, strategy: str, most: int
 ) -> None:
+    check_batch(data, scenario, strategy, most)
+
+
+@settings(
+    suppress_health_check=list(HealthCheck),
+    max_examples=max(1, settings.default.max_examples // 6) if settings.default else 20,
+)
+@given(
+    st.data(),
+    recursive_scenarios(),
+    st.sampled_from(sorted(COMPONENT_STRATEGIES)),
+    st.sampled_from(sorted(STRATEGIES)),
+    st.integers(1, 4),
+)
+def test_a_batch_of_a_recursion_is_its_transactions_one_by_one(
+    data: st.DataObject, scenario: Scenario, kept: str, other: str, most: int
+) -> None:
+    """``kept``: how heads that depend on themselves are; ``other``: the others."""
+    recursive = recursive_heads(scenario)
+    strategies = {head: kept if head in recursive else other for head in heads_of(scenario)}
+    check_batch(data, scenario, strategies, most)
+
+
+def check_batch(
+    data: st.DataObject, scenario: Scenario, strategy: str | Mapping[str, str], most: int
+) -> None:
+    """Up to ``most`` transactions, drawn: what each changes, and what there is in the end."""
     try:
         single, many = installed(scenario, strategy), installed(scenario, strategy)
     except (RangeError, EvaluationError, FunctionalConflictError):

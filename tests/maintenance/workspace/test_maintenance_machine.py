@@ -1,9 +1,10 @@
-"""stateful: a workspace under random transactions, against the brute-force reference and a recomputing one.
+"""stateful: a workspace under random transactions, against the brute-force reference and another strategy.
 
 A random program of up to four chained rules, with negation, is kept by trace
-(with small records, a budget, runs that merge early) and by recomputation side
+(with small records, a budget, runs that merge early) and by another strategy side
 by side; random recursive programs, of which there are fewer, by all strategies that keep
-recursive heads.  Transactions of up to 200 changes hold duplicates, changes of nothing,
+recursive heads.  Between two commits a head may go over to any other strategy.
+Transactions of up to 200 changes hold duplicates, changes of nothing,
 insertions and erasures of one tuple; some raise inside the block or hold a
 change that is refused.  Snapshots are held across commits and read at the end.
 """
