@@ -22,7 +22,7 @@ def memory_by_kind(state: State) -> dict[str, int]:
     memory = dict.fromkeys(("relations", "searches", "support", "groups", "recursion"), 0)
     memory["relations"] = sum(version.nbytes for version in state.versions.values())
     memory["searches"] = sum(head.index_bytes for head in state.heads.values())
-    for part in _parts_of(state.heads.values()):
+    for part in parts_of(state.heads.values()):
         if isinstance(part, StagedValue):
             memory["support"] += getattr(part.kept, "nbytes", 0)
         elif (kind := _KINDS.get(type(part).__module__.rpartition(".")[0])) is not None:
@@ -30,7 +30,7 @@ def memory_by_kind(state: State) -> dict[str, int]:
     return memory
 
 
-def _parts_of(whole: Iterable[Staged]) -> Iterator[Staged]:
+def parts_of(whole: Iterable[Staged]) -> Iterator[Staged]:
     """Everything that is staged within some structures, each once."""
     seen: set[int] = set()
     todo = list(whole)

@@ -9,7 +9,7 @@ Cost: a look at every structure, none at its content.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lftj.language.several_aggregates import is_auxiliary
@@ -51,7 +51,7 @@ class WorkspaceStats:
     data_bytes: int | None = None
     checkpoint_version: int | None = None
     changes_not_on_disk: int | None = None
-    history: tuple[Span, ...] = ()
+    history: tuple[Span, ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """All figures by their names."""
@@ -143,7 +143,7 @@ def stats_of(published: Published) -> WorkspaceStats:
     """The figures of a workspace."""
     state, store, watched = published.shown, published.store, published.watched
     ages = watched.snapshots.older_than(state.number)
-    total, memory_bytes = watched.history.total, published.memory_bytes()
+    total, memory_bytes = watched.history.total, published.memory_bytes(state)
     return WorkspaceStats(
         version=state.number,
         rows={name: version.n_rows for name, version in state.versions.items() if not is_auxiliary(name)},

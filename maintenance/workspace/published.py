@@ -76,10 +76,10 @@ class Published:
         waiting = self._waiting
         return waiting[0][1] if waiting else state
 
-    def memory_bytes(self) -> dict[str, int]:
-        """What is there takes, by kind: see :class:`~maintenance.workspace.metrics.WorkspaceStats`."""
-        own = {"dictionaries": self._domains.nbytes, "follow": self.feed.nbytes}
-        return {**memory_by_kind(self.shown), **own}
+    def memory_bytes(self, state: State) -> dict[str, int]:
+        """Of a state and all beside it, by the kinds that `ws.stats` has."""
+        beside = {"dictionaries": self._domains.nbytes, "follow": self.feed.nbytes}
+        return {**memory_by_kind(state), **beside}
 
     def begin(self, number: int, definitions: Iterable[Definition]) -> None:
         """The state is that of a change, and all is behind it; ``definitions``: as a state has them."""
@@ -267,7 +267,7 @@ class Published:
             commit.stats.indices_given_back = housekeeping.given_back - given_back
             commit.stats.seconds = time.perf_counter() - started
             if not commit.is_empty:
-                self.watched.history.add(one_commit(commit.stats), self.memory_bytes)
+                self.watched.history.add(one_commit(commit.stats), lambda: self.memory_bytes(self.state))
         waiting = time.perf_counter()
         try:
             self.wait(number)

@@ -85,8 +85,9 @@ def test_a_workspace_keeps_its_history() -> None:
 def test_a_folder_adds_what_the_disk_took(tmp_path: Path) -> None:
     with with_edges(tmp_path / "ws") as workspace:
         insert(workspace, (3, 4))
-        (span,) = workspace.stats.history
-        assert span.disk_seconds > 0
+        stats = workspace.stats
+        (span,) = stats.history
+        assert span.disk_seconds > 0 and span.memory_bytes == stats.memory_bytes
     with Workspace.open(tmp_path / "ws") as workspace:
         assert workspace.stats.history == () and workspace.stats.commits == 0
 
