@@ -19,7 +19,7 @@ Invariants
 4. Arrays come back as copies that nothing else holds, those that may not be written to as such.
 5. An image is read by the software that wrote it, or not at all; and whole, or not at all:
    the header has a fingerprint of all sources and versions, and a checksum of all rows.
-6. At a path there is at any time a whole image, or what was there before (:mod:`lftj.files.sink`).
+6. At a path there is at any time a whole image, or what was there before (:mod:`maintenance.store.new_file`).
 
 Subscribers, changes that are still being told to them, snapshots and staged transactions
 are no part of an image.
@@ -40,6 +40,8 @@ import json
 import os
 import pickle
 import platform
+import secrets
+import shutil
 import sys
 import threading
 import zlib
@@ -64,6 +66,8 @@ from lftj.storage.index_version import IndexVersion
 from lftj.values.functions import FUNCTIONS, missing
 from lftj.values.own_functions import digest
 from lftj.values.semigroup import Operation, registered_names, semigroup
+from maintenance.store.disk import Disk
+from maintenance.store.new_file import NewFile, replacing
 
 FORMAT = 1
 
@@ -84,7 +88,7 @@ class Pausable(Protocol):
 
 
 def write_image(
-    engine: object, target: str | os.PathLike[str] | IO[bytes], packages: Sequence[str] = ()
+    engine: object, target: str | os.PathLike[str] | IO[bytes] | NewFile, packages: Sequence[str] = ()
 ) -> None:
     """Write an engine as it is between two transactions.
 
@@ -111,8 +115,12 @@ def write_image(
     (2, 3, 1)
     """
     if isinstance(target, str | os.PathLike):
-        with sink.replacing(sink.check_place(target), durable=True) as file:
+        path = sink.check_place(target)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        with replacing(Disk(), part, path) as file:
             write_image(engine, file, packages)
+            if path.exists():
+                shutil.copymode(path, part)
         return
     _refuse_text(target)
     arrays: list[pickle.PickleBuffer] = []

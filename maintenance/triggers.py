@@ -24,6 +24,7 @@ from lftj.language.body import Body, CheckedHead
 from lftj.language.expressions import comparison_text, text_of
 from lftj.language.syntax import Aggregate, Atom, Comparison, Constant, Expression, Variable
 from lftj.planning.term import TermPlan, left_over
+from lftj.rewriting.range_join import RangeJoin
 from lftj.rewriting.rule_text import atom_text, head_text, term_text
 from lftj.rewriting.shared_views import free_name, is_view
 from lftj.rewriting.summand import definitions, substituted
@@ -34,6 +35,7 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_source import RuleSource
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.range_sums import RangeSums
 from maintenance.strategies.strategy import BodySearch
 
 
@@ -92,6 +94,9 @@ def _statements(head: MaintainedHead, trigger: _Trigger) -> Iterator[str]:
 
 
 def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trigger) -> Iterator[str]:
+    if isinstance(search, RangeSums):
+        yield from _of_ranges(head, body, search.join, trigger)
+        return
     delta = search.delta if isinstance(search, AutoBody) and not search.traces else search
     if not isinstance(delta, DeltaBody):
         yield f"{head.relation}: searched again where its records say that something may have changed"
@@ -100,6 +105,23 @@ def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trig
         if plan.atom.relation in trigger.changing:
             sides = {other.label: other.side for other in (*rest.atoms, *rest.negations)}
             yield _statement(head, body, plan, sides, trigger)
+
+
+def _of_ranges(head: CheckedHead, body: Body, join: RangeJoin, trigger: _Trigger) -> Iterator[str]:
+    """A side that changes meets the sum of the other's range."""
+    sides, condition = (join.left, join.right), comparison_text(join.comparison)
+    first, second = (view.atom.relation in trigger.changing for view in sides)
+    for changed, other, version in (
+        (*sides, "old " if second else ""),
+        (*sides[::-1], "new " if first else ""),
+    ):
+        if changed.atom.relation in trigger.changing:
+            meaning: dict[str, Expression] = {
+                changed.value: Variable(f"change({changed.lookup})"),
+                other.value: Variable(f"sum({version}{other.lookup} where {condition})"),
+            }
+            meaning |= {name: substituted(one, meaning) for name, one in definitions(body).items()}
+            yield _effect(head, meaning, negative=False)
 
 
 def _statement(

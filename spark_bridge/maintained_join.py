@@ -34,6 +34,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from lftj.errors import ChangeError, StateError, UnknownRelationError
+from maintenance.store.fault_points import reached
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import signed, weight_of
 from spark_bridge.explanation import explained
@@ -54,7 +55,6 @@ from spark_bridge.stages.worker import Receipt, StageWorker
 from spark_bridge.state.attempt import attempt
 from spark_bridge.state.delta_head import DeltaHead
 from spark_bridge.state.engine_cache import check_engine_bytes
-from spark_bridge.state.fault_points import reached
 from spark_bridge.state.frames import changes_frame, table_frame
 from spark_bridge.state.manifest import PartitionState
 from spark_bridge.state.state_index import StateIndex

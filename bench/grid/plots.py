@@ -11,7 +11,14 @@ from bench.grid.view import View
 from bench.peers.engine import title
 from bench.report.plots import colour
 
-_DASHES = {"": "-", "trace": "--", "delta": "-.", "recompute": ":", "stages": (0, (5, 1))}
+_DASHES = {
+    "": "-",
+    "trace": "--",
+    "delta": "-.",
+    "recompute": ":",
+    "stages": (0, (5, 1)),
+    "views": (0, (1, 1)),
+}
 _SHARES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 

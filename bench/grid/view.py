@@ -14,6 +14,7 @@ KEPT_BY = (
     "lftj:delta",
     "lftj:trace",
     "lftj:stages",
+    "lftj:views",
     "lftj",
     "differential",
     "pathway",
@@ -23,8 +24,11 @@ KEPT_BY = (
 ``lftj`` is strategy `auto`, ``lftj:<strategy>`` that strategy.  ``duckdb`` takes the changes in and asks the
 whole question again."""
 
-OF_RULES = tuple(engine for engine in KEPT_BY if engine != "lftj:stages")
+OF_RULES = tuple(engine for engine in KEPT_BY if engine not in ("lftj:stages", "lftj:views"))
 """Who keeps a view without recursion."""
+
+OF_SUMS = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:views", "lftj")
+"""Who keeps sums over pairs that an inequality joins."""
 
 OF_RECURSION = ("duckdb", "lftj:recompute", "lftj:stages", "lftj", "differential")
 """Who keeps a recursive one."""

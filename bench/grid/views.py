@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench import datasets, graphs
 from bench.grid.changes import Kind, Rows, Stream, around_hub, drawn, in_batches
-from bench.grid.view import OF_RECURSION, Setting, View
+from bench.grid.view import OF_RECURSION, OF_SUMS, Setting, View
 from bench.joins.patterns import TRIANGLE_RULE
 from bench.joins.recursion import CLOSURE_RULES, CLOSURE_SQL
 from bench.maintenance import existence, order_book
@@ -305,6 +305,21 @@ def order_books(table: str, *settings: Setting) -> View:
     )
 
 
+def finance(table: str, *settings: Setting) -> View:
+    return View(
+        table.replace("order-book", "finance"),
+        f"range sums over an {table.replace('-', ' ', 1)}",
+        dict.fromkeys(order_book.RELATIONS, order_book.COLUMNS),
+        order_book.FINANCE_RULES,
+        order_book.FINANCE_SQL,
+        _replayed(table),
+        settings,
+        kept_by=OF_SUMS,
+        note="AXF and BSP of DBToaster's finance views: by broker, sums over pairs of far prices "
+        "and over pairs in the order of time.",
+    )
+
+
 def hub_graph(neighbours: int) -> Rows:
     """A vertex with so many neighbours, and twice as many edges among these, drawn at random."""
     generator = np.random.default_rng(1)
@@ -347,6 +362,7 @@ def grid() -> list[View]:
         two_path_sums(14, *_sizes(*all_sizes)),
         star_sums(30_000, *_sizes(*all_sizes)),
         order_books("order-book", *(Setting("replay", size) for size in all_sizes)),
+        finance("order-book", *(Setting("replay", size) for size in (1, 100, 1_000))),
         hub_triangles(13_000, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
         *recursions(),
     ]
@@ -394,6 +410,7 @@ def quick() -> list[View]:
         two_path_sums(8, *_sizes(10, kinds=("insert", "erase"), at=10)),
         star_sums(1_000, *_sizes(100, kinds=())),
         order_books("order-book-2000", Setting("replay", 100)),
+        finance("order-book-2000", Setting("replay", 100)),
         hub_triangles(200, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
         closures("upward-300-440", "300 nodes, 440 edges upward", Setting("mixed", 1)),
         reached("random-8", Setting("window", 10)),

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from maintenance.durable.disk import Disk
 from maintenance.durable.entries import Changed, entry_bytes
-from maintenance.durable.journal import Journal, file_name
+from maintenance.durable.journal import FILES, Journal
 from maintenance.durable.records import read_records
+from maintenance.store.disk import Disk
 
 ROUNDS = 7
 COMMITS = 200
@@ -40,7 +40,7 @@ class OwnFile:
 
     def contents(self) -> list[bytes]:
         self._journal.close()
-        path = self._folder / file_name(1)
+        path = self._folder / FILES.name(1)
         read = read_records(path.read_bytes(), path)
         assert read is not None
         return [bytes(record.content) for record in read.records]

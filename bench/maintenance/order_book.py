@@ -40,6 +40,19 @@ for _side, _relation, _best in _SIDES:
     )
     SQL[(f"{_side}_level",)] = _BY_LEVEL.format(relation=_relation)
 
+FINANCE_RULES = """
+axf[b] = sum(d) <- bids(_, _, b, w, p), asks(_, _, b, v, q), abs(p - q) > 1000, d = v - w.
+bsp[b] = sum(d) <- bids(t, _, b, v, p), bids(u, _, b, w, q), t > u, d = v * p - w * q.
+"""
+"""Two of DBToaster's finance views, whose sides an inequality joins: "axfinder" and "brokerspread"."""
+
+FINANCE_SQL: dict[tuple[str, ...], str] = {
+    ("axf",): "SELECT b.broker, sum(a.volume - b.volume)::BIGINT FROM bids b, asks a "
+    "WHERE b.broker = a.broker AND abs(b.price - a.price) > 1000 GROUP BY b.broker",
+    ("bsp",): "SELECT x.broker, sum(x.volume * x.price - y.volume * y.price)::BIGINT FROM bids x, bids y "
+    "WHERE x.broker = y.broker AND x.time > y.time GROUP BY x.broker",
+}
+
 
 def random_changes(count: int) -> pa.Table:
     """Changes of an order book, in the form of the published ones: 2 of 5 erase a row that is there."""

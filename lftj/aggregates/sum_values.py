@@ -94,7 +94,7 @@ def values_of_sums(groups: GroupNames, sums: np.ndarray, type_: ColumnType) -> p
 
     Whole numbers may be declared as decimals without a scale, and the other way round: partial sums of
     128 bits (:mod:`lftj.rewriting.view_tree`).  Raises :class:`~lftj.errors.RangeError`, naming head and
-    group, for a sum that the declared type does not hold.
+    group, for a sum that the declared type does not hold, and for one that has the code of NULL.
     """
     declared = groups.declared
     scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
@@ -104,7 +104,9 @@ def values_of_sums(groups: GroupNames, sums: np.ndarray, type_: ColumnType) -> p
     if declared.domain.name == "decimal":
         return _decimals(groups, sums)
     _refuse_wide(groups, sums, 2)
-    return declared.domain.decode(_low_int64(sums), declared.arrow)
+    numbers = _low_int64(sums)
+    declared.domain.claim(numbers)
+    return declared.domain.decode(numbers, declared.arrow)
 
 
 def quotients(sums: np.ndarray, counts: np.ndarray, scale: int) -> np.ndarray:

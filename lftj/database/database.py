@@ -129,7 +129,7 @@ class Database:
         source: Any,
         columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
-        nulls: Literal["refuse", "drop"] = "refuse",
+        nulls: Literal["refuse", "drop", "keep"] = "refuse",
         progress: bool = False,
         csv: CsvOptions | None = None,
         row_number: str | None = None,
@@ -140,9 +140,10 @@ class Database:
         of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
         column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
-        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.  ``csv``: how
-        a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a last column
-        ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
+        ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
+        ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.
+        ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a
+        last column ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
 
         ``columns``: a list names columns that have no names, and of a source with names says which to take;
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
@@ -395,12 +396,15 @@ class Database:
         settings = Settings(threads, batch_rows, pinned, max_rounds=max_rounds)
         program = ready.program
         if by_views and order is None and not ready.values:
-            program = ready.views.over(ready.tables, self.domains)
+            from lftj.evaluation.trial import Trial
+
+            trial = Trial(ready.plans, ready.tables)
+            program = ready.views.over(name, ready.tables, self.domains, trial)
         evaluation = Evaluation(
             program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
         )
         if program.written is not None:
-            evaluation.wider = partial(ready.views.wider, ready.tables, self.domains, program)
+            evaluation.wider = partial(ready.views.wider, name, ready.tables, self.domains, program)
         evaluation.lease = self.domains.collector.lease()
         return evaluation, name
 

@@ -4,7 +4,8 @@ Invariants
 
 1. Rows that agree in what is asked for are in the order of the head's other columns, from left to right.  So
    the same data give the same rows, whatever the plan, the threads and the order of the search.
-2. Order is that of the values, as comparisons have it; NaN comes after all numbers.
+2. Order is that of the values, as comparisons have it; NaN comes after all numbers, and NULL is last,
+   whether the order is ascending or descending.
 
 Cost: a sort of all rows; with ``limit`` no more than twice as many rows and a batch are held.
 """
@@ -18,6 +19,7 @@ import numpy as np
 
 from lftj.errors import OrderError, UnknownColumnError
 from lftj.language.diagnostics import suggestion
+from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.schema import Schema
 
 Columns = list[np.ndarray]
@@ -49,7 +51,7 @@ class Ordering:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise ValueError(f"limit must be a number of rows, 0 or more, not {limit!r}")
         names = [column.name for column in schema.columns]
-        self._domains = [column.type.domain for column in schema.columns]
+        self._types = [column.type for column in schema.columns]
         self._limit = limit
         wanted = [_key(written, names) for written in _written(order_by)]
         for place, (column, _) in enumerate(wanted):
@@ -73,14 +75,24 @@ class Ordering:
 
     def _first(self, held: Sequence[Columns]) -> Columns:
         columns = [np.concatenate(parts) for parts in zip(*held, strict=True)]
-        keys = [self._sorted_by(columns, *key) for key in reversed(self._keys)]
+        keys = [part for key in reversed(self._keys) for part in self._sorted_by(columns, *key)]
         rows = np.lexsort(keys)[: self._limit]
         return [column[rows] for column in columns]
 
-    def _sorted_by(self, columns: Columns, column: int, descending: bool) -> np.ndarray:
-        domain, codes = self._domains[column], columns[column]
-        places = codes if domain.ordered else domain.places(codes)[0]
-        return ~places if descending else places
+    def _sorted_by(self, columns: Columns, column: int, descending: bool) -> list[np.ndarray]:
+        """Numbers that say the order of a column's values, the last of them first."""
+        type_, codes = self._types[column], columns[column]
+        if not type_.nullable:
+            places = _places(type_.domain, codes)
+            return [~places if descending else places]
+        missing = codes == NULL_CODE
+        places = np.zeros(len(codes), np.int64)
+        places[~missing] = _places(type_.domain, codes[~missing])
+        return [~places if descending else places, missing]
+
+
+def _places(domain: Domain, codes: np.ndarray) -> np.ndarray:
+    return codes if domain.ordered else domain.places(codes)[0]
 
 
 def _written(order_by: OrderBy | None) -> Sequence[str]:

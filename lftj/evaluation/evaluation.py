@@ -95,7 +95,7 @@ class Evaluation:
         self.needed = {head}
         if len(self.program.strata) == 1:
             return
-        needed = self._read_by(head)
+        needed = self.program.read_by(head)
         self.needed |= needed
         # A relation is complete in the last stratum that one of its rules stands in.
         numbered = enumerate(self.program.strata)
@@ -106,18 +106,6 @@ class Evaluation:
                     self.relations.update(self.recursive(component))
                 else:
                     self.relations[name] = self.relation(name)
-
-    def _read_by(self, head: str) -> set[str]:
-        """Derived relations that ``head`` depends on, directly or not."""
-        found: set[str] = set()
-        todo = [head]
-        while todo:
-            for rule, _ in self.program.rules_of(todo.pop()):
-                for name in (name for body in rule.bodies for name in body.relations):
-                    if name in self.program.derived and name not in found:
-                        found.add(name)
-                        todo.append(name)
-        return found
 
     def relation(self, name: str) -> Relation:
         """The whole head as a relation of its own."""

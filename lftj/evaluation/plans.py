@@ -149,7 +149,9 @@ class Plans:
             if moved:
                 note += ", and is chosen anew"
         if kept is None or kept.plan.problem.shape != problem.shape or moved:
-            choice = choose_order(problem, everything, wanted.order, body.atom_variables())
+            choice = choose_order(
+                problem, everything, wanted.order, body.atom_variables(), sorts=wanted.counted
+            )
             plan = compile_plan(problem, choice.order, wanted.write)
             warning = product_warning(rule, body, wanted.variables, wanted.counted)
             kept = _Kept(body, names, rows, choice, plan, warning, lowered)

@@ -72,6 +72,7 @@ from lftj.search.layout import (
 )
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
+from lftj.values.domain import NULL_CODE
 
 if TYPE_CHECKING:
     from lftj.evaluation.evaluation import Evaluation
@@ -385,6 +386,11 @@ def _texts(type_: ColumnType, codes: np.ndarray, missing: np.ndarray | None = No
 def _spelled(codes: np.ndarray, type_: ColumnType) -> pa.Array:
     """Codes as text, also of keys that the column's own type is too narrow for, which another's may be."""
     domain = type_.domain
+    if domain.keeps_null and len(codes) and codes.min() <= NULL_CODE + 1:  # and what lies beside it
+        beside = codes[codes <= NULL_CODE + 1]
+        names = ["NULL" if code == NULL_CODE else "not NULL" for code in beside.tolist()]
+        others = _spelled(codes[len(beside) :], type_)
+        return pa.concat_arrays([pa.array(names, pa.string()), others])
     if domain.name == "binary":
         values = domain.decode(codes, pa.binary()).to_pylist()
         return pa.array([f'x"{value.hex()}"' for value in values], pa.string())

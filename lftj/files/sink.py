@@ -183,37 +183,19 @@ def _closed(writer: Writer) -> Iterator[Writer]:
 
 
 @contextmanager
-def replacing(target: Path, durable: bool = False) -> Iterator[IO[bytes]]:
-    """An open file that becomes ``target`` when the block ends well, and vanishes when it does not.
-
-    ``durable``: also after a power failure there is the new file or the one before, and after the block the
-    new one.
-    """
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """An open file that becomes ``target`` when the block ends well, and vanishes when it does not."""
     # Not tempfile: its files are private to the user, and this one is to have the usual permissions.
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
             yield file
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, part)
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    if durable:
-        _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """See that the names in a folder are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class _CsvWriter:

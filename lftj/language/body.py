@@ -143,6 +143,18 @@ class CheckedProgram:
         """The rules of a head, in evaluation order, each with that head of it."""
         return self._rules.get(name, [])
 
+    def read_by(self, name: str) -> set[str]:
+        """The derived relations that a head depends on, directly or not."""
+        found: set[str] = set()
+        todo = [name]
+        while todo:
+            for rule, _ in self.rules_of(todo.pop()):
+                for read in (read for body in rule.bodies for read in body.relations):
+                    if read in self.derived and read not in found:
+                        found.add(read)
+                        todo.append(read)
+        return found
+
     @cached_property
     def _rules(self) -> dict[str, list[tuple[CheckedRule, CheckedHead]]]:
         found: dict[str, list[tuple[CheckedRule, CheckedHead]]] = {}

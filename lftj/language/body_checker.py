@@ -3,11 +3,17 @@
 What a conjunction fails to bind although another alternative of the same
 disjunction binds it is reported at the alternative; what nothing binds, at the
 variable.
+
+NULL equals nothing and is less than nothing.  So a variable that joins, or that a comparison, an assignment,
+a negated atom or an aggregate reads, is never NULL: where its columns may hold one, the body gets a test
+``x is not null``.  What is left can be NULL, and stands in plain columns of heads and in ``x is null`` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -21,22 +27,30 @@ from lftj.language.syntax import Atom, Comparison, Constant, Span, Variable
 from lftj.values.comparisons import comparable
 from lftj.values.domains import Domains
 from lftj.values.kinds import plain_type
+from lftj.values.literals import NULL
 from lftj.values.schema import Column, ColumnType, Schema
 
 
 class BodyChecker:
     """Checks the conjunctions of one rule's body.
 
-    ``schema_of``: the schema of a relation that exists.
+    ``schema_of``: the schema of a relation that exists.  ``aggregated``: variables that aggregates of the
+    rule's heads read.
     """
 
     def __init__(
-        self, text: str, domains: Domains, schema_of: Callable[[str], Schema], parts: Sequence[Conjunction]
+        self,
+        text: str,
+        domains: Domains,
+        schema_of: Callable[[str], Schema],
+        parts: Sequence[Conjunction],
+        aggregated: Collection[str] = (),
     ) -> None:
         self._text = text
         self._domains = domains
         self._schema_of = schema_of
         self._parts = parts
+        self._aggregated = aggregated
         self._split = [order_assignments(part.comparisons, atom_variables(part)) for part in parts]
         self._bound = [
             atom_variables(part) | {assignment.variable for assignment in assignments}
@@ -105,7 +119,32 @@ class BodyChecker:
             typing.add_atom(atom)
         for test in tests:
             typing.check_comparison(test)
-        return Body(part.atoms, part.negations, tuple(tests), tuple(assignments), typing.types)
+        added = self._tests_of_null(part, assignments, tests, typing.types)
+        for test in (*tests, *added):
+            if test.tests_null and test.operator == "!=":
+                (variable,) = variables_of(test.left)
+                typing.types[variable.name] = replace(typing.types[variable.name], nullable=False)
+        return Body(part.atoms, part.negations, (*tests, *added), tuple(assignments), typing.types)
+
+    def _tests_of_null(
+        self,
+        part: Conjunction,
+        assignments: Sequence[Assignment],
+        tests: Sequence[Comparison],
+        types: Mapping[str, ColumnType],
+    ) -> list[Comparison]:
+        """Tests of the variables that would be NULL where NULL is no value."""
+        places = Counter(variable.name for atom in part.atoms for variable in _variables(atom))
+        read = {name for name, count in places.items() if count > 1}.union(self._aggregated)
+        read.update(variable.name for atom in part.negations for variable in _variables(atom))
+        expressions = [assignment.expression for assignment in assignments]
+        expressions += [side for test in tests if not test.tests_null for side in (test.left, test.right)]
+        read.update(variable.name for expression in expressions for variable in variables_of(expression))
+        return [
+            Comparison("!=", Variable(name), Constant(NULL))
+            for name in places
+            if name in read and types[name].nullable
+        ]
 
     def _no_atom_error(self, part: Conjunction) -> RuleError:
         spans = [atom.span for atom in part.negations] + [test.span for test in part.comparisons]
@@ -120,7 +159,11 @@ class BodyChecker:
 
 def atom_variables(part: Conjunction) -> set[str]:
     """Names bound by the conjunction's positive atoms."""
-    return {term.name for atom in part.atoms for term in atom.terms if isinstance(term, Variable)}
+    return {variable.name for atom in part.atoms for variable in _variables(atom)}
+
+
+def _variables(atom: Atom) -> list[Variable]:
+    return [term for term in atom.terms if isinstance(term, Variable)]
 
 
 class _Typing:
@@ -132,6 +175,7 @@ class _Typing:
         self._domains = domains
         self._schema_of = schema_of
         self._origins: dict[str, str] = {}  # what a message calls the variable
+        self._computed: set[str] = set()
 
     def add_atom(self, atom: Atom) -> None:
         """Give the atom's new variables their types; check its other terms against its columns."""
@@ -140,13 +184,15 @@ class _Typing:
             if isinstance(term, Constant):
                 self._check_literal(term, column.type, f"{place} is of type {plain_type(column.type.arrow)}")
             elif isinstance(term, Variable):
-                self._add(term, column, place)
+                self._add(term, column, place, atom.negated)
 
-    def _add(self, variable: Variable, column: Column, place: str) -> None:
+    def _add(self, variable: Variable, column: Column, place: str, negated: bool) -> None:
         name = variable.name
         known = self.types.setdefault(name, column.type)
         origin = self._origins.setdefault(name, place)
         if known.domain is column.type.domain:
+            if known.nullable and not column.type.nullable and not negated:
+                self.types[name] = replace(known, nullable=False)
             return
         message = (
             f"'{name}' is {origin} of type {plain_type(known.arrow)} "
@@ -164,9 +210,13 @@ class _Typing:
         except TypeClashError as error:
             raise self._located(error, assignment.span) from None
         self.types[assignment.variable] = type_
+        self._computed.add(assignment.variable)
         self._origins[assignment.variable] = text_of(assignment.expression)
 
     def check_comparison(self, comparison: Comparison) -> None:
+        if comparison.tests_null:
+            self._check_may_be_null(comparison)
+            return
         left, right = fold(comparison.left), fold(comparison.right)
         for side, other in ((left, right), (right, left)):
             if isinstance(side, Variable) and isinstance(other, Constant):
@@ -181,6 +231,12 @@ class _Typing:
                     error.span,
                 )
             raise self._located(error, comparison.span) from None
+
+    def _check_may_be_null(self, test: Comparison) -> None:
+        (variable,) = variables_of(test.left)
+        if variable.name in self._computed:
+            message = f"'{variable.name}' is computed, so it is never NULL: test what it is computed from"
+            raise error_at(RuleError, self._text, test.span, message)
 
     def _named(self, variable: Variable) -> str:
         return f"{self._origins[variable.name]} of type {plain_type(self.types[variable.name].arrow)}"

@@ -35,7 +35,7 @@ from lftj.language.parameters import constants_of
 from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
-from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
+from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable, aggregated_variables
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
@@ -272,7 +272,9 @@ class _Checker:
         body = rule.body
         if any(head.aggregates for head in rule.heads):
             body = name_wildcards(body)
-        checker = BodyChecker(self._text, self._domains, self._schema_of, conjunctions(body, self._text))
+        parts = conjunctions(body, self._text)
+        aggregated = aggregated_variables(rule.heads)
+        checker = BodyChecker(self._text, self._domains, self._schema_of, parts, aggregated)
         bodies = checker.bodies()
         for place, head in enumerate(rule.heads):
             for variable in head.variables:
@@ -301,7 +303,8 @@ class _Checker:
             )
             raise error_at(TypeClashError, self._text, term.span, message)
         try:
-            return ColumnType(first.domain, common_type(first.arrow, second.arrow))
+            arrow = common_type(first.arrow, second.arrow)
+            return ColumnType(first.domain, arrow, first.nullable or second.nullable)
         except TypeClashError as error:
             raise error_at(TypeClashError, self._text, term.span, str(error)) from None
 

@@ -9,8 +9,10 @@ Invariants
    they meet a column (:mod:`lftj.language.folding`).
 
 A literal like ``1.2`` is a decimal beside a decimal column, else a float; the types of operations stand in
-:mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  Columns hold no NULLs (NULLs
-are refused or dropped at load).  Cost: whole-array operations, one per operator.
+:mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  Columns hold no NULL: the
+checker has rows left out in which a variable of an expression is NULL.
+
+Cost: whole-array operations, one per operator.
 """
 
 from __future__ import annotations
@@ -193,6 +195,8 @@ def comparison_text(comparison: Comparison) -> str:
     '!contains(s, "a")'
     """
     left, right = comparison.left, comparison.right
+    if comparison.tests_null:
+        return f"{text_of(left)} is {'' if comparison.operator == '=' else 'not '}null"
     if isinstance(left, Call) and isinstance(right, Constant) and isinstance(right.value, bool):
         text = text_of(left)
         if right.value:

@@ -77,7 +77,7 @@ def _plain(name: str, value: Any) -> Value:
     if isinstance(value, float) and math.isnan(value):
         raise ParameterError(f"parameter ${name} is NaN, which equals nothing and is less than nothing")
     if value is None:
-        raise ParameterError(f"parameter ${name} is None: relations hold no NULL to compare with")
+        raise ParameterError(f"parameter ${name} is None: nothing compares to NULL, a rule asks 'x is null'")
     if not isinstance(value, bool | int | float | Decimal | str | bytes | datetime.date):
         raise ParameterError(
             f"parameter ${name} is a {type(value).__name__}; there are numbers, text, bytes, booleans, dates"

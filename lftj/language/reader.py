@@ -36,6 +36,7 @@ from lftj.language.syntax import (
     Wildcard,
 )
 from lftj.values.functions import FUNCTIONS
+from lftj.values.literals import NULL
 from lftj.values.names import AGGREGATES, RANKED
 
 _RESERVED = ("true", "false", "_")
@@ -220,6 +221,17 @@ class Reader(LiteralReader):
         value, operator, pattern = children
         return self._infix(meta, "like", operator, (value, pattern))
 
+    def null_test(self, meta: Any, children: list[Any]) -> Comparison:
+        tested, operator = children
+        if isinstance(tested, Wildcard):
+            raise self.error(tested.span, "'_' has no value to test: name the variable")
+        if not isinstance(tested, Variable):
+            raise self.error(
+                tested.span, f"'{self._written(tested)}' is never NULL: only a column's variable can be"
+            )
+        is_not = "not" in operator.split()
+        return Comparison("!=" if is_not else "=", tested, Constant(NULL, span_of(meta)), span_of(meta))
+
     def _infix(self, meta: Any, function: str, operator: Any, arguments: tuple[Any, ...]) -> Comparison:
         for argument in arguments:
             if isinstance(argument, Wildcard):
@@ -291,7 +303,10 @@ class Reader(LiteralReader):
         return Call(str(name), tuple(arguments), span_of(meta))
 
     def variable(self, meta: Any, children: list[Any]) -> Variable:
-        return Variable(str(children[0]), span_of(meta))
+        name = str(children[0])
+        if name.lower() == "null":
+            raise self.error(span_of(meta), f"'{name}' is no value and no variable: ask 'x is null'")
+        return Variable(name, span_of(meta))
 
     def wildcard(self, meta: Any, children: list[Any]) -> Wildcard:
         return Wildcard(span_of(meta))

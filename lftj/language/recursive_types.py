@@ -19,7 +19,7 @@ from lftj.language.body_checker import BodyChecker
 from lftj.language.diagnostics import error_at
 from lftj.language.normal_form import conjunctions
 from lftj.language.strata import atoms_of
-from lftj.language.syntax import Aggregate, Head, Program, Variable
+from lftj.language.syntax import Aggregate, Head, Program, Variable, aggregated_variables
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type
 from lftj.values.schema import Column, ColumnType, Schema
@@ -88,11 +88,14 @@ class RecursiveTypes:
         """Join in what the alternatives of a rule give; the heads that this changes."""
         rule = self._program.rules[number]
         changed = []
+        aggregated = aggregated_variables(rule.heads)
         for part in conjunctions(rule.body, self._program.text):
             if not all(self._is_known(atom.relation) for atom in (*part.atoms, *part.negations)):
                 continue
             try:
-                (body,) = BodyChecker(self._program.text, self._domains, self._schema_of, [part]).bodies()
+                (body,) = BodyChecker(
+                    self._program.text, self._domains, self._schema_of, [part], aggregated
+                ).bodies()
             except RuleError:
                 continue
             for head in rule.heads:
@@ -118,6 +121,7 @@ def _common(known: ColumnType, other: ColumnType) -> ColumnType:
     if known.domain is not other.domain:
         return known
     try:
-        return ColumnType(known.domain, common_type(known.arrow, other.arrow))
+        arrow = common_type(known.arrow, other.arrow)
+        return ColumnType(known.domain, arrow, known.nullable or other.nullable)
     except TypeClashError:
         return known

@@ -7,11 +7,12 @@ part in comparisons: two trees are equal when they say the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from lftj.values.literals import Value
+from lftj.values.literals import NULL, Value
 
 Span = tuple[int, int]
 
@@ -108,12 +109,20 @@ class Atom:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of two expressions.  A test such as ``contains(s, "a")`` is compared with true, or false if negated."""
+    """Of two expressions.  A test such as ``contains(s, "a")`` is compared with true, or false if negated.
+
+    ``x is null`` is a variable's comparison with NULL, by ``=``, and ``x is not null`` by ``!=``.
+    """
 
     operator: str  # one of < <= > >= = !=
     left: Expression
     right: Expression
     span: Span = _span()
+
+    @property
+    def tests_null(self) -> bool:
+        """Whether it is ``x is null`` or ``x is not null``."""
+        return isinstance(self.right, Constant) and self.right.value is NULL
 
 
 @dataclass(frozen=True)
@@ -186,6 +195,12 @@ class Head:
         for column in self.columns:
             taken += column.arguments if isinstance(column, Aggregate) else [column]
         return tuple(term for term in taken if isinstance(term, Variable))
+
+
+def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
+    """The names of the variables that aggregates of some heads read."""
+    calls = (call for head in heads for call in head.aggregates)
+    return frozenset(one.name for call in calls for one in call.arguments if isinstance(one, Variable))
 
 
 @dataclass(frozen=True)

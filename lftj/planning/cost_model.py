@@ -37,6 +37,9 @@ from lftj.storage.catalog import Catalog
 DISTINCT_COST = 10.0
 """Operations that making one row distinct is worth."""
 
+SORTING_COST = 2.0
+"""Operations that sorting one row of a sum by its group is worth, where rows do not come in order."""
+
 CONDITION_SAMPLE = 64
 """Keys of one variable for which the range that a condition leaves to another is looked up."""
 
@@ -96,8 +99,10 @@ class _Bound(NamedTuple):
 class CostModel:
     """Estimates for one problem; they are kept, as orders share most of their nodes."""
 
-    def __init__(self, problem: JoinProblem, catalog: Catalog) -> None:
+    def __init__(self, problem: JoinProblem, catalog: Catalog, sorts: bool = False) -> None:
+        """``sorts``: the rows of a sum are sorted by group where they do not come in order."""
         self.problem = problem
+        self.sorts = sorts and problem.counted and len(problem.emitted) > 1
         self.catalog = catalog
         self.bit = {name: 1 << place for place, name in enumerate(problem.variables)}
         self.everything = (1 << len(self.bit)) - 1
@@ -418,8 +423,13 @@ class CostModel:
                 depth += 1
 
     def cost(self, order: Sequence[str]) -> float:
-        """Expected operations of a whole order, distinct rows included."""
+        """Expected operations of a whole order, distinct or sorted rows included."""
         path = self.path(order)
+        if self.sorts:
+            emitted, fixed = self.problem.emitted, len(self.problem.labels)
+            if tuple(order[fixed : fixed + len(emitted)]) != emitted:
+                rows = self.path(order[: 1 + max(map(order.index, emitted))]).nodes
+                return path.cost + SORTING_COST * rows
         if self.problem.components and needs_distinct(self.problem, order, segments_of(self.problem, order)):
             return path.cost + DISTINCT_COST * path.nodes
         return path.cost

@@ -7,6 +7,7 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
   of the same code share it;
 * a variable that occurs once and that nobody asks for gives no column at all: a
   present prefix proves it, or multiplicities count it (ENGINE.md section 3);
+* ``x is null`` is a bound: NULL has the least code;
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
   (strings, binary, decimals) a comparison with a literal becomes a relation of
@@ -48,7 +49,7 @@ from lftj.language.syntax import (
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.values.domain import Domain
+from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -361,6 +362,9 @@ class _Lowering:
 
     def _push(self, comparison: Comparison) -> bool:
         """Make the comparison part of the search; False when it has to wait for the rows."""
+        if comparison.tests_null:
+            self._push_null_test(comparison)
+            return True
         left, right = fold(comparison.left), fold(comparison.right)
         operator = comparison.operator
         if isinstance(left, Constant):
@@ -394,6 +398,23 @@ class _Lowering:
         ranked = type_.domain if by_rank else None
         self.conditions.append(JoinCondition(x, operator, y, offset, ranked, label))
         return True
+
+    def _push_null_test(self, test: Comparison) -> None:
+        """NULL has the least code.  Of a variable that can't be NULL nothing has to be tested."""
+        assert isinstance(test.left, Variable)
+        name, label = test.left.name, comparison_text(test)
+        may_be_null = all(
+            self.schemas[atom.relation].columns[column].type.nullable
+            for atom in self.body.atoms
+            for column, term in enumerate(atom.terms)
+            if isinstance(term, Variable) and term.name == name
+        )
+        if test.operator == "!=" and may_be_null:
+            self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE + 1, label=label))
+        elif test.operator == "=" and may_be_null:
+            self.conditions.append(JoinCondition(name, "=", None, NULL_CODE, label=label))
+        elif test.operator == "=":
+            self.empty = f"{label} never holds"
 
     def _affine(self, expression: Expression) -> tuple[str | None, int]:
         """``(x, c)`` of ``x``, ``x + c``, ``c + x``, ``x - c`` over an atom's variable; else (None, 0)."""
@@ -451,7 +472,8 @@ def _limits(
     """
     if operator in ("=", "!="):
         code = domain.code_of_constant(value) if lasting else domain.encode_constant(value)
-        return None if code is None else [(operator, code)]
+        is_null = domain.keeps_null and code == NULL_CODE
+        return None if code is None or is_null else [(operator, code)]
     low, high = domain.interval(operator, value)
     if low > high:
         return None

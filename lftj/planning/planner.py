@@ -26,8 +26,10 @@ orders).
    conditions, are not: they differ by little but the index that one of them would need.
 
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
-``EXACT_UP_TO``; beyond that the same search keeps only the ``BEAM`` cheapest
-sets of each size.  A pilot takes about ``PILOT_SHARE`` of the operations that
+``EXACT_UP_TO``; beyond that the same search keeps only the cheapest sets of each size,
+``BEAM`` or as many as ``EXTENSIONS`` estimates allow, and (4) moves variables no farther than
+``MOVED_PLACES`` allow: besides the greedy orders, O(n^3), a long body costs what a middling one does.
+A pilot takes about ``PILOT_SHARE`` of the operations that
 the query is estimated at.  Where many data sets are alike, it is all done for
 one of them (:mod:`lftj.planning.kept_orders`).
 """
@@ -39,6 +41,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import or_
 
 from lftj.errors import OrderError
 from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
@@ -52,8 +55,16 @@ BEAM = 100
 WORTH = 8.0
 """Orders estimated at more than this many times the best one are neither kept nor piloted."""
 
+FIRSTS = 16
+EXTENSIONS = 60_000
+"""Longer bodies are searched from so many first variables, those of the cheapest greedy orders, with about so
+many extensions of paths in all."""
+
 IMPROVED = 2
 """Orders that are improved by moves, and rounds of moves for each."""
+
+MOVED_PLACES = 8_000
+"""Estimates of single places in a round of moves, about; bodies of up to 20 variables take no more."""
 
 SEARCHED_FROM = 5_000
 """Greedy orders that take fewer operations are not improved upon: that would take longer."""
@@ -88,22 +99,23 @@ def choose_order(
     known: Iterable[str] = (),
     head_first: bool = False,
     switch: float = SWITCH,
+    sorts: bool = False,
 ) -> OrderChoice:
     """The key order for a problem; ``pinned_order`` is the caller's, checked and completed.
 
     ``known``: all variables of the body; those that the search needs not walk may be in ``pinned_order``.
     ``head_first``: only orders in which the existential components stand behind all other variables.
     ``switch``: the pilot's best order is taken where the best estimated one costs more than so many times as
-    much in the pilot.
+    much in the pilot.  ``sorts``: the rows of a sum are sorted by group where they do not come in order.
     Raises OrderError when ``pinned_order`` does not fit.
     """
 
     def choose() -> OrderChoice:
-        return _chosen(problem, catalog, pinned_order, known, head_first, switch)
+        return _chosen(problem, catalog, pinned_order, known, head_first, switch, sorts)
 
     if pinned_order is not None or not is_kept():
         return choose()
-    question = "order", shape_of(problem), sizes_of(problem, catalog), head_first, switch
+    question = "order", shape_of(problem), sizes_of(problem, catalog), head_first, switch, sorts
     return answered(question, choose)
 
 
@@ -114,8 +126,9 @@ def _chosen(
     known: Iterable[str],
     head_first: bool,
     switch: float,
+    sorts: bool,
 ) -> OrderChoice:
-    model = CostModel(problem, catalog)
+    model = CostModel(problem, catalog, sorts)
     if pinned_order is not None:
         order = complete_order(problem, catalog, pinned_order, known)
         return OrderChoice(order, model.estimates(order), "given by the caller")
@@ -240,11 +253,18 @@ def _best_orders(
         for segment in segments
     ]
 
+    # How a segment is ordered depends on what is bound of all that its nodes can depend on.
+    near = {own: functools.reduce(or_, (model.reach[n] for n in segment)) for segment, own, _ in touching}
+    inside: dict[tuple[int, int], list[str]] = {}
+
     def with_segments(path: Path) -> Path:
         """Append every segment whose touching variables are all bound now."""
         for segment, own, touched in touching:
             if not own & path.bound and not touched & ~path.bound:
-                path = model.extend_segment(path, _order_within(model, path, segment))
+                known = own, path.bound & near[own]
+                if known not in inside:
+                    inside[known] = _order_within(model, path, segment)
+                path = model.extend_segment(path, inside[known])
         return path
 
     def longer(path: Path) -> list[Path]:
@@ -270,6 +290,11 @@ def _best_orders(
     if greedy.cost < searched_from:
         return list(dict.fromkeys(closed(path) for path in finished))
     # One line of descent per first variable: good orders that begin alike would crowd out the others.
+    beam = 1 << EXACT_UP_TO
+    if len(free) > EXACT_UP_TO:
+        ranked = sorted(range(len(firsts)), key=lambda place: finished[place].cost)[:FIRSTS]
+        firsts = [firsts[place] for place in ranked]
+        beam = max(1, min(BEAM, 2 * EXTENSIONS // (len(firsts) * len(free) ** 2)))
     for first in firsts:
         level = {first.bound: first}
         for _ in range(len(free) - 1):
@@ -279,8 +304,8 @@ def _best_orders(
                     known = following.get(extended.bound)
                     if extended.cost <= WORTH * greedy.cost and (known is None or extended.cost < known.cost):
                         following[extended.bound] = extended
-            if len(free) > EXACT_UP_TO:
-                cheapest = sorted(following.values(), key=lambda path: path.cost)[:BEAM]
+            if len(following) > beam:
+                cheapest = sorted(following.values(), key=lambda path: path.cost)[:beam]
                 following = {path.bound: path for path in cheapest}
             level = following
         finished += level.values()
@@ -321,10 +346,13 @@ def _improve(
 ) -> None:
     """Move one variable at a time to where the order is cheapest; every order tried is added to ``costs``."""
     fixed = len(model.problem.labels)
-    loose = len(_loose(model, order[fixed:]))
+    moving = range(fixed, len(order) - len(_loose(model, order[fixed:])))
+    farthest = max(1, MOVED_PLACES // (len(moving) ** 2 + 1))
     for _ in range(rounds):
         tried = []
-        for source, target in itertools.permutations(range(fixed, len(order) - loose), 2):
+        for source, target in itertools.permutations(moving, 2):
+            if abs(source - target) > farthest:
+                continue
             rest = order[:source] + order[source + 1 :]
             moved = rest[:target] + order[source : source + 1] + rest[target:]
             if moved not in costs and _unbound(model, moved) is None:

@@ -16,20 +16,24 @@ and the new one comes.  Matches come from the relations' rows and distinct keys,
 independent.  All atoms are taken to change equally often.
 
 Evaluated once, nothing changes: joins cost the assignments that are listed on the way, and each row of a view
-costs ``VIEW_ROW``.
+costs ``VIEW_ROW``.  Where relations say how many rows a key has at most (``Edge.most``), that is taken and
+not the average: what is listed then is no more.
 
 Search: dynamic programming over the sets of eliminated variables, for the edges left depend on the set alone;
-beyond ``EXACT`` variables one after the other, each time the one that costs least.  O(2^n * n * edges).
+beyond ``EXACT`` groups of variables one after the other, each time the one whose elimination costs least.
+O(2^n * n * edges), and O(n^2 * edges).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 
 EXACT = 10
-"""Up to so many groups of variables every order is looked at."""
+EXACT_ONCE = 7
+"""Up to so many groups of variables every order is looked at; the second is for one evaluation, which may
+take less time than that."""
 
 PASSES = 0.5
 """The share of rows that is taken to pass a filter."""
@@ -46,6 +50,7 @@ class Edge:
 
     ``tails``: of its variables, those that only it knows.  ``distinct``: keys of each of the others.
     ``flow``: how many rows of it change when an atom changes by one, summed over the atoms.
+    ``most``: rows of one key of a variable, at most, where that is to count.
     """
 
     variables: Names
@@ -54,20 +59,26 @@ class Edge:
     distinct: Mapping[str, float]
     flow: float = 1.0
     is_view: bool = False
+    most: Mapping[str, float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def listed(self) -> Names:
         return self.variables - self.tails
 
     def fanout(self, bound: Names) -> float:
         """Rows, tails aside, for a binding of those of its variables."""
         keys = 1.0
-        for name in self.listed & bound:
+        known = self.listed & bound
+        if self.most:
+            most = min((self.most[name] for name in known), default=self.listed_rows)
+            return 1.0 if known == self.listed else min(most, self.listed_rows)
+        for name in known:
             keys *= self.distinct[name]
-        return self._listed_rows / keys
+        return self.listed_rows / keys
 
-    @property
-    def _listed_rows(self) -> float:
+    @cached_property
+    def listed_rows(self) -> float:
+        """Rows, tails aside."""
         most = 1.0
         for name in self.listed:
             most = min(self.rows, most * self.distinct[name])
@@ -106,12 +117,13 @@ class _Place:
     order: tuple[Names, ...]
     once: bool = False
 
+    @cached_property
     def total(self) -> float:
         """With what the rule itself joins in the end."""
-        return self.cost + self.join_cost(self.edges, self.filters)
+        return self.cost + self.join_cost(self.edges)
 
-    def join_cost(self, edges: Sequence[Edge], filters: Iterable[Names]) -> float:
-        return _listing_cost(edges) if self.once else _join_cost(edges, filters)
+    def join_cost(self, edges: Sequence[Edge]) -> float:
+        return _listing_cost(edges) if self.once else _join_cost(edges)
 
 
 def tails(edges: Sequence[Names], needed: Names) -> Names:
@@ -134,9 +146,10 @@ def choose_elimination(graph: Graph) -> Elimination:
     ([['b'], ['c'], ['d']], True)
     """
     start = _Place(0.0, graph.edges, graph.filters, (), graph.once)
-    plain = best = start.total()
+    plain = best = start.total
     order: tuple[Names, ...] = ()
     units = _units(graph)
+    exact = EXACT_ONCE if graph.once else EXACT
     places = {frozenset[Names](): start}
     while places:
         following: dict[frozenset[Names], _Place] = {}
@@ -148,13 +161,12 @@ def choose_elimination(graph: Graph) -> Elimination:
                 now = gone | chosen
                 if now not in following or after.cost < following[now].cost:
                     following[now] = after
-        for place in following.values():
-            total = place.total()
-            if total < best:
-                best, order = total, place.order
-        if len(units) > EXACT and following:
-            cheapest = min(following, key=lambda gone: following[gone].total())
+        if len(units) > exact and following:
+            cheapest = min(following, key=lambda gone: following[gone].cost)
             following = {cheapest: following[cheapest]}
+        for place in following.values():
+            if place.total < best:
+                best, order = place.total, place.order
         places = following
     return Elimination(order, best, plain)
 
@@ -192,16 +204,12 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     distinct = {name: min(e.distinct[name] for e in joined if name in e.listed) for name in keys}
     rows = _matches(joined, frozenset()) * PASSES ** len(applied)
     most = reduce(lambda size, name: size * distinct[name], keys, 1.0)
-    flow = 0.0
-    for edge in joined:
-        others = [other for other in joined if other is not edge]
-        reached = _matches(others, edge.listed)
-        flow += edge.flow * min(
-            reached, reduce(lambda size, name: size * distinct[name], keys - edge.listed, 1.0)
-        )
-    view = Edge(keys, frozenset(), max(1.0, min(rows, most)), distinct, flow, is_view=True)
+    flow = 0.0 if place.once else _flow(joined, distinct)
+    n_rows = max(1.0, min(rows, most))
+    fullest = {name: min(n_rows, most / distinct[name]) for name in keys if any(e.most for e in joined)}
+    view = Edge(keys, frozenset(), n_rows, distinct, flow, is_view=True, most=fullest)
     return _Place(
-        place.cost + place.join_cost(joined, applied) + (VIEW_ROW * view.rows if place.once else 0.0),
+        place.cost + place.join_cost(joined) + (VIEW_ROW * view.rows if place.once else 0.0),
         (*(edge for edge in place.edges if edge not in joined), view),
         tuple(one for one in place.filters if one not in applied),
         (*place.order, names),
@@ -209,12 +217,28 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     )
 
 
+def view_cost(edges: Sequence[Edge], keys: Names) -> tuple[float, float]:
+    """Operations of changes of all edges in the view of their join, and how many of its rows change."""
+    distinct = {name: min(edge.distinct[name] for edge in edges if name in edge.listed) for name in keys}
+    return _join_cost(edges), _flow(edges, distinct)
+
+
+def _flow(edges: Sequence[Edge], distinct: Mapping[str, float]) -> float:
+    """Changed rows of the view of these edges' join.  ``distinct``: keys of each of its variables."""
+    flow = 0.0
+    for edge in edges:
+        reached = _matches([other for other in edges if other is not edge], edge.listed)
+        most = reduce(lambda size, name: size * distinct[name], distinct.keys() - edge.listed, 1.0)
+        flow += edge.flow * min(reached, most)
+    return flow
+
+
 def _listing_cost(edges: Sequence[Edge]) -> float:
     """Assignments that are met when the join of these edges is listed."""
     return _matches(edges, frozenset(), counts_steps=True)
 
 
-def _join_cost(edges: Sequence[Edge], filters: Iterable[Names]) -> float:
+def _join_cost(edges: Sequence[Edge]) -> float:
     """Operations of all changes of these edges in their join."""
     cost = 0.0
     for edge in edges:
@@ -229,11 +253,13 @@ def _matches(edges: Sequence[Edge], bound: Names, counts_steps: bool = False) ->
 
     ``counts_steps``: those of the joins on the way too.
     """
-    left, found, steps = list(edges), 1.0, 0.0
+    left, found, steps, given = list(edges), 1.0, 0.0, bound
     while left:
         edge = min(left, key=lambda one: one.fanout(bound))
         left.remove(edge)
         found *= edge.fanout(bound)
         bound |= edge.listed
+        if not given and bound == edge.listed:  # it has all of them
+            found = min(found, edge.listed_rows)
         steps += found
     return steps if counts_steps else found

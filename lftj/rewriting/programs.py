@@ -9,18 +9,23 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
-from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
 from lftj.rewriting.rule_text import body_text, call_text, head_text
+from lftj.rewriting.semi_joins import SemiJoins
 from lftj.rewriting.shared_views import SharedViews, is_view, replace_views
 from lftj.rewriting.summand import NotRewritten
 from lftj.rewriting.view_tree import ViewTree
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
+
+Worth = Callable[[CheckedRule, CheckedHead, Body, ViewTree | SemiJoins], bool]
+"""Whether a body of a rule is to be evaluated by views, as they would be."""
 
 WIDE_NOTE = "; partial sums have 128 bits"
 
@@ -34,12 +39,14 @@ def with_views(
     *,
     wide: bool = False,
     once: bool = False,
+    is_worth: Worth | None = None,
 ) -> CheckedProgram:
     """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
     ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.  ``once``: it is to be
-    evaluated once, and not to be kept.
+    evaluated once, and not to be kept; then ``is_worth`` says which bodies are evaluated by views, semi-joins
+    for heads that sum nothing.
     """
     shared = SharedViews({*taken, *program.derived}, domains, wide, once)
     notes: dict[str, str] = {}
@@ -47,7 +54,11 @@ def with_views(
     strata: list[tuple[CheckedRule, ...]] = []
     for stratum in program.strata:
         before = [len(rules) for rules in shared.rules]
-        rules = [one for rule in stratum for one in _rewritten(rule, heads, catalog, shared, notes, costs)]
+        rules = [
+            one
+            for rule in stratum
+            for one in _rewritten(rule, heads, catalog, shared, notes, costs, is_worth)
+        ]
         for place, made in enumerate(shared.rules):
             new = made[before[place] :] if place < len(before) else made
             strata += [tuple(new)] if new else []
@@ -75,6 +86,7 @@ def _rewritten(
     shared: SharedViews,
     notes: dict[str, str],
     costs: dict[str, float],
+    is_worth: Worth | None,
 ) -> Iterable[CheckedRule]:
     """The rule, less the heads that have a rule over views instead, and these."""
     left: list[CheckedHead] = []
@@ -83,8 +95,17 @@ def _rewritten(
         if head.relation not in heads:
             left.append(head)
             continue
+        if is_worth is not None and not isinstance(head.value, Aggregate):
+            bodies = [_semi_joined(rule, head, body, catalog, shared, is_worth) for body in rule.bodies]
+            if any(map(operator.is_not, bodies, rule.bodies)):
+                roots.append(replace(rule, heads=(head,), bodies=tuple(bodies)))
+            else:
+                left.append(head)
+            continue
         try:
             tree = ViewTree(rule, head, catalog, shared)
+            if is_worth is not None and not is_worth(rule, head, rule.bodies[0], tree):
+                raise NotRewritten(f"about {tree.plain:,.0f} assignments are listed about as soon")
             roots.append(tree.root())
             costs[head.relation] = tree.cost / len(rule.bodies[0].atoms)
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
@@ -97,6 +118,22 @@ def _rewritten(
         elif not any(map(joins_auxiliary, rule.bodies)):
             notes[head.relation] = note
     return [*([replace(rule, heads=tuple(left))] if left else []), *roots]
+
+
+def _semi_joined(
+    rule: CheckedRule,
+    head: CheckedHead,
+    body: Body,
+    catalog: Catalog,
+    shared: SharedViews,
+    is_worth: Worth,
+) -> Body:
+    """The body over views that are sets, or as it is."""
+    try:
+        joined = SemiJoins(body, head.columns, catalog)
+    except NotRewritten:
+        return body
+    return joined.body(shared, shown_name(head.relation)) if is_worth(rule, head, body, joined) else body
 
 
 def shown_rules(program: CheckedProgram, name: str) -> list[str]:

@@ -17,16 +17,26 @@ UNKNOWN_KEYS = 128.0
 """Keys of each column of a relation that is not known: eight rows each."""
 
 
-def edge_of(atom: Atom, table: Table | None, tails: Names) -> Edge:
-    """The edge of a positive atom.  ``table``: its relation, if it is there already."""
+def is_unknown(table: Table | None) -> bool:
+    """Whether a relation's rows say nothing of what a body costs."""
+    return table is None or table.n_rows < FEW_ROWS
+
+
+def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False) -> Edge:
+    """The edge of a positive atom.
+
+    ``table``: its relation, if it is there already.  ``at_most``: with the rows that a key has at most.
+    """
     names = [term.name for term in atom.terms if isinstance(term, Variable)]
     variables = frozenset(names)
-    if table is None or table.n_rows < FEW_ROWS:
+    if table is None or is_unknown(table):
         keys = dict.fromkeys(variables - tails, UNKNOWN_KEYS)
         if atom.functional and names and len(atom.terms) == 2:
             keys = dict.fromkeys(keys, UNKNOWN_ROWS)
         return Edge(variables, variables & tails, UNKNOWN_ROWS, keys)
-    return Edge(variables, variables & tails, _rows(atom, table), _distinct(atom, table, variables - tails))
+    columns = _columns(atom, variables - tails)
+    most = {name: _fullest(table, column) for name, column in columns.items()} if at_most else {}
+    return Edge(variables, variables & tails, _rows(atom, table), _distinct(table, columns), most=most)
 
 
 def _rows(atom: Atom, table: Table) -> float:
@@ -38,15 +48,26 @@ def _rows(atom: Atom, table: Table) -> float:
     return max(1.0, rows)
 
 
-def _distinct(atom: Atom, table: Table, names: Names) -> Mapping[str, float]:
+def _columns(atom: Atom, names: Names) -> dict[str, int]:
+    """The first column of each variable."""
     columns: dict[str, int] = {}
     terms: Sequence[object] = atom.terms
     for column, term in enumerate(terms):
         if isinstance(term, Variable) and term.name in names:
             columns.setdefault(term.name, column)
+    return columns
+
+
+def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
     found = {}
     for name, column in columns.items():
         seen = histogram(table, column)  # of the base, which may be far smaller than the table
         known = seen.n_rows >= FEW_ROWS
         found[name] = max(1.0, float(seen.n_keys)) if known else min(UNKNOWN_KEYS, float(table.n_rows))
     return found
+
+
+def _fullest(table: Table, column: int) -> float:
+    """Rows of the key of a column that has most of them, but for what the base does not have yet."""
+    seen = histogram(table, column)
+    return float(seen.counts.max(initial=1.0)) + max(0.0, table.n_rows - seen.n_rows)

@@ -54,7 +54,8 @@ def is_view(relation: str) -> bool:
 class ViewBody:
     """A join whose other variables are summed away: of what, and by which keys.
 
-    ``factors``: what is multiplied; where there are none, assignments are counted.
+    ``factors``: what is multiplied; where there are none, assignments are counted.  ``is_set``: nothing is
+    summed, the view has the keys alone.
     """
 
     atoms: tuple[Atom, ...]
@@ -62,6 +63,7 @@ class ViewBody:
     comparisons: tuple[Comparison, ...]
     factors: tuple[Expression, ...]
     keys: frozenset[str]
+    is_set: bool = False
 
     def call(
         self, types: Mapping[str, ColumnType], negations: int = 0, wide: bool = False
@@ -100,19 +102,19 @@ class SharedViews:
     _known: dict[str, str] = field(default_factory=dict)
     _levels: dict[str, int] = field(default_factory=dict)
 
-    def atom(self, view: ViewBody, types: Mapping[str, ColumnType], value: str, owner: str) -> Atom:
+    def atom(self, view: ViewBody, types: Mapping[str, ColumnType], value: str | None, owner: str) -> Atom:
         """The atom that reads a view, which is made if there is none like it.
 
-        ``types``: of its variables, and of ``value``, which is what the reader calls its value;
-        ``owner``: the head that wants it.
+        ``types``: of its variables, and of ``value``, which is what the reader calls its value, None where it
+        is a set; ``owner``: the head that wants it.
         """
         text, numbers = canonical(view)
         keys = tuple(sorted(view.keys, key=lambda name: numbers[name]))
         name = self._known.get(text)
         if name is None:
             name = self._known[text] = self._next_name(owner)
-            self._make(name, view, keys, types, types[value])
-        return Atom(name, (*map(Variable, keys), Variable(value)))
+            self._make(name, view, keys, types, None if value is None else types[value])
+        return Atom(name, tuple(map(Variable, keys if value is None else (*keys, value))))
 
     def type_of(self, expression: Expression, types: Mapping[str, ColumnType]) -> ColumnType:
         """The type of an expression over variables of these types."""
@@ -133,14 +135,18 @@ class SharedViews:
         view: ViewBody,
         keys: tuple[str, ...],
         types: Mapping[str, ColumnType],
-        value: ColumnType,
+        value: ColumnType | None,
     ) -> None:
-        call, assignments = view.call(types, wide=self.wide)
+        call: Aggregate | None = None
+        assignments: tuple[Assignment, ...] = ()
+        if value is not None:
+            call, assignments = view.call(types, wide=self.wide)
         body_types = {n: types[n] for atom in view.atoms for n in _names(atom)}
         body_types |= {one.variable: self.type_of(one.expression, types) for one in assignments}
         body = Body(view.atoms, view.negations, view.comparisons, assignments, body_types)
-        columns = (*(Column(key, types[key]) for key in keys), Column(free_name("value", keys), value))
-        schema = self.derived[name] = Schema(columns, functional=True)
+        columns = [Column(key, types[key]) for key in keys]
+        columns += [] if value is None else [Column(free_name("value", keys), value)]
+        schema = self.derived[name] = Schema(tuple(columns), functional=value is not None)
         head = CheckedHead(name, keys, call, schema, (0, 0))
         shown = replace_views(body, self.derived)
         text = f"{head_text(name, keys, call)} <- {body_text(shown)}."
@@ -152,9 +158,10 @@ class SharedViews:
 
 
 def replace_views(body: Body, views: Mapping[str, Schema]) -> Body:
-    """The body as it reads best: views as the functions that they are."""
+    """The body as it reads best: views of sums as the functions that they are."""
+    functions = {name for name, schema in views.items() if schema.functional}
     atoms = tuple(
-        Atom(atom.relation, atom.terms, functional=atom.functional or atom.relation in views)
+        Atom(atom.relation, atom.terms, functional=atom.functional or atom.relation in functions)
         for atom in body.atoms
     )
     return Body(atoms, body.negations, body.comparisons, body.assignments, body.types)
@@ -221,6 +228,7 @@ def _numbered_text(view: ViewBody, order: Iterable[Atom], numbers: Mapping[str, 
         for one in view.comparisons
     )
     parts = [
+        "set" if view.is_set else "sum",
         ",".join(str(number) for number in sorted(numbers[key] for key in view.keys)),
         ",".join(atom_text(renamed(atom)) for atom in order),
         ",".join(sorted(atom_text(renamed(atom)) for atom in view.negations)),

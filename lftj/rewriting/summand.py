@@ -39,9 +39,21 @@ from lftj.values.kinds import digits_and_scale, kind
 MOST_PRODUCTS = 12
 
 NEVER_FAIL = frozenset(
-    ("least", "greatest", "lower", "upper", "length", "starts_with", "ends_with", "contains", "like", "in")
+    (
+        "abs",
+        "least",
+        "greatest",
+        "lower",
+        "upper",
+        "length",
+        "starts_with",
+        "ends_with",
+        "contains",
+        "like",
+        "in",
+    )
 )
-"""Functions with a value for whatever they are given."""
+"""Functions with a value for whatever they are given, but for numbers beyond 64 bits."""
 
 Types = Mapping[str, pa.DataType]
 """Of variables."""

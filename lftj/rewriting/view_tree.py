@@ -19,31 +19,32 @@ Invariants
    where that is too little 128, as decimals without a scale; the sum of the rule itself stays int64.
 
 A sum of several products is a view for each, and their sum; an average is a sum by a count.
+Where an inequality alone joins two sides they become ordered views (:mod:`lftj.rewriting.range_join`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
 from lftj.language.checker import aggregate_type
-from lftj.language.expressions import variables_of
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import (
     Aggregate,
     Atom,
     BinaryOperation,
     Call,
-    Comparison,
     Constant,
     Expression,
     Variable,
 )
-from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
-from lftj.rewriting.relation_sizes import edge_of
+from lftj.rewriting.elimination import PASSES, Edge, Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression
+from lftj.rewriting.range_join import RangeSplit, range_split
+from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
 from lftj.storage.catalog import Catalog
@@ -51,41 +52,6 @@ from lftj.values.kinds import kind
 from lftj.values.schema import ColumnType
 
 SUMMED = ("count", "sum", "avg")
-
-LEAST_LISTED = 1e5
-ONCE_FACTOR = 8.0
-"""For one evaluation there are views where so many assignments would be listed, and so many times more."""
-
-
-@dataclass(frozen=True)
-class _Join:
-    """What is left of a body at some point: atoms, those of views among them, and what is not yet applied."""
-
-    atoms: tuple[Atom, ...]
-    negations: tuple[Atom, ...]
-    comparisons: tuple[Comparison, ...]
-    factors: tuple[Expression, ...]
-
-    def split(self, names: Names) -> tuple[_Join, _Join]:
-        """What has one of the variables, and the rest."""
-        parts = []
-        for wanted in (True, False):
-            parts.append(
-                _Join(
-                    tuple(one for one in self.atoms if bool(_of_atom(one) & names) is wanted),
-                    tuple(one for one in self.negations if bool(_of_atom(one) & names) is wanted),
-                    tuple(one for one in self.comparisons if bool(_of_comparison(one) & names) is wanted),
-                    tuple(one for one in self.factors if bool(_of(one) & names) is wanted),
-                )
-            )
-        return parts[0], parts[1]
-
-    @property
-    def needed(self) -> Names:
-        """Variables that something other than an atom reads."""
-        return frozenset().union(
-            *map(_of_atom, self.negations), *map(_of_comparison, self.comparisons), *map(_of, self.factors)
-        )
 
 
 class ViewTree:
@@ -107,37 +73,38 @@ class ViewTree:
         if len(rule.bodies) != 1:
             raise NotRewritten("its body has alternatives, of which an assignment may have several")
         self._body = rule.bodies[0]
-        self._types = dict(self._body.types)
+        self._types = _types_below(self._body)
         self._join = self._without_assignments()
         self._products = self._summed()
+        self._splits: dict[Product, RangeSplit] = {}
         self.eliminations = [self._elimination(product, catalog) for product in self._products]
         self.cost = sum(one.cost for one in self.eliminations)
         self.plain = max(one.plain for one in self.eliminations)
         # What another head of the rule sums is not computed for a count.
         is_shorter = self._call.function == "count" and bool(self._body.assignments)
-        gains = any(one.order for one in self.eliminations) and self.cost < self.plain
-        if shared.once:
-            if not gains or self.plain < max(LEAST_LISTED, ONCE_FACTOR * self.cost):
-                raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
-        elif not gains and not is_shorter:
+        taken_apart = bool(self._splits) or any(one.order for one in self.eliminations)
+        gains = taken_apart and self.cost < self.plain
+        if shared.once and not gains:
+            raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
+        if not gains and not is_shorter:
             raise NotRewritten(
                 f"a change would take about {self.cost:,.0f} operations with partial sums,"
                 f" and {self.plain:,.0f} without"
             )
 
-    def _without_assignments(self) -> _Join:
+    def _without_assignments(self) -> Join:
         body = self._body
         if not body.atoms:
             raise NotRewritten("its body has no atom")
         inlined = definitions(body)
         for atom in body.negations:
-            if _of_atom(atom) & inlined.keys():
+            if of_atom(atom) & inlined.keys():
                 raise NotRewritten("a negated atom tests a computed variable")
         if inlined.keys() & set(self.head.variables):
             raise NotRewritten("it groups by a computed variable")
         types = {name: type_.arrow for name, type_ in self._types.items()}
         comparisons = tuple(compared(one, inlined, types) for one in body.comparisons)
-        return _Join(body.atoms, body.negations, comparisons, ())
+        return Join(body.atoms, body.negations, comparisons, ())
 
     def _summed(self) -> list[Product]:
         """The products that the views add up; of an average also what it divides by, behind the others."""
@@ -155,40 +122,76 @@ class ViewTree:
     def _elimination(self, product: Product, catalog: Catalog) -> Elimination:
         join = replace(self._join, factors=product.factors)
         head = frozenset(self.head.variables)
-        variables = [_of_atom(atom) for atom in join.atoms]
+        variables = [of_atom(atom) for atom in join.atoms]
         free = tails(variables, head | join.needed)
         edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
-        filters = (*map(_of_atom, join.negations), *map(_of_comparison, join.comparisons))
-        return choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        filters = (*map(of_atom, join.negations), *map(of_comparison, join.comparisons))
+        found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
+        return found if self._shared.once else self._or_split(product, join, found, edges, catalog)
+
+    def _or_split(
+        self, product: Product, join: Join, found: Elimination, edges: Sequence[Edge], catalog: Catalog
+    ) -> Elimination:
+        """What is found for a product, or what a range join costs, if that is less."""
+        filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
+        split = range_split(
+            join.atoms, join.comparisons, filters, frozenset(self.head.variables), self._types
+        )
+        if split is None:
+            return found
+        cost, plain = split.cost(dict(zip(join.atoms, edges, strict=True))), found.plain
+        if any(is_unknown(catalog.get(atom.relation)) for atom in join.atoms):
+            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
+        if cost >= (found.cost if found.order else plain):
+            return found
+        if self._shared.wide:
+            if found.order:
+                return found
+            raise NotRewritten("a partial sum does not fit 64 bits, and sums of ranges have no more")
+        self._splits[product] = split
+        return Elimination((), cost, plain)
 
     # -- making the rules ------------------------------------------------------------------
 
     def root(self) -> CheckedRule:
         """The rule that is left of the one as written; its views are made, or found."""
         taken = set(self._types)
-        left = [
-            self._reduced(replace(self._join, factors=product.factors), one.order, taken)
-            for product, one in zip(self._products, self.eliminations, strict=True)
-        ]
+        left = []
+        for product, one in zip(self._products, self.eliminations, strict=True):
+            join, split = replace(self._join, factors=product.factors), self._splits.get(product)
+            left.append(
+                self._reduced(join, one.order, taken) if split is None else self._ranged(join, split, taken)
+            )
         if len(left) == 1:
             return self._summing(left[0], self._products[0].negations)
         return self._combining(left, taken)
 
-    def _reduced(self, join: _Join, order: Sequence[Names], taken: set[str]) -> _Join:
+    def _reduced(self, join: Join, order: Sequence[Names], taken: set[str]) -> Join:
         """The join with views in the place of what is eliminated."""
         head = frozenset(self.head.variables)
-        free = tails([_of_atom(atom) for atom in join.atoms], head | join.needed)
+        free = tails([of_atom(atom) for atom in join.atoms], head | join.needed)
         values: set[str] = set()
         for names in order:
-            read = frozenset().union(*(_of_atom(atom) for atom in join.atoms if _of_atom(atom) & names))
+            read = frozenset().union(*(of_atom(atom) for atom in join.atoms if of_atom(atom) & names))
             here, rest = join.split(names | (read & values))  # with the values of the views among them
-            keys = frozenset().union(*map(_of_atom, here.atoms)) - names - free - values
+            keys = frozenset().union(*map(of_atom, here.atoms)) - names - free - values
             atom, value = self._view(here, keys, taken)
             values.add(value.name)
             join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
         return join
 
-    def _view(self, here: _Join, keys: Names, taken: set[str]) -> tuple[Atom, Variable]:
+    def _ranged(self, join: Join, split: RangeSplit, taken: set[str]) -> Join:
+        """The range join of an ordered view for each side."""
+        join = replace(
+            join, comparisons=tuple(one for one in join.comparisons if one is not split.comparison)
+        )
+        read = []
+        for atoms, keys, here in zip(split.atoms, split.keys, join.within(split.first), strict=True):
+            read.append(self._view(replace(here, atoms=atoms), keys, taken))
+        (left, first), (right, second) = read
+        return Join((left, right), (), (split.comparison,), (first, second))
+
+    def _view(self, here: Join, keys: Names, taken: set[str]) -> tuple[Atom, Variable]:
         """The atom that reads the view of a join, and its value, which is a factor from now on."""
         view = ViewBody(here.atoms, here.negations, here.comparisons, here.factors, keys)
         summed = self._summed_type(view.factors)
@@ -198,18 +201,18 @@ class ViewTree:
         atom = self._shared.atom(view, self._types, name, shown_name(self.head.relation))
         return atom, Variable(name)
 
-    def _summing(self, left: _Join, negations: int) -> CheckedRule:
+    def _summing(self, left: Join, negations: int) -> CheckedRule:
         """The head as the sum over what is left."""
         view = ViewBody(left.atoms, left.negations, left.comparisons, left.factors, frozenset())
         call, assignments = view.call(self._types, negations, self._shared.wide)
         self._check_type(self._summed_type(view.factors))
-        types = {name: self._types[name] for name in _bound(view.atoms)}
+        types = {name: self._types[name] for name in bound_by(view.atoms)}
         types |= {one.variable: self._shared.type_of(one.expression, self._types) for one in assignments}
         body = Body(view.atoms, view.negations, view.comparisons, assignments, types)
         head = replace(self.head, value=call)
         return CheckedRule((head,), (body,), self.rule.text, self.rule.span)
 
-    def _combining(self, left: Sequence[_Join], taken: set[str]) -> CheckedRule:
+    def _combining(self, left: Sequence[Join], taken: set[str]) -> CheckedRule:
         """The head as what several views say of its groups."""
         keys = frozenset(self.head.variables)
         read = [self._view(join, keys, taken) for join in left]
@@ -228,7 +231,7 @@ class ViewTree:
             type_ = self._shared.type_of(value, self._types)
         name = free_name("value", taken)
         atoms = tuple(atom for atom, _ in read)
-        types = {variable: self._types[variable] for variable in _bound(atoms)}
+        types = {variable: self._types[variable] for variable in bound_by(atoms)}
         types[name] = type_
         body = Body(atoms, (), (), (Assignment(name, value),), types)
         return CheckedRule((replace(self.head, value=name),), (body,), self.rule.text, self.rule.span)
@@ -260,25 +263,16 @@ class ViewTree:
         return aggregate_type(self._call.function, self._types[_argument(self._call)].arrow)
 
 
+def _types_below(body: Body) -> dict[str, ColumnType]:
+    """The types of a body's variables as a view may have them, below a test that they are not NULL."""
+    types = dict(body.types)
+    for test in body.comparisons:
+        if test.tests_null:
+            types |= {name: replace(types[name], nullable=True) for name in of_expression(test.left)}
+    return types
+
+
 def _argument(call: Aggregate) -> str:
     (argument,) = call.arguments
     assert isinstance(argument, Variable)
     return argument.name
-
-
-def _bound(atoms: Iterable[Atom]) -> list[str]:
-    """The variables of positive atoms, in the order of writing."""
-    terms = (term for atom in atoms for term in atom.terms)
-    return list(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
-
-
-def _of_atom(atom: Atom) -> Names:
-    return frozenset(term.name for term in atom.terms if isinstance(term, Variable))
-
-
-def _of(expression: Expression) -> Names:
-    return frozenset(variable.name for variable in variables_of(expression))
-
-
-def _of_comparison(comparison: Comparison) -> Names:
-    return _of(comparison.left) | _of(comparison.right)

@@ -45,7 +45,7 @@ TERMINAL_ROWS = 40
 
 Command = Callable[..., Any]
 Renames = Sequence[tuple[str, str, str]]
-Nulls = Literal["refuse", "drop"]
+Nulls = Literal["refuse", "drop", "keep"]
 
 
 class Source(click.ParamType):
@@ -145,7 +145,7 @@ def rules_and_data(command: Command) -> Command:
         ),
         click.option(
             "--nulls",
-            type=click.Choice(["refuse", "drop"]),
+            type=click.Choice(["refuse", "drop", "keep"]),
             default="refuse",
             show_default=True,
             help="What to do about rows with NULL.",

@@ -4,7 +4,8 @@ Invariants
 
 1. ``codes`` are read-only, one array per column, all of ``n_rows`` items; the
    rows increase strictly in the declared column order.
-2. No code stands for NULL: rows with NULL are refused or left out at load.
+2. A code stands for NULL in columns of nullable types only; elsewhere rows with NULL are refused or left out
+   at load.
 3. A relation never changes.  Indices are a cache on it: each is built once,
    by the first thread that asks, and is the same object ever after.
 
@@ -19,7 +20,7 @@ declared order itself and its prefixes cost none.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -33,12 +34,12 @@ from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
 from lftj.values.collector import Held
-from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, chunks_of, without_views
+from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
 from lftj.values.schema import Column, ColumnType, Schema
 
-Nulls = Literal["refuse", "drop"]
+Nulls = Literal["refuse", "drop", "keep"]
 
 
 class _Entry:
@@ -105,15 +106,16 @@ class Relation:
     ) -> Relation:
         """Load a table of at least one column.
 
-        ``nulls``: what to do with rows that hold a NULL.
+        ``nulls``: what to do with rows that hold a NULL.  With ``"keep"`` all columns may hold some.
 
         Raises :class:`~lftj.errors.NullError`, :class:`~lftj.errors.UnsupportedTypeError`,
         :class:`~lftj.errors.RangeError`; all name relation and column.
         """
-        if nulls not in ("refuse", "drop"):
-            raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+        if nulls not in ("refuse", "drop", "keep"):
+            raise ValueError(f"nulls is {nulls!r}; it can be 'refuse', 'drop' or 'keep'")
+        keep = nulls == "keep"
         lease = domains.collector.lease()
-        kept = _rows_without_null(name, table, nulls)
+        kept = None if keep else _rows_without_null(name, table, nulls)
         n_loaded = table.num_rows if kept is None else len(kept)
         columns, codes = [], []
         first_nan: dict[int, int | None] = {}
@@ -124,12 +126,14 @@ class Relation:
                 arrow_type = values.type
                 try:
                     domain = domains.of(arrow_type)
-                    values = values if kept is None else _taken(values, kept)
-                    encoded = domain.encode(values)
+                    values = values if kept is None else taken(values, kept)
                 except UnsupportedTypeError as error:
                     raise UnsupportedTypeError(f"relation {name!r}, column {label!r}: {error}") from None
+                encode = _encoder(name, label, domain, keep)
+                try:
+                    encoded = encode(values)
                 except RangeError:
-                    refused, why = _first_refused(domain, values)
+                    refused, why = _first_refused(encode, values)
                     refused = refused if kept is None else int(kept[refused])
                     raise RangeError(
                         f"relation {name!r}, column {label!r}, row {refused} (counting from 0): {why}"
@@ -137,7 +141,7 @@ class Relation:
                 if domain.name == "float":
                     row = _first_nan(encoded)
                     first_nan[position] = row if row is None or kept is None else int(kept[row])
-                columns.append(Column(label, ColumnType(domain, arrow_type)))
+                columns.append(Column(label, ColumnType(domain, arrow_type, nullable=keep)))
                 codes.append(encoded)
                 advance((position + 1) / (table.num_columns + 1))
             distinct = sort_distinct(codes)
@@ -321,13 +325,26 @@ def _first_nan(codes: np.ndarray) -> int | None:
     return int(is_nan.argmax()) if is_nan.any() else None
 
 
-def _first_refused(domain: Domain, column: ArrowColumn) -> tuple[int, RangeError]:
+def _encoder(name: str, label: str, domain: Domain, keep: bool) -> Callable[[ArrowColumn], np.ndarray]:
+    """What gives a column's codes; those of NULL too, if they are kept."""
+    if not keep:
+        return domain.encode
+    try:
+        domain.keep_null()
+    except RangeError as error:
+        raise RangeError(f"relation {name!r}, column {label!r}: {error}") from None
+    return domain.encode_nullable
+
+
+def _first_refused(
+    encode: Callable[[ArrowColumn], np.ndarray], column: ArrowColumn
+) -> tuple[int, RangeError]:
     """The first row without a code, given that there is one, and what is wrong with it: by bisection."""
     low, high = 0, len(column)  # rows before low have codes, one of low..high-1 has none
     while True:
         middle = (low + high + 1) // 2
         try:
-            domain.encode(column.slice(low, middle - low))
+            encode(column.slice(low, middle - low))
             low = middle
         except RangeError as error:
             if middle - low == 1:
@@ -339,7 +356,7 @@ def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray |
     """The numbers of the rows without NULL, or None for all; with "refuse" the first NULL raises."""
     has_null: np.ndarray | None = None
     for label, column in zip(table.column_names, table.columns, strict=True):
-        mask = _null_mask(column)
+        mask = null_mask(column)
         if mask is None:
             continue
         if nulls == "refuse":
@@ -347,29 +364,7 @@ def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray |
             raise NullError(
                 f"relation {name!r}, column {label!r}: NULL in row {int(mask.argmax())} (counting from 0)"
                 f"{f' and in {n_nulls - 1:,} more' if n_nulls > 1 else ''};"
-                ' relations hold no NULL: pass nulls="drop" to leave such rows out'
+                ' pass nulls="drop" to leave such rows out, or nulls="keep"'
             )
         has_null = mask if has_null is None else has_null | mask
     return None if has_null is None else np.flatnonzero(~has_null)
-
-
-def _null_mask(column: ArrowColumn) -> np.ndarray | None:
-    """Which rows are NULL, by themselves or by their dictionary; None when no row is."""
-    parts = []
-    for chunk in chunks_of(column):
-        if isinstance(chunk, pa.ExtensionArray):
-            chunk = chunk.storage
-        in_dictionary = pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count > 0
-        if chunk.null_count or in_dictionary:
-            parts.append(chunk.is_null().to_numpy(zero_copy_only=False))
-        else:
-            parts.append(np.zeros(len(chunk), dtype=bool))
-    mask = np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
-    return mask if mask.any() else None
-
-
-def _taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
-    """Those rows of a column, in a type of the same domain."""
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in chunks_of(column)], column.type.storage_type)
-    return without_views(column).take(pa.array(rows))

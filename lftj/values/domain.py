@@ -13,6 +13,8 @@ Invariants
    value and of the same Arrow type (of floats: without sign of zero and NaN payload).
 4. A code never changes its meaning while anybody holds it (:mod:`lftj.values.collector`), of an
    ordered domain never.
+5. Of a domain that keeps NULL :data:`NULL_CODE` is the code of NULL, and of no value: a value that would
+   have it is refused.
 
 Cost: whole-array operations throughout; ``int64``, timestamp, duration and
 ``time64`` columns in one chunk are taken without a copy.
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from indices.keys import KEY_MIN
 from lftj.errors import RangeError, TypeClashError
 from lftj.values.literals import Value, literal_kind
 
@@ -40,6 +43,9 @@ EMPTY_INTERVAL = (0, -1)
 NAN_CODE = int(np.float64("nan").view(np.int64))
 """The code of NaN in the float domain: above that of infinity."""
 
+NULL_CODE = KEY_MIN
+"""The code of NULL in a domain that keeps it: below those of all values."""
+
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 
@@ -51,6 +57,8 @@ class Domain(ABC):
     integral: bool = False
     collector: Collector | None = None
     """Frees codes that nobody holds any more, of a domain that has a dictionary."""
+    keeps_null: bool = False
+    """Whether columns of it may hold NULL."""
 
     def __repr__(self) -> str:
         return f"<Domain {self.name}>"
@@ -72,6 +80,32 @@ class Domain(ABC):
             return self._encode_dictionary(column)
         return self._encode_plain(column)
 
+    def encode_nullable(self, column: ArrowColumn) -> np.ndarray:
+        """Like :meth:`encode`, of a column that may hold NULL; from now on the domain keeps NULL.
+
+        >>> from lftj.values.domains import Domains
+        >>> Domains().of(pa.int8()).encode_nullable(pa.array([3, None], pa.int8())).tolist() == [3, NULL_CODE]
+        True
+        """
+        self.keep_null()
+        missing = null_mask(column)
+        if missing is None:
+            return self.encode(column)
+        codes = np.full(len(column), NULL_CODE, np.int64)
+        codes[~missing] = self.encode(taken(column, np.flatnonzero(~missing)))
+        return codes
+
+    def keep_null(self) -> None:
+        """From now on columns may hold NULL.  Raises RangeError where a value has its code already."""
+        self.keeps_null = True
+
+    def claim(self, codes: np.ndarray) -> None:
+        """See that no code of values is that of NULL.  Raises RangeError.
+
+        Only the least of 64-bit numbers would have it (:mod:`lftj.values.whole`).
+        """
+        assert not (self.keeps_null and len(codes) and codes.min() == NULL_CODE)
+
     def decode(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
         """The values of ``codes`` as an array of exactly ``arrow_type``, a type of this domain.
 
@@ -84,6 +118,10 @@ class Domain(ABC):
         """
         if isinstance(arrow_type, pa.BaseExtensionType):
             return arrow_type.wrap_array(self.decode(codes, arrow_type.storage_type))
+        if self.keeps_null:
+            missing = codes == NULL_CODE
+            if missing.any():
+                return self._decode_with_null(codes, missing, arrow_type)
         try:
             if pa.types.is_dictionary(arrow_type):
                 return self._decode_dictionary(codes, arrow_type)
@@ -197,6 +235,12 @@ class Domain(ABC):
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
         """Inverse of :meth:`_encode_plain`."""
 
+    def _decode_with_null(self, codes: np.ndarray, missing: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
+        values = without_views(self.decode(codes[~missing], arrow_type))
+        places = np.cumsum(~missing) - 1
+        spread = values.take(pa.array(places, mask=missing))
+        return spread if spread.type == arrow_type else spread.cast(arrow_type)
+
     def _encode_dictionary(self, column: ArrowColumn) -> np.ndarray:
         """Each dictionary's used values once, then one gather per chunk."""
         parts = []
@@ -238,6 +282,36 @@ def joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+
+
+def null_mask(column: ArrowColumn) -> np.ndarray | None:
+    """Which rows are NULL, by themselves or by their dictionary; None when no row is.
+
+    >>> null_mask(pa.array([1, None])).tolist(), null_mask(pa.array([1]))
+    ([False, True], None)
+    """
+    parts = []
+    for chunk in chunks_of(column):
+        if isinstance(chunk, pa.ExtensionArray):
+            chunk = chunk.storage
+        in_dictionary = pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count > 0
+        if chunk.null_count or in_dictionary:
+            parts.append(chunk.is_null().to_numpy(zero_copy_only=False))
+        else:
+            parts.append(np.zeros(len(chunk), dtype=bool))
+    mask = np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+    return mask if mask.any() else None
+
+
+def taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
+    """Those rows of a column, in a type of the same domain.
+
+    >>> taken(pa.array([5, 6, 7]), np.array([0, 2])).to_pylist()
+    [5, 7]
+    """
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in chunks_of(column)], column.type.storage_type)
+    return without_views(column).take(pa.array(rows))
 
 
 def without_views(column: ArrowColumn) -> ArrowColumn:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from enum import Enum
+from typing import Any
 
 Value = int | float | Decimal | str | bytes | bool | datetime.date | datetime.datetime
 """A literal's Python value.  ``1.2`` is a Decimal: the domain it meets decides what it becomes."""
+
+
+class _Null(Enum):
+    NULL = "null"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+NULL: Any = _Null.NULL
+"""What ``x is null`` compares x with; no literal: nothing else is compared with it."""
 
 
 def literal_kind(value: Value) -> str:

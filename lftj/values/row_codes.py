@@ -2,7 +2,8 @@
 
 A value finds what the same constant in a rule would find: ``1`` is ``1.0`` in a column of floats, and no
 text is a number.  Beyond the constants of rules it may be whatever a column's values come out as: a time,
-a duration, a timestamp with nanoseconds, a numpy or Arrow scalar, and NaN, which a row may hold.
+a duration, a timestamp with nanoseconds, a numpy or Arrow scalar, and NaN and NULL (None), which a row may
+hold.
 
 Nothing is added to a dictionary.
 """
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.errors import RangeError, TypeClashError
-from lftj.values.domain import NAN_CODE, Domain
+from lftj.values.domain import NAN_CODE, NULL_CODE, Domain
 from lftj.values.schema import Schema
 
 LITERALS = frozenset(("integer", "float", "string", "binary", "decimal"))
@@ -37,7 +38,10 @@ def codes_of_row(schema: Schema, row: Sequence[Any]) -> list[int] | None:
     """
     codes = []
     for column, value in zip(schema.columns, row, strict=True):
-        code = _code(value, column.type.domain, column.type.arrow)
+        if value is None or (isinstance(value, pa.Scalar) and not value.is_valid):
+            code = NULL_CODE if column.type.nullable else None
+        else:
+            code = _code(value, column.type.domain, column.type.arrow)
         if code is None:
             return None
         codes.append(code)
@@ -51,8 +55,6 @@ def _code(value: Any, domain: Domain, arrow: pa.DataType) -> int | None:
         value = value.as_py()
     if isinstance(value, np.generic) and value.dtype.kind in "iufb":
         value = value.item()
-    if value is None:
-        return None
     if pa.types.is_dictionary(arrow):
         return _code(value, domain, arrow.value_type)
     try:

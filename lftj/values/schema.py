@@ -16,10 +16,14 @@ from lftj.values.spelling import spelled
 
 @dataclass(frozen=True)
 class ColumnType:
-    """The domain a column's or variable's values live in, and the Arrow type they come out as."""
+    """The domain a column's or variable's values live in, and the Arrow type they come out as.
+
+    ``nullable``: whether one may be NULL.
+    """
 
     domain: Domain
     arrow: pa.DataType
+    nullable: bool = False
 
     def spelled(self, code: int) -> str:
         """The value of a code, as a rule's text would have it (:mod:`lftj.values.spelling`)."""
@@ -61,6 +65,11 @@ class Schema:
         for collector in {domain.collector for _, domain in self.dictionaries}:
             assert collector is not None
             collector.hold(holder, coded)
+
+    @cached_property
+    def keeps_null(self) -> bool:
+        """Whether a column may hold NULL."""
+        return any(column.type.nullable for column in self.columns)
 
     @cached_property
     def arrow(self) -> pa.Schema:

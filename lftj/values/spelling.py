@@ -36,7 +36,7 @@ def literal(value: Any) -> str:
 
 
 def spelled(value: pa.Array) -> str:
-    """The value of an array of one row, not NULL, as the literal of a rule, or nearly so.
+    """The value of an array of one row as the literal of a rule, or nearly so.
 
     A timestamp with a zone is written in UTC, a duration as its number of units.
 
@@ -46,6 +46,8 @@ def spelled(value: pa.Array) -> str:
     '2001-09-09T01:46:40.000000001Z'
     """
     value = plain_array(value)
+    if value.null_count:
+        return "NULL"
     arrow, name = value.type, kind(value.type)
     if name == "date":
         days = value.cast(pa.int32() if pa.types.is_date32(arrow) else pa.int64())[0].as_py()

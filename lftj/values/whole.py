@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import threading
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.errors import RangeError
-from lftj.values.domain import EMPTY_INTERVAL, ArrowColumn, Domain, chunks_of, joined
+from lftj.values.domain import EMPTY_INTERVAL, NULL_CODE, ArrowColumn, Domain, chunks_of, joined
 from lftj.values.literals import Value
 
 INT64_MIN = -(2**63)
@@ -27,6 +28,9 @@ INT64_MAX = 2**63 - 1
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MICROSECONDS_PER_DAY = 86_400 * 10**6
 _MILLISECONDS_PER_DAY = 86_400 * 10**3
+
+_claiming = threading.Lock()
+"""Of two threads, one that loads NULLs and one the least value, one is refused."""
 
 
 def new_domain(name: str, arrow_type: Any) -> Domain:
@@ -47,11 +51,42 @@ def new_domain(name: str, arrow_type: Any) -> Domain:
 
 
 class WholeDomain(Domain):
-    """Values stored as whole numbers.  Itself for time and duration: rules have no literals of these."""
+    """Values stored as whole numbers.  Itself for time and duration: rules have no literals of these.
+
+    The least 64-bit number has the code of NULL: there is the one or the other.
+    """
+
+    _has_least = False
 
     def __init__(self, name: str, integral: bool = True) -> None:
         self.name = name
         self.integral = integral
+
+    def encode(self, column: ArrowColumn) -> np.ndarray:
+        codes = super().encode(column)
+        self.claim(codes)
+        return codes
+
+    def keep_null(self) -> None:
+        with _claiming:
+            if self._has_least:
+                raise RangeError(
+                    f"there is, or was, the value {INT64_MIN} of type {self.name} elsewhere in this"
+                    ' database, which has the code of NULL: load this relation with nulls="drop", or a new'
+                    " database without that value"
+                )
+            self.keeps_null = True
+
+    def claim(self, codes: np.ndarray) -> None:
+        if not len(codes) or codes.min() != NULL_CODE:
+            return
+        with _claiming:
+            if self.keeps_null:
+                raise RangeError(
+                    f"the value {INT64_MIN} of type {self.name} has the code of NULL, and a relation of this"
+                    ' database was loaded with nulls="keep"'
+                )
+            self._has_least = True
 
     def encode_constant(self, value: Value) -> int | None:
         low, high = self.interval("=", value)

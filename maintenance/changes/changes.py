@@ -13,6 +13,7 @@ import pyarrow as pa
 from lftj.errors import ChangeError, DataError, SourceError
 from lftj.files.sources import array_of_numpy, read_table
 from lftj.storage.signed_rows import Columns
+from lftj.values.domain import NULL_CODE
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
 from lftj.values.schema import Schema
@@ -139,6 +140,8 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None
         matrix = np.array(source, dtype=np.int64)
     except OverflowError:
         raise ChangeError(f"changes of {name!r}: an integer doesn't fit 64 bits with a sign") from None
+    if matrix.min() == NULL_CODE:
+        return None
     return np.ascontiguousarray(matrix.T)
 
 
@@ -207,18 +210,18 @@ def _codes(
 ) -> list[np.ndarray]:
     columns = []
     for declared, values in zip(schema.columns, values_of, strict=True):
-        if values.null_count:
+        if values.null_count and not declared.type.nullable:
             row = int(np.argmax(values.is_null().to_numpy()))
             raise ChangeError(
                 f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
-                " relations hold no NULL"
+                ' the relation was loaded without nulls="keep"'
             )
         domain = declared.type.domain
         if values.type != declared.type.arrow:
             values = _cast(name, declared.name, values, declared.type.arrow)
             domain = domains.of(values.type)
         try:
-            codes = domain.encode(values)
+            codes = domain.encode_nullable(values) if declared.type.nullable else domain.encode(values)
         except DataError as error:
             raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
         columns.append(np.ascontiguousarray(codes, dtype=np.int64))

@@ -96,7 +96,8 @@ def changes_from_delta(
         since: The version that the caller has already; -1 has nothing.
         until: The last version to read; by default the newest, or the one that a DeltaTable is at.
         columns: Which columns to take, in this order; by default all.
-        nulls: ``"drop"`` leaves out rows with a NULL in these columns.
+        nulls: ``"drop"`` leaves out rows with a NULL in these columns; ``"keep"`` is for a relation that was
+            loaded so.
         unique: The table never holds two rows that are equal in these columns.  Then it is not scanned for
             other copies of deleted rows.
         table_id: Of an earlier `DeltaChanges`: refuse a table that was made anew since.
@@ -257,19 +258,19 @@ class _Feed:
             raise self._unreadable(error) from None
 
     def _codes(self, rows: pa.Table) -> tuple[list[np.ndarray], pa.Table]:
-        """The codes of the columns, and the rows that they are of: those without NULL."""
+        """The codes of the columns, and the rows that they are of: those that are not dropped."""
         nulls = [field.name for field in self._schema if rows.column(field.name).null_count]
         if nulls and self._nulls == "refuse":
             raise NullError(
-                f"{self._name}, column {nulls[0]!r}: NULL; relations hold no NULL:"
-                ' pass nulls="drop" to leave such rows out'
+                f"{self._name}, column {nulls[0]!r}: NULL:"
+                ' pass nulls="drop" to leave such rows out, or nulls="keep"'
             )
-        if nulls:
+        if nulls and self._nulls == "drop":
             rows = rows.drop_null()
-        codes = [
-            np.asarray(domain.encode(rows.column(field.name).cast(field.type)), np.int64)
-            for domain, field in zip(self._domains, self._schema, strict=True)
-        ]
+        codes = []
+        for domain, field in zip(self._domains, self._schema, strict=True):
+            encode = domain.encode_nullable if self._nulls == "keep" else domain.encode
+            codes.append(np.asarray(encode(rows.column(field.name).cast(field.type)), np.int64))
         return codes, rows
 
     def _weights(self, kinds: pa.ChunkedArray) -> np.ndarray:

@@ -11,42 +11,28 @@ from __future__ import annotations
 import re
 import secrets
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lftj.errors import DamagedFolderError
-from maintenance.durable.disk import Disk, DiskFile
 from maintenance.durable.entries import DataFile
+from maintenance.store.disk import Disk
+from maintenance.store.new_file import NewFile
 
 FOLDER = "data"
 NAME = re.compile(r"[A-Za-z0-9_]{0,40}-[0-9a-f]{16}\.arrow")
 
 
-class _Written:
-    """A file on the disk as Arrow writes to one; adds the checksum up."""
+class _SummedFile(NewFile):
+    """Adds up the checksum of what is written."""
 
-    closed = False
-
-    def __init__(self, file: DiskFile) -> None:
-        self._file = file
-        self.nbytes = 0
-        self.checksum = 0
+    checksum = 0
 
     def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        self._file.write(view, self.nbytes)
-        self.nbytes += len(view)
-        self.checksum = zlib.crc32(view, self.checksum)
-        return len(view)
-
-    def tell(self) -> int:
-        return self.nbytes
-
-    def flush(self) -> None:
-        """What is written is synced at the end."""
+        self.checksum = zlib.crc32(data, self.checksum)
+        return super().write(data)
 
 
 def write_rows(disk: Disk, folder: Path, relation: str, rows: pa.Table) -> DataFile:
@@ -57,18 +43,14 @@ def write_rows(disk: Disk, folder: Path, relation: str, rows: pa.Table) -> DataF
     place = folder / FOLDER
     shown = re.sub(r"[^A-Za-z0-9_]", "_", relation)[:40]
     name = f"{shown}-{secrets.token_hex(8)}.arrow"
+    with _SummedFile(disk, place / name) as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows.unify_dictionaries())  # a file has one dictionary for a column
     try:
-        with disk.writing(place / name) as file:
-            written = _Written(file)
-            with pa.ipc.new_file(written, rows.schema) as writer:
-                writer.write_table(rows.unify_dictionaries())  # a file has one dictionary for a column
-            file.sync()
         disk.sync_folder(place)
     except BaseException:
-        with suppress(OSError):
-            disk.delete(place / name)
+        file.discard()
         raise
-    return DataFile(name, rows.num_rows, written.nbytes, written.checksum)
+    return DataFile(name, rows.num_rows, file.nbytes, file.checksum)
 
 
 def read_rows(folder: Path, file: DataFile) -> pa.Table:

@@ -32,13 +32,17 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A base relation was loaded; the counts are those of :class:`lftj.storage.relation.Relation`."""
+    """A base relation was loaded; the counts are those of :class:`lftj.storage.relation.Relation`.
+
+    ``keeps_null``: whether its columns may hold NULL.
+    """
 
     relation: str
     file: DataFile
     functional: bool = False
     dropped_rows: int = 0
     duplicate_rows: int = 0
+    keeps_null: bool = False
 
 
 @dataclass(frozen=True)

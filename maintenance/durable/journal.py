@@ -35,10 +35,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from lftj.errors import ClosedError, DurabilityError
-from maintenance.durable.disk import Disk, DiskFile
 from maintenance.durable.records import FILE_HEADER_BYTES, FileHeader, ReadFile, record_bytes
+from maintenance.store.disk import Disk, DiskFile
+from maintenance.store.fault_points import reached
+from maintenance.store.numbered import Numbered
 
 _log = logging.getLogger(__name__)
+
+FILES = Numbered("journal-", 20)
+"""Names of the files, by the number of the first record."""
 
 
 class Journal:
@@ -68,7 +73,7 @@ class Journal:
     def begun(cls, disk: Disk, folder: Path, first: int, chain: int) -> Journal:
         """A new file, on disk when this returns.  Raises OSError; then there is none."""
         header = FileHeader(first, chain, secrets.randbits(32))
-        path = folder / file_name(first)
+        path = folder / FILES.name(first)
         file = disk.create(path)
         try:
             file.write(header.to_bytes(), 0)
@@ -132,12 +137,14 @@ class Journal:
             with self._lock:
                 self.refuse_failed()
                 upto, end = self.number, self._end
+            reached("folder: change written, not on disk")
             try:
                 self._file.sync()
             except OSError as error:
                 with self._lock:
                     self._fail(error)
                 self.refuse_failed()
+            reached("folder: change on disk, not told")
             with self._lock:
                 self.synced, self._synced_end = upto, end
 
@@ -148,7 +155,7 @@ class Journal:
         """
         self.wait(self.number)
         with self._syncing:
-            path = self._path.parent / file_name(self.number + 1)
+            path = self._path.parent / FILES.name(self.number + 1)
             try:
                 self._disk.delete(path)  # one that was begun, and not gone on with
                 begun = Journal.begun(self._disk, self._path.parent, self.number + 1, self.chain)
@@ -191,11 +198,6 @@ class Journal:
         _log.error("%s", self.failed)
         with suppress(OSError):
             self._file.truncate(self._synced_end)
-
-
-def file_name(first: int) -> str:
-    """The name of the file whose first record has a number."""
-    return f"journal-{first:020d}"
 
 
 def _reason(error: OSError) -> str:

@@ -13,21 +13,22 @@ Invariants
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lftj.errors import DamagedFolderError
 from maintenance.durable.definitions import Definition
-from maintenance.durable.disk import Disk
 from maintenance.durable.entries import Loaded, plain_entry
 from maintenance.durable.records import FORMAT, newer_format
+from maintenance.store.disk import Disk
+from maintenance.store.new_file import replacing
+from maintenance.store.numbered import Numbered
 
-NAME = re.compile(r"manifest-([0-9]{20})\.json(\.part)?")
+FILES = Numbered("manifest-", 20, ".json", r"\.part")
+"""Names of manifests, by the number of the last change that is in them."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,9 @@ def manifest_of(data: bytes, path: Path) -> Manifest:
 
 def write_manifest(disk: Disk, folder: Path, manifest: Manifest) -> None:
     """Make a manifest the newest; it is so, and on disk, when this returns.  Raises OSError."""
-    path = folder / file_name(manifest.number)
-    part = path.with_name(f"{path.name}.part")
-    disk.delete(part)
-    try:
-        with disk.writing(part) as file:
-            file.write(manifest.to_bytes(), 0)
-            file.sync()
-        disk.rename(part, path)
-    except BaseException:
-        with suppress(OSError):
-            disk.delete(part)
-        raise
-    disk.sync_folder(folder)
+    path = folder / FILES.name(manifest.number)
+    with replacing(disk, path.with_name(f"{path.name}.part"), path) as file:
+        file.write(manifest.to_bytes())
 
 
 def newest_manifest(folder: Path, names: list[str]) -> Manifest | None:
@@ -107,15 +98,11 @@ def newest_manifest(folder: Path, names: list[str]) -> Manifest | None:
 
     Raises DamagedFolderError, FileNotFoundError where it is gone by now, and OSError.
     """
-    numbers = [int(match[1]) for match in map(NAME.fullmatch, names) if match and not match[2]]
-    if not numbers:
+    number = max((number for number in map(FILES.number, names) if number is not None), default=None)
+    if number is None:
         return None
-    path = folder / file_name(max(numbers))
+    path = folder / FILES.name(number)
     manifest = manifest_of(path.read_bytes(), path)
-    if manifest.number != max(numbers):
+    if manifest.number != number:
         raise DamagedFolderError(f"{path}: this is manifest {manifest.number}: give it back its name")
     return manifest
-
-
-def file_name(number: int) -> str:
-    return f"manifest-{number:020d}.json"

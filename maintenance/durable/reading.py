@@ -28,7 +28,6 @@ from maintenance.durable.entries import Changed, Entry, entry_of
 from maintenance.durable.manifest import Manifest, newest_manifest
 from maintenance.durable.records import FILE_HEADER_BYTES, ReadFile, Record, read_records
 
-_JOURNAL = re.compile(r"journal-([0-9]{20})")
 IMAGE = re.compile(r"\.?image-([0-9]{20})-([0-9a-f]{8})(\.arrow|\.arrow\..*\.part)")
 _ATTEMPTS = 20
 
@@ -145,7 +144,7 @@ def _files(folder: Path, firsts: list[int]) -> tuple[list[tuple[Path, ReadFile]]
     files: list[tuple[Path, ReadFile]] = []
     unbegun: list[str] = []
     for first in firsts:
-        path = folder / journal.file_name(first)
+        path = folder / journal.FILES.name(first)
         read = read_records(path.read_bytes(), path)
         if read is None:
             if first == firsts[-1] and files:
@@ -218,7 +217,7 @@ def _journal_behind(folder: Path, after: int, upto: int) -> list[tuple[Path, Rea
 
 def _firsts(names: Iterable[str]) -> list[int]:
     """The first changes of the files of a journal."""
-    return [int(match[1]) for match in map(_JOURNAL.fullmatch, names) if match]
+    return [number for number in map(journal.FILES.number, names) if number is not None]
 
 
 def leftovers(folder: Path, newest: int, feed_bytes: int) -> Iterator[str]:
@@ -233,16 +232,17 @@ def leftovers(folder: Path, newest: int, feed_bytes: int) -> Iterator[str]:
     kept = 0
     for first in firsts:
         if first < start and kept < feed_bytes:
-            kept += (folder / journal.file_name(first)).stat().st_size
+            kept += (folder / journal.FILES.name(first)).stat().st_size
             start = first
     for name in sorted(names):  # of journals the oldest first, so that what is left has no gap
-        if match := manifest.NAME.fullmatch(name):
-            outdated = bool(match[2]) or int(match[1]) < newest
-        elif match := _JOURNAL.fullmatch(name):
-            outdated = int(match[1]) < start
+        if (number := manifest.FILES.number(name)) is not None:
+            outdated = number < newest
+        elif (number := journal.FILES.number(name)) is not None:
+            outdated = number < start
+        elif match := IMAGE.fullmatch(name):
+            outdated = match[3] != ".arrow" or int(match[1]) < newest
         else:
-            match = IMAGE.fullmatch(name)
-            outdated = match is not None and (match[3] != ".arrow" or int(match[1]) < newest)
+            outdated = manifest.FILES.number_of_part(name) is not None
         if outdated:
             yield name
 
@@ -252,11 +252,12 @@ def _refuse_foreign(folder: Path, names: list[str]) -> None:
     for name in names:
         if IMAGE.fullmatch(name) or (name == data_files.FOLDER and any((folder / name).iterdir())):
             raise DamagedFolderError(f"{folder}: there is {name!r}, and no manifest; put it back")
-        own = name in (data_files.FOLDER, folder_lock.NAME) or _JOURNAL.fullmatch(name)
-        if not own and not manifest.NAME.fullmatch(name):
+        is_journal = journal.FILES.number(name) is not None
+        is_begun = is_journal or manifest.FILES.number_of_part(name) is not None
+        if not is_begun and name not in (data_files.FOLDER, folder_lock.NAME):
             raise DurabilityError(
                 f"{folder}: this folder holds {name!r} and no workspace: give an empty folder,"
                 " or one that is to be made"
             )
-        if _JOURNAL.fullmatch(name) and (folder / name).stat().st_size > FILE_HEADER_BYTES:
+        if is_journal and (folder / name).stat().st_size > FILE_HEADER_BYTES:
             raise DamagedFolderError(f"{folder}: there are changes in {name}, and no manifest; put it back")

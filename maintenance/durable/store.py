@@ -35,12 +35,13 @@ from lftj.errors import ClosedError, DurabilityError
 from maintenance.durable.contents import Contents
 from maintenance.durable.data_files import FOLDER, NAME, write_rows
 from maintenance.durable.definitions import Definition
-from maintenance.durable.disk import Disk
 from maintenance.durable.entries import Entry, Loaded, entry_bytes
 from maintenance.durable.folder_lock import FolderLock
 from maintenance.durable.journal import Journal
 from maintenance.durable.manifest import Manifest, write_manifest
 from maintenance.durable.reading import Found, leftovers, read_folder
+from maintenance.store.disk import Disk
+from maintenance.store.fault_points import reached
 
 _log = logging.getLogger(__name__)
 
@@ -231,6 +232,7 @@ class Store:
         if self._journal.nbytes:
             self._journal.rotate()
         self._before = before - self._journal.nbytes
+        reached("folder: journal begun anew, no checkpoint")
         contents = self.contents
         return Cut(
             self.number,
@@ -250,12 +252,14 @@ class Store:
         """
         try:
             written = self._written(cut, rows)
+            reached("folder: data written, no manifest")
             relations = tuple({**cut.relations, **written}.values())
             manifest = Manifest(cut.number, cut.chain, cut.settings, relations, cut.definitions)
             write_manifest(self._disk, self.folder, manifest)
         except OSError as error:
             why = error.strerror or error
             raise DurabilityError(f"{self.folder}: no checkpoint was made: {why}") from error
+        reached("folder: manifest in place, the rest not gone")
         replaced = {cut.relations[name].file.name for name in written} | cut.obsolete
         with lock:
             for loaded in written.values():

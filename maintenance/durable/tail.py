@@ -14,8 +14,8 @@ from copy import copy
 import pyarrow as pa
 
 from lftj.errors import CursorError, DamagedFolderError, DurabilityError
+from maintenance.durable import journal
 from maintenance.durable.entries import Entry, entry_of
-from maintenance.durable.journal import file_name
 from maintenance.durable.reading import Found
 from maintenance.durable.records import FILE_HEADER_BYTES, file_header, records_from
 
@@ -85,7 +85,7 @@ class Tail:
 
     def _goes_on(self) -> bool:
         """Whether a file follows, to which it goes over."""
-        path = self.folder / file_name(self.number + 1)
+        path = self.folder / journal.FILES.name(self.number + 1)
         if path == self._path or not path.exists():
             return False
         with path.open("rb") as file:

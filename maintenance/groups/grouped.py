@@ -148,6 +148,7 @@ class GroupedAggregate(Staged):
                 return [none] * (self._n_keys + 1), none
             rows, before, n_came, n_more = found
             values = rows.counts if self._accumulator is None else self._accumulator.stage(rows)
+            self._head.schema.columns[-1].type.domain.claim(values)
         except BaseException:
             self.drop()
             raise
@@ -181,6 +182,7 @@ class GroupedAggregate(Staged):
             values = counts
             if self._accumulator is not None and n_groups:
                 values = self._accumulator.values(keys, slots, counts)
+                self._head.schema.columns[-1].type.domain.claim(values)
         except BaseException:
             self.drop()
             raise

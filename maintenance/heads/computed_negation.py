@@ -39,16 +39,6 @@ from maintenance.strategies.strategy import (
 )
 
 
-def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
-    """A body in as many stages as it takes; raises as ``RuleBody``."""
-    body = request.body
-    bound = set(body.atom_variables())
-    late = [atom for atom in body.negations if not {v.name for v in _variables(atom)} <= bound]
-    if not late:
-        return RuleBody(strategy, request)
-    return ComputedNegation(strategy, request, late)
-
-
 class ComputedNegation(RuleBody):
     """The first stage, as a body of its own, and the second one behind it."""
 

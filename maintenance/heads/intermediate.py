@@ -38,8 +38,8 @@ from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
-from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.keeping import Keeping
+from maintenance.heads.maintained_body import maintained_body
 from maintenance.heads.rule_body import Rows, TimedRows
 from maintenance.staged import Staged
 from maintenance.staged_support import StagedSupport

@@ -24,9 +24,9 @@ from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
-from maintenance.heads.computed_negation import maintained_body
 from maintenance.heads.intermediate import Intermediate
 from maintenance.heads.keeping import Keeping
+from maintenance.heads.maintained_body import maintained_body
 from maintenance.heads.rule_body import RuleBody
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats

@@ -22,7 +22,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from lftj.files.csv_options import CsvOptions
 from lftj.files.feed import Feed
 from lftj.files.file_stream import FileStream
 from lftj.files.incoming import feed_name, is_feed
+from lftj.storage.relation import Nulls
 from lftj.values.schema import Schema
 from maintenance.changes.changes import TXN, check_columns, txn_label, weight_label
 
@@ -66,7 +67,7 @@ class ChangeFile:
     """An open change file or feed of a relation; a context manager.
 
     ``path``: ``-`` is standard input.  ``nulls``: what to do about rows with NULL in a column of the
-    relation.  ``csv``: how a CSV file is written.
+    relation, if that was loaded without them.  ``csv``: how a CSV file is written.
 
     Raises SourceError, and ChangeError where the columns are not those of the relation.
     """
@@ -76,14 +77,15 @@ class ChangeFile:
         relation: str,
         path: str,
         schema: Schema,
-        nulls: Literal["refuse", "drop"] = "refuse",
+        nulls: Nulls = "refuse",
         csv: CsvOptions | None = None,
     ) -> None:
         self.relation = relation
         self.path = feed_name(path)
         self.dropped_rows = 0
-        self._drop = nulls == "drop"
+        self._drop = nulls == "drop" and not schema.keeps_null
         self._columns = [column.name for column in schema.columns]
+        self._nullable = {column.name for column in schema.columns if column.type.nullable}
         self._weight = weight_label(schema)
         self._txn = txn_label(schema)
         types = {column.name: column.type.arrow for column in schema.columns}
@@ -212,7 +214,7 @@ class ChangeFile:
         self, rows: pa.RecordBatch, first_row: int, transaction: TransactionId | None
     ) -> pa.RecordBatch:
         for name, values in zip(rows.schema.names, rows.columns, strict=True):
-            if values.null_count and not (self._drop and name != self._weight):
+            if values.null_count and name not in self._nullable and not (self._drop and name != self._weight):
                 row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
                 place = "" if transaction is None else f", transaction {transaction}"
                 raise ChangeError(f"{self.path}: row {row} (counting from 0){place}: {name} is NULL")

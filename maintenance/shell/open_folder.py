@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -181,13 +182,23 @@ def verify(folder: str) -> None:
 
 
 @open_folder.command()
+@click.option("--openmetrics", is_flag=True, help="Print the figures as OpenMetrics text, for Prometheus.")
 @click.pass_obj
-def stats(folder: str) -> None:
+def stats(folder: str, openmetrics: bool) -> None:
     """Show relations and heads with their rows, and what the folder holds."""
     from maintenance.durable.reading import read_existing
 
     found = read_existing(folder)
     workspace = _opened(folder, read_only=True)
+    if openmetrics:
+        figures = replace(
+            workspace.stats,
+            journal_bytes=found.journal_bytes,
+            data_bytes=found.manifest.nbytes,
+            checkpoint_version=found.manifest.number,
+        )
+        click.echo(figures.openmetrics(), nl=False)
+        return
     click.echo(repr(workspace.relations))
     for name in workspace.heads:
         click.echo(f"head {name}: kept by {workspace.strategy_of(name)}")

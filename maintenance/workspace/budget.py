@@ -13,6 +13,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.rewriting.shared_views import is_view
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.strategies import VIEWS
+from maintenance.strategies.range_sums import RangeSums
 from maintenance.strategies.strategy import Versions
 
 
@@ -50,13 +51,17 @@ GROUP_BYTES = 32
 
 
 def view_bytes(heads: Mapping[str, MaintainedHead], versions: Versions, readers: Collection[str]) -> int:
-    """Memory of the views that some heads read, directly or by other views: of rows, groups and sums."""
+    """Memory of the views that some heads read, also by other views: of rows, groups, sums and scan trees."""
     read = set(readers)
     for name in reversed(list(heads)):
         if name in read:
             read |= {other for other in heads[name].reads if is_view(other)}
     views = [versions[name] for name in read if is_view(name)]
-    return sum(view.nbytes + view.n_rows * (8 * len(view.schema.columns) + GROUP_BYTES) for view in views)
+    trees = [
+        search.nbytes for name in read for search in heads[name].searches if isinstance(search, RangeSums)
+    ]
+    rows = [view.nbytes + view.n_rows * (8 * len(view.schema.columns) + GROUP_BYTES) for view in views]
+    return sum(rows) + sum(trees)
 
 
 def refuse_large_views(heads: Mapping[str, MaintainedHead], versions: Versions, limit: int | None) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 from lftj.errors import DurabilityError
 from lftj.storage.relation_table import RelationTable
 from maintenance.durable.data_files import FOLDER, write_rows
-from maintenance.durable.disk import Disk
 from maintenance.durable.entries import Loaded
 from maintenance.durable.manifest import Manifest
 from maintenance.durable.store import begin_folder
+from maintenance.store.disk import Disk
 from maintenance.workspace.state import State
 
 
@@ -40,7 +40,8 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
         for name, version in state.versions.items():
             if name not in state.heads:
                 file = write_rows(disk, part, name, RelationTable(version).table)
-                relations.append(Loaded(name, file, version.schema.functional))
+                schema = version.schema
+                relations.append(Loaded(name, file, schema.functional, keeps_null=schema.keeps_null))
         manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions)
         begin_folder(disk, part, manifest)
         disk.rename(part, path)

@@ -16,8 +16,9 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
     """A relation was loaded; its rows are written to a file.  Raises DurabilityError."""
     assert published.store is not None
     file = published.store.write_rows(relation.name, relation.to_table())
-    functional = relation.schema.functional
-    return Loaded(relation.name, file, functional, relation.dropped_rows, relation.duplicate_rows)
+    schema = relation.schema
+    dropped, duplicate = relation.dropped_rows, relation.duplicate_rows
+    return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null)
 
 
 def installed_entry(program: Program, wishes: Wishes, replace: bool) -> Installed:

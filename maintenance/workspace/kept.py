@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 from lftj.errors import ClosedError, DurabilityError, LftjError
 from lftj.process.interrupts import interruptible
-from maintenance.durable.disk import Disk
 from maintenance.durable.reading import Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.durable.tail import Tail
+from maintenance.store.disk import Disk
 from maintenance.workspace.checkpoints import Checkpoints
 from maintenance.workspace.copying import write_copy
 from maintenance.workspace.feed import FEED_BYTES

@@ -32,7 +32,7 @@ from lftj.errors import DurabilityError
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
-from lftj.storage.relation import Relation
+from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
@@ -147,7 +147,8 @@ def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
 
 
 def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relation:
-    relation = Relation.from_table(name, RelationTable(version).table, domains)
+    nulls: Nulls = "keep" if version.schema.keeps_null else "refuse"
+    relation = Relation.from_table(name, RelationTable(version).table, domains, nulls)
     schema = replace(relation.schema, functional=version.schema.functional)
     return Relation(name, schema, relation.codes)
 

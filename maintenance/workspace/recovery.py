@@ -107,6 +107,7 @@ class Replay:
 
 
 def _relation_of(loaded: Loaded, folder: Path, domains: Domains) -> Relation:
-    relation = Relation.from_table(loaded.relation, read_rows(folder, loaded.file), domains)
+    rows = read_rows(folder, loaded.file)
+    relation = Relation.from_table(loaded.relation, rows, domains, "keep" if loaded.keeps_null else "refuse")
     schema = replace(relation.schema, functional=loaded.functional)
     return Relation(loaded.relation, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -127,7 +127,7 @@ class Workspace(Kept, Database):
         source: Any,
         columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
-        nulls: Literal["refuse", "drop"] = "refuse",
+        nulls: Literal["refuse", "drop", "keep"] = "refuse",
         progress: bool = False,
         csv: CsvOptions | None = None,
         row_number: str | None = None,

@@ -122,6 +122,8 @@ class _Hashes:
 
 def check_nulls(nulls: str) -> None:
     """Raise ValueError for what ``nulls=`` can't be."""
+    if nulls == "keep":
+        raise ValueError("nulls is 'keep', which cells can't do: in Spark it can be 'refuse' or 'drop'")
     if nulls not in ("refuse", "drop"):
         raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
 

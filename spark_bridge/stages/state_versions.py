@@ -21,6 +21,7 @@ from typing import Any
 from uuid import uuid4
 
 from lftj.errors import StateError
+from maintenance.store.fault_points import reached
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import Nulls
@@ -28,7 +29,6 @@ from spark_bridge.placing.plan_fit import PlanFit, plan_fit
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from spark_bridge.state.delta_head import DeltaHead
-from spark_bridge.state.fault_points import reached
 from spark_bridge.state.manifest import Batch, Manifest, PartitionState
 from spark_bridge.state.store import StateStore
 

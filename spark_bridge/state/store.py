@@ -33,10 +33,14 @@ Invariants
    any more: when there is a manifest of its version or a later one (3), none of
    which names it.  Until then it may be in progress somewhere, and is not touched.
 
-The state survives the death of any process at any moment.
+The state survives the death of any process at any moment, and on a local path that of the machine.
+
+7. On a local path what a manifest names is on disk before it is, and it is when ``commit`` returns: each file
+   when it is closed, the names of a try's files by one sync of its folder.
 
 Cost: ``newest`` and ``sweep`` one listing, without the data files, and one file; ``clean`` a listing of
-everything and the manifests that it keeps.
+everything and the manifests that it keeps; on a local path one sync for each file, by who writes it, and
+four of each commit.
 """
 
 from __future__ import annotations
@@ -52,13 +56,15 @@ import pyarrow as pa
 from pyarrow import fs, ipc
 
 from lftj.errors import StateError
-from spark_bridge.state.fault_points import reached
+from maintenance.store.fault_points import reached
+from maintenance.store.new_file import NewFile
+from maintenance.store.numbered import Numbered
+from maintenance.store.path import StatePath
 from spark_bridge.state.manifest import Manifest, is_cut_short, manifest_of
-from spark_bridge.state.path import StatePath
 
-MOST_VERSIONS = 10**12
+MANIFESTS = Numbered("manifest-", 12, ".json", r"\.[0-9a-f]{32}\.tmp")
+"""Names of manifests, by their versions."""
 
-_MANIFEST = re.compile(r"manifest-([0-9]{12})\.json(\.[0-9a-f]{32}\.tmp)?")
 _PART = re.compile(r"(?!\.)[A-Za-z0-9_.=+-]+")
 _DATA = re.compile(rf"data/{_PART.pattern}/{_PART.pattern}-[0-9a-f]{{32}}")
 _TOKEN = re.compile(r"batch([0-9]{1,12})-[0-9a-f]{32}")
@@ -115,6 +121,8 @@ class StateStore:
         probe = _temporary_name(0)
         self._path.write(probe, b"")
         self._path.delete(probe)
+        with suppress(StateError):  # a folder that can't be read can't be synced either
+            self._path.sync_folders([".."])
 
     def newest(self) -> Manifest | None:
         """The manifest with the highest version; None if there is none."""
@@ -126,9 +134,10 @@ class StateStore:
 
         Raises StateError when this version or a later one is there: another application uses the path.
         """
-        name, data = _manifest_name(manifest.version), manifest.to_bytes()
+        name, data = MANIFESTS.name(manifest.version), manifest.to_bytes()
         cut_short = self.refuse_overtaken(manifest.version).cut_short
         reached("commit: before the manifest is written")
+        self._sync_names(manifest)
         temporary = _temporary_name(manifest.version)
         self._path.write(temporary, data)
         reached("commit: manifest written, not moved")
@@ -161,7 +170,7 @@ class StateStore:
         named = {file for version in found.complete[:kept] for file in self._manifest(version).files()}
         outdated = (*reversed(found.complete[kept:]), *found.cut_short)
         # Temporaries last, for they tell which manifests are cut short.
-        names = (*map(_manifest_name, outdated), *found.temporaries)
+        names = (*map(MANIFESTS.name, outdated), *found.temporaries)
         deleted = sum(self._path.delete(name) for name in names)
         reached("clean: manifests deleted, data not")
         return deleted + self._clean_data(named, found.newest)
@@ -232,7 +241,7 @@ class StateStore:
         """The bytes of data files together; of one that is gone none."""
         return self._path.nbytes([self._data_name(name) for name in names])
 
-    def open_output(self, name: str) -> pa.NativeFile:
+    def open_output(self, name: str) -> NewFile | pa.NativeFile:
         """A binary stream; the file is complete when it is closed.  Writing to it raises OSError.
 
         The token has begun: its folder is not made anew when it was dropped.
@@ -260,16 +269,16 @@ class StateStore:
 
     def _found(self) -> _Found:
         files = [name for name, kind in self._path.listing() if kind == fs.FileType.File]
-        found = [match for match in map(_MANIFEST.fullmatch, files) if match]
-        versions = {int(match[1]) for match in found if not match[2]}
-        perhaps = versions & {int(match[1]) for match in found if match[2]}
-        cut_short = {version for version in perhaps if is_cut_short(self._path.read(_manifest_name(version)))}
-        temporaries = [match[0] for match in found if match[2]]
+        versions = {number for number in map(MANIFESTS.number, files) if number is not None}
+        begun = {name: MANIFESTS.number_of_part(name) for name in files}
+        perhaps = versions.intersection(begun.values())
+        cut_short = {version for version in perhaps if is_cut_short(self._path.read(MANIFESTS.name(version)))}
+        temporaries = [name for name, number in begun.items() if number is not None]
         running = [match[1] for match in map(_MARKER.fullmatch, files) if match]
         return _Found(sorted(versions - cut_short, reverse=True), sorted(cut_short), temporaries, running)
 
     def _manifest(self, version: int) -> Manifest:
-        name = _manifest_name(version)
+        name = MANIFESTS.name(version)
         manifest = manifest_of(self._path.read(name), self._path.full(name), self._path.shown)
         if manifest.version != version:
             raise StateError(
@@ -277,6 +286,13 @@ class StateStore:
                 " give it back its name"
             )
         return manifest
+
+    def _sync_names(self, manifest: Manifest) -> None:
+        """See that the names of the files that a version adds are on disk."""
+        tokens = {token_of(file) for file in manifest.files()}
+        added = [token for token in tokens if _version_of(token) == manifest.version]
+        if added:
+            self._path.sync_folders([*(f"data/{token}" for token in sorted(added)), "data"])
 
     def _overtaken(self, version: int, newest: int) -> StateError:
         return StateError(
@@ -323,14 +339,8 @@ def _marker_name(token: str) -> str:
     return f"running-{_checked(token)}"
 
 
-def _manifest_name(version: int) -> str:
-    if not 0 <= version < MOST_VERSIONS:
-        raise ValueError(f"a version is a number from 0 to below 10**12, not {version}")
-    return f"manifest-{version:012d}.json"
-
-
 def _temporary_name(version: int) -> str:
-    return f"{_manifest_name(version)}.{uuid4().hex}.tmp"
+    return f"{MANIFESTS.name(version)}.{uuid4().hex}.tmp"
 
 
 def _checked(part: str) -> str:

@@ -24,6 +24,7 @@ from bench.distance.measurement import measure as measure_family
 from bench.distance.report import DistanceResults
 from bench.distance.workloads import FAMILIES, after, columns
 from bench.graphs import rmat
+from bench.maintenance import folders
 from bench.maintenance.edge_stream import EdgeStream, rmat_stream
 from bench.maintenance.maintained import subject
 from bench.report.markdown import number
@@ -365,6 +366,19 @@ def test_a_short_soak_checks_all_of_it(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_short_run_of_kills_compares_each_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert kills.main(["--kills", "12", "--changes", "20000", "--seed", "3"]) == 0
     assert "12 kills survived" in capsys.readouterr().out
+
+
+def test_what_a_folder_costs_is_measured_beside_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"SCALE": 8, "SINGLE": 21, "TOGETHER": 50, "ROUNDS": 2, "COMMITS": 2}.items():
+        monkeypatch.setattr(folders, name, value)
+    folders.main(["--rows", "1000"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12] for line in lines if line[0] != " "] == [
+        *("one edge, in", "one edge, in", "600 bytes wr", "100 changes,", "100 changes,"),
+        *("load 1,000 t", "install 1,00", "open 1,000 t", "open 1,000 t"),
+    ]
 
 
 @pytest.mark.parametrize("wrong", ["edge", "out", "tri", "transaction"])

@@ -54,7 +54,7 @@ LOADS: list[tuple[str, Callable[[], Any], dict[str, Any], type[Exception], list[
         ["'edge'", "'a'", "row 1 ", str(2**63), "decimal", "string"],
     ),
     ("unknown column", nulls, {"columns": ["c"]}, errors.SourceError, ["'c'"]),
-    ("unknown policy", nulls, {"nulls": "keep"}, ValueError, ["'keep'", "'refuse'", "'drop'"]),
+    ("unknown policy", nulls, {"nulls": "ignore"}, ValueError, ["'ignore'", "'refuse'", "'drop'", "'keep'"]),
 ]
 
 

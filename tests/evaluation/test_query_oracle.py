@@ -31,7 +31,7 @@ N_EXAMPLES = settings.default.max_examples if settings.default else 100
 def database(scenario: Scenario) -> lftj.Database:
     db = lftj.Database()
     for relation in scenario.loaded:
-        db.load(relation.name, relation.table())
+        db.load(relation.name, relation.table(), nulls=relation.nulls)
     return db
 
 
@@ -96,12 +96,12 @@ def test_rules_agree_with_reference(
 
 @ways
 def test_programs_agree_with_reference(batch_rows: int, threads: int, data: st.DataObject) -> None:
-    compare_with_reference(data.draw(scenarios(most_atoms=3, most_rules=3)), batch_rows, threads)
+    compare_with_reference(data.draw(scenarios(most_atoms=3, most_rules=3, nulls=True)), batch_rows, threads)
 
 
 @ways
 def test_conjunctions_agree_with_reference(batch_rows: int, threads: int, data: st.DataObject) -> None:
-    compare_with_reference(data.draw(scenarios(most_atoms=4, plain=True)), batch_rows, threads)
+    compare_with_reference(data.draw(scenarios(most_atoms=4, plain=True, nulls=True)), batch_rows, threads)
 
 
 def key_variables(scenario: Scenario) -> list[str]:

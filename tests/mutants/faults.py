@@ -466,4 +466,18 @@ FAULTS = (
         "if self._path.name_at_last(temporary, name) is None:",
         STATE,
     ),
+    Fault(
+        "a file is closed before it is on disk",
+        "maintenance/store/new_file.py",
+        "            self._file.sync()\n",
+        "            self._file.truncate(self.nbytes)\n",
+        ("maintenance/store/test_new_file.py", "spark_bridge/test_state_crashes.py"),
+    ),
+    Fault(
+        "a version is committed before the names of its files are on disk",
+        "spark_bridge/state/store.py",
+        "        self._sync_names(manifest)\n",
+        "",
+        ("spark_bridge/test_state_crashes.py",),
+    ),
 )

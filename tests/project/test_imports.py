@@ -28,14 +28,14 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  maintenance_report
+        ablation  record_gaps  trace_distance  live_queries  maintenance_report  tpch_views
         grid
         datasets
         maintenance
         joins  distance  soak  kills  pictures
         report  soak_sizes
         peers
-        graphs  workload  digest  .
+        graphs  workload  digest  tpch  .
         """,
     "spark_bridge": """
         .  worker_daemon
@@ -50,7 +50,7 @@ HOUSE = {
         workspace
         triggers
         durable  explanation  image
-        heads
+        store  heads
         strategies.auto  strategies.stages
         strategies.trace  strategies.delta
         groups  strategies

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from lftj import Database, errors
-from lftj.rewriting import elimination, view_tree
+from lftj.rewriting import elimination, one_off, view_tree
 from lftj.rewriting.elimination import Edge, Elimination, Graph, Names, choose_elimination
 from lftj.rewriting.shared_views import is_view
 from maintenance import Workspace
@@ -137,7 +137,7 @@ def test_oracle_sums_of_queries_by_any_views(scenario: Scenario, seed: int, cuts
 @contextmanager
 def whatever_it_costs() -> Iterator[None]:
     """Queries have views where there are some."""
-    with mock.patch.object(view_tree, "LEAST_LISTED", 0.0), mock.patch.object(view_tree, "ONCE_FACTOR", 0.0):
+    with mock.patch.object(one_off, "LEAST_LISTED", 0.0), mock.patch.object(one_off, "SURE", 0.0):
         yield
 
 

@@ -174,7 +174,7 @@ def test_columns_with_other_names(lftj: Lftj) -> None:
         (["query", "tri.rules", "--out", "no/tri.csv"], "there is no folder"),
         (["query", "tri.rules", "--out", "tri.csv", "--count"], "--count"),
         (["query", "tri.rules", "--threads", "0"], "--threads"),
-        (["query", "tri.rules", "--nulls", "keep"], "--nulls"),
+        (["query", "tri.rules", "--nulls", "ignore"], "--nulls"),
         (["query", "tri.rules", "--order", "a,,b"], "not a list of variables"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from obstore.store import LocalStore
 from pyarrow import fs
 
-from spark_bridge.state.conditional_put import ConditionalPut
+from maintenance.store.conditional_put import ConditionalPut
 from spark_bridge.state.store import StateStore
 from support.state_stores import MakeStore
 

@@ -19,13 +19,13 @@ import pytest
 pytest.importorskip("pyspark")
 
 from lftj.errors import StateError
+from maintenance.store.fault_points import POINTS
 from spark_bridge.cells.signed_tables import with_weight
 from spark_bridge.join import checked_grids
 from spark_bridge.stages import worker as stage_worker
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import StageWorker
 from spark_bridge.state.attempt import attempt
-from spark_bridge.state.fault_points import POINTS
 from spark_bridge.state.manifest import Manifest, PartitionState
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore, token_of

@@ -32,7 +32,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 import lftj
-from spark_bridge.state.fault_points import MARKER, POINTS, VARIABLE
+from maintenance.store.fault_points import MARKER, POINTS, VARIABLE
 from support.failing_application import (
     OWN_WORKERS,
     RULE,

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import StateError
-from spark_bridge.state.fault_points import POINTS, reached
+from maintenance.store.fault_points import POINTS, reached
 from spark_bridge.state.manifest import Manifest
 from spark_bridge.state.store import StateStore, token_of
 from support.paths import child_environment
@@ -287,7 +287,7 @@ def test_an_unknown_point_is_told_where_faults_are_asked_for(monkeypatch: pytest
 
 def test_the_n_th_time(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
-    monkeypatch.setattr("spark_bridge.state.fault_points._times", {})
+    monkeypatch.setattr("maintenance.store.fault_points._times", {})
     monkeypatch.setattr(os, "kill", lambda process, sign: killed.append(process))
     monkeypatch.setenv("LFTJ_FAULT", f"{POINTS[0]}:3")
     so_far = []

@@ -136,7 +136,7 @@ def test_null_is_refused_or_dropped(column: pa.ChunkedArray) -> None:
         _relation(table.slice(0, 4))
     assert str(raised.value) == (
         "relation 'r', column 'value': NULL in row 2 (counting from 0);"
-        ' relations hold no NULL: pass nulls="drop" to leave such rows out'
+        ' pass nulls="drop" to leave such rows out, or nulls="keep"'
     )
     with pytest.raises(NullError, match="column 'value': NULL in row 2 \\(counting from 0\\) and in 1 more;"):
         _relation(table.select(["value", "key"]))
@@ -153,8 +153,10 @@ def test_a_column_of_nothing_but_null() -> None:
     with pytest.raises(NullError, match="column 'b': NULL in row 0 "):
         _relation(table)
     assert _relation(table, nulls="drop").n_rows == 0
-    with pytest.raises(ValueError, match="nulls is 'keep'; it can be 'refuse' or 'drop'"):
+    with pytest.raises(UnsupportedTypeError, match=r"column 'b': type null .*: a column without values"):
         _relation(table, nulls="keep")
+    with pytest.raises(ValueError, match="nulls is 'some'; it can be 'refuse', 'drop' or 'keep'"):
+        _relation(table, nulls="some")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintenance.durable.disk import Disk, DiskFile
+from maintenance.store.disk import Disk, DiskFile
 
 
 @dataclass
@@ -128,11 +128,18 @@ class ModelDisk(Disk):
         self._note(path, None)
         self.step("renamed")
 
-    def delete(self, path: Path) -> None:
-        if path.exists():
-            super().delete(path)
+    def link(self, path: Path, new: Path) -> None:
+        self.step("before a link")
+        super().link(path, new)
+        self._note(new, self._now[path])
+        self.step("linked")
+
+    def delete(self, path: Path) -> bool:
+        was_there = super().delete(path)
+        if was_there:
             self._note(path, None)
             self.step("deleted")
+        return was_there
 
     def sync_folder(self, path: Path) -> None:
         self.step("before the sync of a folder")
@@ -141,6 +148,14 @@ class ModelDisk(Disk):
             self._name(self._names, name, content)
         self._pending = [each for each in self._pending if each[0].parent != path]
         self.step("synced a folder")
+
+
+def put(files: dict[Path, bytes], before: Path, after: Path) -> None:
+    """Write what a crash left of a folder to another one."""
+    for path, content in files.items():
+        place = after / path.relative_to(before)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
 
 
 class _FailingFile(DiskFile):
@@ -194,9 +209,9 @@ class FailingDisk(Disk):
         self.step("rename")
         super().rename(path, new)
 
-    def delete(self, path: Path) -> None:
+    def delete(self, path: Path) -> bool:
         self.step("delete")
-        super().delete(path)
+        return super().delete(path)
 
     def sync_folder(self, path: Path) -> None:
         self.step("sync folder")

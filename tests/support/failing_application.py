@@ -36,8 +36,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
+from maintenance.store.fault_points import MARKER, VARIABLE
 from spark_bridge import MaintainedJoin
-from spark_bridge.state.fault_points import MARKER, VARIABLE
 from support.spark_session import MASTER, builder
 
 RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from maintenance.store.disk import Disk, DiskFile
 
 
 @contextmanager
 def at_step(number: int, act: Callable[[], None]) -> Iterator[Callable[[], int]]:
     """``act`` in place of, or halfway through, one of the steps of writing a file; gives how many there were.
 
-    Steps are writes, the flush before the file is on disk, waiting for the disk, and the renaming.
+    Steps are making the file, writes, waiting for the disk, and the renaming.
     """
     steps = 0
 
@@ -24,17 +23,13 @@ def at_step(number: int, act: Callable[[], None]) -> Iterator[Callable[[], int]]
         steps += 1
         return steps == number + 1
 
-    opened = Path.open
+    write_all = DiskFile.write
 
-    class Failing(io.FileIO):
-        def write(self, data: Any) -> int:
-            if step():
-                super().write(memoryview(data).cast("B")[: len(data) // 2])
-                act()
-            return super().write(data)
-
-    def open_(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        return Failing(path, "xb") if mode == "xb" else opened(path, mode, *arguments, **options)
+    def write(file: DiskFile, data: bytes | memoryview, at: int) -> None:
+        if step():
+            write_all(file, memoryview(data)[: len(data) // 2], at)
+            act()
+        write_all(file, data, at)
 
     def acting(call: Callable[..., Any]) -> Callable[..., Any]:
         def instead(*arguments: Any) -> Any:
@@ -45,8 +40,10 @@ def at_step(number: int, act: Callable[[], None]) -> Iterator[Callable[[], int]]
         return instead
 
     with (
-        mock.patch.object(Path, "open", open_),
-        mock.patch.object(os, "fsync", acting(os.fsync)),
-        mock.patch.object(Path, "replace", acting(Path.replace)),
+        mock.patch.object(DiskFile, "write", write),
+        mock.patch.object(DiskFile, "sync", acting(DiskFile.sync)),
+        mock.patch.object(Disk, "create", acting(Disk.create)),
+        mock.patch.object(Disk, "rename", acting(Disk.rename)),
+        mock.patch.object(Disk, "sync_folder", acting(Disk.sync_folder)),
     ):
         yield lambda: steps

@@ -33,7 +33,7 @@ def installed(
 ) -> Workspace:
     workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
     for relation in scenario.loaded:
-        workspace.load(relation.name, relation.table())
+        workspace.load(relation.name, relation.table(), nulls=relation.nulls)
     workspace.install(scenario.text, strategy)
     return workspace
 
@@ -78,7 +78,7 @@ def has_functional_reads(scenario: Scenario) -> bool:
 def pool_of(relation: Loaded, random: Random) -> list[Row]:
     """A few dozen rows to insert and erase: those there, mixtures of them, others of the kinds' values."""
     rows = list(dict.fromkeys(relation.rows))
-    values = [kind.values(arrow) for kind, arrow in zip(relation.kinds, relation.types, strict=True)]
+    values = relation.values()
     for _ in range(8):
         rows.append(tuple(random.choice(column) for column in values))
         pair = random.choice(rows), random.choice(rows)

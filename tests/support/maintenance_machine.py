@@ -76,7 +76,7 @@ class MaintenanceMachine(RuleBasedStateMachine):
         self.snapshots: list[Held] = []
 
     @initialize(
-        scenario=scenarios(most_atoms=3, most_rules=4),
+        scenario=scenarios(most_atoms=3, most_rules=4, nulls=True),
         gap=st.sampled_from((0, 8)),
         budget=st.sampled_from((None, None, 0, 400)),
         merges=MERGES,
@@ -120,7 +120,7 @@ class MaintenanceMachine(RuleBasedStateMachine):
             self.patches.enter_context(mock.patch.object(view_choice, name, 0.0))
         for workspace, strategy in zip(self.workspaces, strategies, strict=True):
             for loaded in scenario.loaded:
-                workspace.load(loaded.name, loaded.table())
+                workspace.load(loaded.name, loaded.table(), nulls=loaded.nulls)
             workspace.install(scenario.text, strategy)
         for name, rows in heads.items():
             self.summed[name] = Counter(any_row(rows))

@@ -18,7 +18,9 @@ What it computes (the rule language's semantics, in full)
    one without assignments has no tuple, the global group included.
 4. Several rules with one head are their union; a functional relation with two
    values for one key is a ``FunctionalConflict``.
-5. Heads that depend on themselves are the least fixpoint: all their rules are
+5. NULL is None.  A literal that reads one is not true, neither a join, a comparison, an equation nor a
+   negated atom, but for ``x is null``; rules leave out assignments in which an aggregate would read one.
+6. Heads that depend on themselves are the least fixpoint: all their rules are
    evaluated over what they gave the last time, at first nothing, until nothing changes.  Of those among them
    that are ``min`` or ``max``, all rules together give one value per key.
 
@@ -155,7 +157,7 @@ def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
             if not holds("=", value, term.value):
                 return None
         elif isinstance(term, Variable):
-            if term.name in extended and extended[term.name] != value:
+            if term.name in extended and (value is None or extended[term.name] != value):
                 return None
             extended.setdefault(term.name, value)
     return extended
@@ -188,8 +190,10 @@ def nested_loops(atoms: list[Candidates], binding: Binding) -> Iterator[Binding]
         yield from nested_loops(atoms[1:], extended)
 
 
-def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Comparison], Binding]:
+def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Comparison], Binding] | None:
     """Carries out ``v = expression`` where v is unbound, until none is left; the rest are tests.
+
+    None where an expression would read NULL.
 
     Constants come last, so that they give no variable its type that has another source.
     """
@@ -201,6 +205,7 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
             for place, comparison in enumerate(rest)
             for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left))
             if comparison.operator == "="
+            and not comparison.tests_null
             and isinstance(target, Variable)
             and target.name not in binding
             and all(name in binding for name in variables_of(source))
@@ -208,8 +213,22 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
         if not possible:
             return rest, binding
         _, place, name, source = min(possible, key=lambda one: one[:2])
+        if reads_null(source, binding):
+            return None
         binding[name] = calculate(source, binding)
         del rest[place]
+
+
+def reads_null(node: Atom | Comparison | Expression, binding: Binding) -> bool:
+    return any(binding[name] is None for name in variables_of(node))
+
+
+def passes(test: Comparison, binding: Binding) -> bool:
+    if test.tests_null:
+        return (calculate(test.left, binding) is None) == (test.operator == "=")
+    if reads_null(test, binding):
+        return False
+    return holds(test.operator, calculate(test.left, binding), calculate(test.right, binding))
 
 
 def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Binding]:
@@ -226,8 +245,13 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
     bound = bound_variables(conjunction)
     refusing = [Candidates(atom, relations, bound) for atom in negative]
     for binding in nested_loops(atoms, {}):
-        tests, binding = assign(comparisons, binding)
-        if not all(holds(t.operator, calculate(t.left, binding), calculate(t.right, binding)) for t in tests):
+        assigned = assign(comparisons, binding)
+        if assigned is None:
+            continue
+        tests, binding = assigned
+        if not all(passes(test, binding) for test in tests):
+            continue
+        if any(reads_null(atom, binding) for atom in negative):
             continue
         if any(any(True for _ in atom.matches(binding)) for atom in refusing):
             continue
@@ -238,7 +262,8 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
 def bound_variables(conjunction: list[Atom | Comparison]) -> set[str]:
     """The variables a conjunction binds: those of positive atoms, then by assignments."""
     names = {v for c in conjunction if isinstance(c, Atom) and not c.negated for v in variables_of(c)}
-    equalities = [c for c in conjunction if isinstance(c, Comparison) and c.operator == "="]
+    comparisons = [c for c in conjunction if isinstance(c, Comparison) and not c.tests_null]
+    equalities = [c for c in comparisons if c.operator == "="]
     for _ in equalities:
         for equality in equalities:
             for target, source in ((equality.left, equality.right), (equality.right, equality.left)):
@@ -330,6 +355,14 @@ def check_functional(rows: set[Row]) -> None:
         raise FunctionalConflict
 
 
+def rule_rows(rule: Rule, relations: Relations) -> list[Binding]:
+    """The assignments of a rule's body in which no aggregate of its heads would read NULL."""
+    calls = [column for head in rule.heads for column in head.columns if isinstance(column, Aggregate)]
+    read = {argument.name for call in calls for argument in call.arguments if isinstance(argument, Variable)}
+    found = assignments(rule.body, relations)
+    return [binding for binding in found if all(binding[name] is not None for name in read)]
+
+
 def head_rows(head: Head, found: list[Binding]) -> set[Row]:
     """Without aggregate, the assignments that agree in all variables of the head are a group."""
     names = [column.name for column in head.columns if isinstance(column, Variable)]
@@ -386,7 +419,7 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
         return found
 
     def rows_of(name: str, state: Relations, recursive: bool) -> set[Row]:
-        found = [head_rows(head, assignments(rule.body, state)) for rule, head in rules_of[name]]
+        found = [head_rows(head, rule_rows(rule, state)) for rule, head in rules_of[name]]
         rows = set().union(*found)
         value = rules_of[name][0][1].value
         return best_rows(rows, value.function) if recursive and isinstance(value, Aggregate) else rows

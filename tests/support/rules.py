@@ -72,11 +72,18 @@ class Atom:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Also the assignment ``v = expression``, where nothing else binds one side."""
+    """Also the assignment ``v = expression``, where nothing else binds one side.
+
+    ``x is null`` is x ``=`` the constant None, ``x is not null`` x ``!=`` it.
+    """
 
     operator: str  # < <= > >= = !=
     left: Expression
     right: Expression
+
+    @property
+    def tests_null(self) -> bool:
+        return self.right == Constant(None)
 
 
 @dataclass(frozen=True)
@@ -295,6 +302,8 @@ def render_literal(node: Literal, columns: Columns) -> str:
     if isinstance(node, Atom):
         call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
         return ("!" if node.negated else "") + call
+    if isinstance(node, Comparison) and node.tests_null:
+        return f"{render_expression(node.left)} is {'' if node.operator == '=' else 'not '}null"
     if isinstance(node, Comparison) and isinstance(node.left, Call) and node.left.function in TESTS:
         assert isinstance(node.right, Constant)
         return render_test(node.left, node.right.value)

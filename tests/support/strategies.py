@@ -14,6 +14,7 @@ mostly connected, but unconnected existentials and products do occur.
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from support.calls import CALLED, draw_call, draw_test, has_test
-from support.kinds import BOOLEAN, DECIMAL, EXTREME, FLOAT, INTEGER, KINDS, SIGNED, STRING, Kind
+from support.kinds import BOOLEAN, DECIMAL, EXTREME, FLOAT, INTEGER, KINDS, SIGNED, STRING, WIDE, Kind
 from support.reference import Relations, Row
 from support.rules import (
     Aggregate,
@@ -42,22 +43,38 @@ from support.rules import (
     Variable,
     Wildcard,
     render,
+    variables_of,
 )
 
 OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 NAMES = tuple("abcdefghijklmnopqrstuvwxyz")
 Scope = dict[str, Kind]
+Nulls = typing.Literal["refuse", "keep"]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A loaded relation: ``functional`` data has one last value for the values before it."""
+    """A loaded relation: ``functional`` data has one last value for the values before it.
+
+    ``nullable``: it is loaded with its NULLs, which are None.
+    """
 
     name: str
     kinds: tuple[Kind, ...]
     types: tuple[pa.DataType, ...]
     rows: tuple[Row, ...]  # duplicates may be among them
     functional: bool
+    nullable: bool = False
+
+    @property
+    def nulls(self) -> Nulls:
+        """The argument ``nulls=`` of ``load``."""
+        return "keep" if self.nullable else "refuse"
+
+    def values(self) -> list[tuple[Any, ...]]:
+        """What each column may hold."""
+        null = (None,) if self.nullable else ()
+        return [(*kind.values(arrow), *null) for kind, arrow in zip(self.kinds, self.types, strict=True)]
 
     def table(self) -> pa.Table:
         """The rows as an Arrow table; columns are named c0, c1, ..."""
@@ -110,7 +127,9 @@ class Scenario:
 
 
 @st.composite
-def loaded_relations(draw: DrawFn, name: str, kinds: tuple[Kind, ...], max_rows: int) -> Loaded:
+def loaded_relations(
+    draw: DrawFn, name: str, kinds: tuple[Kind, ...], max_rows: int, nullable: bool = False
+) -> Loaded:
     """Rows over the kinds' pools; a skewed column has its first value in about half of the rows."""
     types = tuple(draw(st.sampled_from(kind.types)) for kind in kinds)
     cells = []
@@ -119,13 +138,15 @@ def loaded_relations(draw: DrawFn, name: str, kinds: tuple[Kind, ...], max_rows:
         values = values[: draw(st.integers(2, max(2, len(values))))]
         if draw(st.booleans()):
             values = (values[0],) * len(values) + values
+        if nullable:
+            values = (*values, *(None,) * (1 + len(values) // 3))
         cells.append(st.sampled_from(values))
     n_rows = draw(st.sampled_from((1, 0, 3, *(max_rows // 2,) * 3, *(max_rows,) * 6)))
     rows = draw(st.lists(st.tuples(*cells), min_size=n_rows, max_size=n_rows))
     functional = len(kinds) > 1 and draw(st.integers(0, 3)) == 3
     if functional:
         rows = list({row[:-1]: row for row in rows}.values())
-    return Loaded(name, kinds, types, tuple(rows), functional)
+    return Loaded(name, kinds, types, tuple(rows), functional, nullable)
 
 
 # -- bodies -------------------------------------------------------------------
@@ -203,6 +224,13 @@ def draw_comparison(draw: DrawFn, scope: Scope) -> Comparison:
     if draw(st.booleans()):
         left, right = right, left
     return Comparison(draw(st.sampled_from(OPERATORS)), left, right)
+
+
+def draw_null_test(draw: DrawFn, body: tuple[Literal, ...]) -> Comparison:
+    """``x is null`` or ``x is not null`` of a variable of an atom."""
+    atoms = [literal for literal in body if isinstance(literal, Atom) and not literal.negated]
+    name = draw(st.sampled_from([name for atom in atoms for name in variables_of(atom)]))
+    return Comparison(draw(st.sampled_from(("=", "!="))), Variable(name), Constant(None))
 
 
 def draw_assignment(draw: DrawFn, scope: Scope, fresh: list[str]) -> Comparison:
@@ -366,20 +394,30 @@ def draw_heads(draw: DrawFn, relation: str, scope: Scope, plain: bool) -> list[t
 
 
 @st.composite
-def scenarios(draw: DrawFn, most_atoms: int = 5, most_rules: int = 1, plain: bool = False) -> Scenario:
-    """Up to three relations and ``most_rules`` chained rules.  ``plain``: one conjunction, one plain head."""
-    palette = draw(st.lists(st.sampled_from((INTEGER, INTEGER, *KINDS)), min_size=1, max_size=2))
+def scenarios(
+    draw: DrawFn, most_atoms: int = 5, most_rules: int = 1, plain: bool = False, nulls: bool = False
+) -> Scenario:
+    """Up to three relations and ``most_rules`` chained rules.  ``plain``: one conjunction, one plain head.
+
+    ``nulls``: relations may hold NULL, in one case out of two.
+    """
+    nulls = nulls and draw(st.booleans())
+    kinds_drawn = [kind for kind in KINDS if not (nulls and kind is WIDE)]  # has the value that NULL bars
+    palette = draw(st.lists(st.sampled_from((INTEGER, INTEGER, *kinds_drawn)), min_size=1, max_size=2))
     # Few rows where the nested loops of the reference are deep.
     max_rows = {1: 60, 2: 40, 3: 25, 4: 14, 5: 10}[most_atoms]
     loaded = []
     for i in range(draw(st.integers(1, 3))):
         arity = draw(st.sampled_from((2, 1, 2, 3, 2, 3, 4)))
         kinds = tuple(draw(st.sampled_from(palette)) for _ in range(arity))
-        loaded.append(draw(loaded_relations(f"r{i}", kinds, max_rows)))
+        nullable = nulls and draw(st.integers(0, 3)) > 0
+        loaded.append(draw(loaded_relations(f"r{i}", kinds, max_rows, nullable)))
     catalog = [Signature(relation.name, relation.kinds, relation.functional) for relation in loaded]
     program: list[Rule] = []
     for i in range(draw(st.integers(1, most_rules))):
         body, scope = draw_body(draw, catalog, most_atoms if i == 0 else min(most_atoms, 2), plain)
+        if nulls and draw(st.integers(0, 2)) == 2:
+            body = (*body, draw_null_test(draw, body))
         heads = draw_heads(draw, f"h{i}", scope, plain)
         program.append(Rule(tuple(head for head, _ in heads), body))
         if i and not plain and len(heads) == 1 and draw(st.integers(0, 3)) == 3:

@@ -44,10 +44,7 @@ def rows_like(draw: DrawFn, relation: Loaded) -> Row:
             return row
         other = draw(st.sampled_from(relation.rows))
         return tuple(draw(st.sampled_from(pair)) for pair in zip(row, other, strict=True))
-    return tuple(
-        draw(st.sampled_from(kind.values(arrow)))
-        for kind, arrow in zip(relation.kinds, relation.types, strict=True)
-    )
+    return tuple(draw(st.sampled_from(column)) for column in relation.values())
 
 
 @st.composite

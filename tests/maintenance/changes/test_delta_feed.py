@@ -126,10 +126,17 @@ def test_nothing_happened(tmp_path: Path) -> None:
 
 def test_null(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1, None], "b": [1, 2]}), configuration=FEED)
-    with pytest.raises(NullError, match=r"Delta table '.*', column 'a': NULL; .* nulls=\"drop\""):
+    with pytest.raises(NullError, match=r"Delta table '.*', column 'a': NULL: .* nulls=\"drop\""):
         changes_from_delta(tmp_path, -1)
     assert changes_from_delta(tmp_path, -1, nulls="drop").table.to_pylist() == [{"a": 1, "b": 1, "weight": 1}]
     assert len(changes_from_delta(tmp_path, -1, columns=["b"])) == 2
+    write_deltalake(tmp_path, pa.table({"a": pa.array([None], pa.int64()), "b": [2]}), mode="append")
+    DeltaTable(tmp_path).delete("b = 1")
+    workspace = Workspace()
+    workspace.load("r", pa.table({"a": [1, None], "b": [1, 2]}), nulls="keep")
+    with workspace.transaction() as tx:
+        tx.apply("r", changes_from_delta(tmp_path, 0, nulls="keep").table)
+    assert set(workspace["r"]) == {(None, 2)}
 
 
 # -- in a workspace -----------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The machine stops between any two steps on the disk: what comes back is what was there, and nothing half.
 
 A crash loses or mixes up what was not synced (:mod:`support.disks`).  After it there is the state of the last
-call that had returned, or of the one that was going on.
+call that had returned, or of the one that was going on; and whoever kept a version from before the crash,
+with the rows of a head then, is told what leads from them to the rows that came back.
 """
 
 from __future__ import annotations
@@ -14,14 +15,30 @@ from unittest import mock
 import pytest
 
 from maintenance import Workspace
-from support.disks import ModelDisk
+from support.disks import ModelDisk, put
+from support.head_rows import Rows, applied
 from support.kept_lives import Expected, life
 
 
-def put(files: dict[Path, bytes], before: Path, after: Path) -> None:
+def put_folder(files: dict[Path, bytes], before: Path, after: Path) -> None:
+    """What a crash left, with the folder of data, which is made before all else."""
     (after / "data").mkdir(parents=True)
-    for path, content in files.items():
-        (after / path.relative_to(before)).write_bytes(content)
+    put(files, before, after)
+
+
+def check_feed(workspace: Workspace, version: int, then: Rows, rows: Rows) -> None:
+    """What is told of a head since a version, by which it had the rows ``then``, leads to ``rows``."""
+    change = workspace.changes_since(version, "tri")
+    assert change.version == workspace.version
+    assert applied(then, change.table) == rows
+
+
+def check_feed_one_by_one(workspace: Workspace, version: int, then: Rows, rows: Rows) -> None:
+    """The same, commit by commit."""
+    for each in workspace.follow("tri", since=version, timeout=0):
+        assert version < each.version <= workspace.version
+        version, then = each.version, applied(then, each.table)
+    assert then == rows
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -30,10 +47,12 @@ def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed
     folder = tmp_path / "first"
     expected = [Expected()]
     done = 0
-    crashes: list[tuple[str, int, dict[Path, bytes]]] = []
+    cursors: list[tuple[int, Rows]] = []
+    crashes: list[tuple[str, int, tuple[int, Rows] | None, dict[Path, bytes]]] = []
 
     def crash(label: str) -> None:
-        crashes.append((label, done, disk.left(chance)))
+        cursor = chance.choice((cursors[-1], chance.choice(cursors))) if cursors else None
+        crashes.append((label, done, cursor, disk.left(chance)))
 
     disk = ModelDisk(crash)
     with mock.patch.object(Workspace, "_disk", disk):
@@ -43,44 +62,53 @@ def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed
             step(workspace)
             done = len(expected) - 1
             workspace["edge"]
+            if "tri" in after.strategies:
+                cursors.append((workspace.version, after.head("tri")))
         workspace.close()
     expected[-1].check(workspace)
 
     assert len(crashes) > 100
-    for number, (label, done, files) in enumerate(crashes):
+    for number, (label, done, cursor, files) in enumerate(crashes):
         left = tmp_path / f"left-{number}"
-        put(files, folder, left)
+        put_folder(files, folder, left)
         with Workspace.open(left) as again:
             possible = expected[done : done + 2]
             met = [state for state in possible if state.is_met_by(again)]
             assert met, f"after {label!r}, step {done}: {again.relations}"
             met[0].check(again)
+            if cursor is not None:
+                check = check_feed if number % 4 else check_feed_one_by_one
+                check(again, *cursor, met[0].head("tri"))
             if "edge" in again:
                 with again.transaction() as tx:
                     tx.insert("edge", [(9, 9)])
                 assert (9, 9) in again["edge"]
 
 
-@pytest.mark.parametrize("durability", ["commit", "none"])
+@pytest.mark.parametrize("durability", ["commit", "interval", "none"])
 def test_of_threads_that_commit_together_what_returned_is_kept(tmp_path: Path, durability: str) -> None:
-    """Without waiting for the disk, what is left are the first changes, however many."""
+    """Without waiting for the disk, what is left are the first changes: all that had been synced, or more."""
     chance = random.Random(5)
     folder = tmp_path / "first"
     lock = threading.Lock()
     order: list[tuple[int, int]] = []
     returned: set[tuple[int, int]] = set()
-    crashes: list[tuple[set[tuple[int, int]], dict[Path, bytes]]] = []
+    crashes: list[tuple[set[tuple[int, int]], int, dict[Path, bytes]]] = []
 
     def crash(label: str) -> None:
         if len(order) > 3 and chance.random() < 0.5:
             with lock:
-                crashes.append((set(returned), disk.left(chance)))
+                certain = set(returned) if durability == "commit" else set()
+                crashes.append((certain, store._journal.synced - installed, disk.left(chance)))
 
     disk = ModelDisk(crash)
     with mock.patch.object(Workspace, "_disk", disk):
-        workspace = Workspace.open(folder, durability=durability)  # type: ignore[arg-type]
+        workspace = Workspace.open(folder, durability=durability, interval=0.002)  # type: ignore[arg-type]
+        store = workspace._published.store
+        assert store is not None
         workspace.load("edge", [(0, 0)], columns=["x", "y"])
         workspace.install("back(b, a) <- edge(a, b).")
+        installed = store.number
         workspace.subscribe(
             "back", lambda table: order.append((table["a"][0].as_py(), table["b"][0].as_py()))
         )
@@ -100,10 +128,11 @@ def test_of_threads_that_commit_together_what_returned_is_kept(tmp_path: Path, d
         workspace.close()
 
     assert len(order) == 36 and len(crashes) > 10
-    for number, (certain, files) in enumerate(crashes):
+    for number, (certain, synced, files) in enumerate(crashes):
         left = tmp_path / f"left-{number}"
-        put(files, folder, left)
+        put_folder(files, folder, left)
         with Workspace.open(left, read_only=True) as again:
             there = {(a, b) for a, b in again["edge"]} - {(0, 0)} if "edge" in again else set()
             assert there == set(order[: len(there)])
-            assert durability == "none" or certain <= there
+            assert certain <= there
+            assert len(there) >= synced

@@ -11,15 +11,15 @@ import pytest
 
 from lftj import errors
 from maintenance import Workspace
-from maintenance.durable.disk import Disk, DiskFile
-from maintenance.durable.journal import Journal, file_name
+from maintenance.durable.journal import FILES, Journal
 from maintenance.durable.records import read_records
+from maintenance.store.disk import Disk, DiskFile
 from support.disks import FailingDisk
 from support.kept_lives import insert, with_edges, without_image
 
 
 def contents(folder: Path, first: int = 1) -> list[bytes]:
-    path = folder / file_name(first)
+    path = folder / FILES.name(first)
     read = read_records(path.read_bytes(), path)
     assert read is not None and not read.is_torn
     return [bytes(record.content) for record in read.records]
@@ -39,7 +39,7 @@ def test_a_tail_is_cut_off_and_the_journal_goes_on(tmp_path: Path) -> None:
     journal = Journal.begun(Disk(), tmp_path, 1, 0)
     journal.append(b"a", None)
     journal.close()
-    path = tmp_path / file_name(1)
+    path = tmp_path / FILES.name(1)
     path.write_bytes(path.read_bytes() + b"half a record")
     read = read_records(path.read_bytes(), path)
     assert read is not None and read.is_torn
@@ -115,7 +115,7 @@ class SlowDisk(Disk):
 
 def test_those_who_wait_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
     Journal.begun(Disk(), tmp_path, 1, 0).close()
-    path = tmp_path / file_name(1)
+    path = tmp_path / FILES.name(1)
     read = read_records(path.read_bytes(), path)
     assert read is not None
     SlowDisk.may_end.release()

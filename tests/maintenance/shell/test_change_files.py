@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyarrow import csv, parquet
 
 from lftj import errors
 from lftj.files import file_stream, sink
+from lftj.storage.relation import Nulls
 from lftj.values.schema import Schema
 from maintenance import Workspace
 from maintenance.shell.change_files import ChangeFile, check_together, merged_transactions
@@ -34,7 +36,7 @@ def text(content: str, path: str = "changes.csv") -> str:
 
 
 @contextlib.contextmanager
-def opened(*paths: str, schema: Schema = EDGE, nulls: Literal["refuse", "drop"] = "refuse") -> Iterator[Any]:
+def opened(*paths: str, schema: Schema = EDGE, nulls: Nulls = "refuse") -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(ChangeFile("edge", path, schema, nulls)) for path in paths]
 
@@ -256,6 +258,15 @@ def test_nulls_are_dropped_on_request() -> None:
         assert file.dropped_rows == 2
     with pytest.raises(errors.ChangeError, match="weight is NULL"):
         transactions(text("a,b,weight\n1,1,\n"), nulls="drop")
+
+
+def test_nulls_of_a_relation_that_keeps_them_are_not_dropped() -> None:
+    nullable = Schema(tuple(replace(one, type=replace(one.type, nullable=True)) for one in EDGE.columns))
+    path = text("a,b,weight\n1,,1\n,,-1\n")
+    for nulls in ("refuse", "drop", "keep"):
+        assert transactions(path, schema=nullable, nulls=nulls) == [(None, [(1, None, 1), (None, None, -1)])]
+    with pytest.raises(errors.ChangeError, match=r"row 1 .*: a is NULL"):
+        transactions(path, nulls="keep")
 
 
 def test_files_that_do_not_go_together() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import maintenance.shell.shell  # noqa: F401  (adds the command)
 from maintenance import Workspace
+from support.openmetrics import openmetrics_samples
 from support.shell_runs import Lftj, fails, in_this_process
 
 RULE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -43,6 +44,29 @@ def test_stats_tell_what_there_is(lftj: Lftj) -> None:
     assert lftj("open", "graph", "checkpoint").status == 0
     line = lftj("open", "graph", "stats").out.splitlines()[-1]
     assert line.startswith("change 2; checkpoint at change 2 with ")
+
+
+def test_stats_as_openmetrics(lftj: Lftj) -> None:
+    """Of a folder that another process has open, too: what it has committed, and what the folder holds."""
+    with Workspace.open("graph") as workspace:
+        with workspace.transaction() as tx:
+            tx.insert("edge", [(3, 4), (2, 4)])
+        done = lftj("open", "graph", "stats", "--openmetrics")
+        journal = [path.stat().st_size for path in Path("graph").glob("journal-*")]
+        workspace.checkpoint()
+        behind = lftj("open", "graph", "stats", "--openmetrics")
+    samples = openmetrics_samples(done.out)
+    assert (samples["lftj_version", ""], samples["lftj_rows", "edge"], samples["lftj_rows", "tri"]) == (
+        3,
+        5,
+        2,
+    )
+    assert (samples["lftj_checkpoint_version", ""], samples["lftj_data_bytes", ""]) == (0, 0)
+    assert samples["lftj_journal_bytes", ""] == sum(journal)
+    assert ("lftj_changes_not_on_disk", "") not in samples  # only the process that writes knows it
+    samples = openmetrics_samples(behind.out)
+    data = sum(path.stat().st_size for path in Path("graph", "data").iterdir())
+    assert (samples["lftj_checkpoint_version", ""], samples["lftj_data_bytes", ""]) == (3, data)
 
 
 def test_a_folder_is_made_small(lftj: Lftj) -> None:

@@ -97,7 +97,7 @@ def test_worked_example_a_chain_is_summed_from_both_ends() -> None:
 @pytest.mark.parametrize(
     ("rule", "kept"),
     [
-        # A comparison of two branches keeps them together; what only one atom knows is counted with it.
+        # Branches of few rows that are compared stay together; what only one atom knows is counted with it.
         (
             "h[a] = count() <- R(a, b), S(a, c), T(a, _), b < c.",
             ["h#view1[a] = count() <- R(a, b), S(a, c), b < c.", "h[a] = sum(n) <- T(a, _), h#view1[a] = n."],

@@ -56,7 +56,7 @@ def changed_rows(table: pa.Table) -> set[Any]:
 
 
 @settings(suppress_health_check=list(HealthCheck))
-@given(st.data(), scenarios(3, 3), st.sampled_from(sorted(STRATEGIES)), st.integers(1, 6))
+@given(st.data(), scenarios(3, 3, nulls=True), st.sampled_from(sorted(STRATEGIES)), st.integers(1, 6))
 def test_a_batch_is_its_transactions_one_by_one(
     data: st.DataObject, scenario: Scenario, strategy: str, most: int
 ) -> None:

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pyarrow as pa
 import pytest
 
 from lftj import errors
 from maintenance import Workspace
 from maintenance.workspace import followed, recovery
 from support.disks import FailingDisk
+from support.head_rows import Rows, applied
 from support.kept_lives import EDGES, TRIANGLES, Expected, insert, life, with_edges, without_image
-
-Rows = set[tuple[int, ...]]
 
 
 @pytest.fixture
@@ -37,16 +35,6 @@ def in_memory(**options: int) -> Workspace:
     workspace.load("edge", EDGES, columns=["x", "y"])
     workspace.install(TRIANGLES)
     return workspace
-
-
-def applied(rows: Rows, table: pa.Table) -> Rows:
-    """Rows after a change, which has to be one of these rows."""
-    *columns, weights = (column.to_pylist() for column in table.columns)
-    result = set(rows)
-    for row, weight in zip(zip(*columns, strict=True), weights, strict=True):
-        assert (row in result) == (weight == -1)
-        result ^= {row}
-    return result
 
 
 def check_feed(workspace: Workspace, head: str, history: dict[int, Rows]) -> None:

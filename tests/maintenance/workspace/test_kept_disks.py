@@ -112,6 +112,35 @@ def test_a_commit_syncs_once_and_one_that_changes_nothing_never(folder: Path) ->
     workspace.close()
 
 
+def test_threads_that_commit_while_the_disk_is_busy_share_one_sync(folder: Path) -> None:
+    """The first sync ends when all have been written: at most one more is for the others, however many."""
+    disk = FailingDisk(errno.EIO)
+    with mock.patch.object(Workspace, "_disk", disk):
+        workspace = with_edges(folder)
+    store = workspace._published.store
+    assert store is not None
+    upto, written = store.number + 8, threading.Event()
+
+    def held(number: int, kind: str) -> bool:
+        while kind == "sync" and store.number < upto and not written.wait(0.002):
+            pass
+        return False
+
+    disk.steps.clear()
+    disk.fails = held
+    threads = [threading.Thread(target=insert, args=(workspace, (number, 100))) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    written.set()
+    assert store.durable == upto
+    assert disk.steps.count("write") == 8
+    assert 1 <= disk.steps.count("sync") <= 2
+    workspace.close()
+    assert len(Workspace.open(folder, read_only=True)["edge"]) == 3 + 8
+
+
 @pytest.mark.parametrize("durability", ["interval", "none"])
 def test_a_commit_that_does_not_wait_for_the_disk(folder: Path, durability: str) -> None:
     disk = FailingDisk(errno.EIO)

@@ -81,7 +81,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], other: str, **options:
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), other=OTHERS)
 def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject, other: str) -> None:
-    scenario = data.draw(scenarios(most_atoms, plain=True))
+    scenario = data.draw(scenarios(most_atoms, plain=True, nulls=True))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=6))
     follow(scenario, steps, other, gap=gap)
 
@@ -89,7 +89,7 @@ def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject, othe
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), other=OTHERS)
 def test_programs_follow(data: st.DataObject, other: str) -> None:
-    scenario = data.draw(scenarios(most_atoms=3, most_rules=4))
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=4, nulls=True))
     steps = data.draw(st.lists(transactions(scenario), min_size=1, max_size=5))
     follow(scenario, steps, other)
 

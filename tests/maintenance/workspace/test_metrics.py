@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import logging
-import re
 from pathlib import Path
 from unittest import mock
 
@@ -15,34 +14,7 @@ from maintenance import Workspace
 from maintenance.durable import store as store_module
 from maintenance.workspace.metrics import WorkspaceStats
 from support.kept_lives import EDGES, TRIANGLES, insert, with_edges
-
-SAMPLE = re.compile(r'(\w+)(?:\{(\w+)="((?:[^"\\\n]|\\[\\n"])*)"\})? (\S+)')
-
-
-def parsed(text: str) -> dict[tuple[str, str], float]:
-    """The samples of an OpenMetrics text, by the rules of the format."""
-    lines = text.split("\n")
-    assert lines[-2:] == ["# EOF", ""]
-    samples: dict[tuple[str, str], float] = {}
-    kinds: dict[str, str] = {}
-    last = ""
-    for line in lines[:-2]:
-        if line.startswith("# "):
-            keyword, name, rest = line[2:].split(" ", 2)
-            assert keyword in ("TYPE", "UNIT", "HELP")
-            assert (keyword == "TYPE") == (name != last), "the lines of one metric stand together"
-            if keyword == "TYPE":
-                assert name not in kinds
-                kinds[name], last = rest, name
-            assert keyword != "UNIT" or name.endswith(f"_{rest}")
-            continue
-        match = SAMPLE.fullmatch(line)
-        assert match is not None, line
-        assert match[1] == (f"{last}_total" if kinds[last] == "counter" else last)
-        key = match[1], match[3] or ""
-        assert key not in samples
-        samples[key] = float(match[4])
-    return samples
+from support.openmetrics import openmetrics_samples
 
 
 def test_memory_grows_where_it_is_used() -> None:
@@ -95,7 +67,7 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
         stats = workspace.stats
         assert (stats.checkpoint_version, stats.journal_bytes, stats.changes_not_on_disk) == (3, 0, 0)
         assert stats.data_bytes == sum(path.stat().st_size for path in (tmp_path / "ws" / "data").iterdir())
-        samples = parsed(stats.openmetrics())
+        samples = openmetrics_samples(stats.openmetrics())
         assert samples["lftj_rows", "edge"] == 4
         assert samples["lftj_checkpoint_version", ""] == 3
         assert samples["lftj_commits_total", ""] == 1
@@ -104,7 +76,7 @@ def test_a_folder_says_what_it_holds(tmp_path: Path) -> None:
 def test_openmetrics_has_every_figure_and_odd_names() -> None:
     odd = 'a"b\\c\nd'
     stats = WorkspaceStats(1, {odd: 3}, {"relations": 5}, 1, 2.5, 3, 4.5, 5, 6, 7, 8, 9)
-    samples = parsed(stats.openmetrics())
+    samples = openmetrics_samples(stats.openmetrics())
     assert samples["lftj_rows", r"a\"b\\c\nd"] == 3
     assert sorted(samples.values()) == sorted([1, 3, 5, 1, 2.5, 3, 4.5, 5, 6, 7, 8, 9])
     figures = stats.as_dict()

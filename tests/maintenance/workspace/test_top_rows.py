@@ -54,12 +54,28 @@ def test_the_best_rows_of_each_group(strategy: str) -> None:
     ws.verify()
 
 
-def test_a_change_costs_the_rows_that_move_not_the_group() -> None:
+def operations(strategy: str, n_rows: int) -> list[int]:
+    """Of a row that comes into the best three, one that goes, one that ties with them, one far from them."""
     ws = Workspace()
-    ws.load("sale", [("x", f"i{n}", n) for n in range(2000)], columns=["s", "i", "v"])
-    ws.install(RULES, "delta")
-    with ws.transaction() as tx:
-        tx.insert("sale", [("x", "new", 1998)])
-    assert [row["weight"] for row in tx.changes["best"].to_pylist()] == [-1, 1]
-    best = tx.stats.rules["best"]
-    assert best.opens + best.nexts + best.seeks < 200
+    ws.load("sale", [("x", f"i{n}", n) for n in range(n_rows)], columns=["s", "i", "v"])
+    ws.install(RULES, strategy)
+    counted = []
+    for item, value, moved in (
+        ("new", n_rows - 2, [-1, 1]),
+        (f"i{n_rows - 1}", n_rows - 1, [-1, 1]),
+        ("tie", n_rows - 3, [1]),
+        ("low", 3, []),
+    ):
+        row = [("x", item, value)]
+        with ws.transaction() as tx:
+            (tx.erase if item.startswith("i") else tx.insert)("sale", row)
+        assert sorted(tx.changes["best"].column("weight").to_pylist()) == moved
+        counted.append(sum(rule.opens + rule.nexts + rule.seeks for rule in tx.stats.rules.values()))
+    return counted
+
+
+@pytest.mark.parametrize("strategy", ["auto", "trace", "delta", "views"])
+def test_a_change_costs_the_rows_that_move_not_the_group(strategy: str) -> None:
+    few, many = operations(strategy, 500), operations(strategy, 4000)
+    assert few == many
+    assert 0 < max(few) < 100

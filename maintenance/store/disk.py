@@ -1,4 +1,4 @@
-"""`Disk`: the few steps by which anything in a workspace's folder changes.
+"""`Disk`: the few steps by which files of this machine change that are to survive it.
 
 All of them stand here, so that tests can put a disk in place of this one that fails at a step, or that
 forgets what was not synced.
@@ -15,8 +15,6 @@ Reading goes by no step: it changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -54,9 +52,10 @@ class Disk:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Disk().writing(Path(folder) / "note") as file:
-    ...         file.write(b"kept", 0)
-    ...         file.sync()
+    ...     file = Disk().create(Path(folder) / "note")
+    ...     file.write(b"kept", 0)
+    ...     file.sync()
+    ...     file.close()
     ...     (Path(folder) / "note").read_bytes()
     b'kept'
     """
@@ -69,22 +68,21 @@ class Disk:
         """A file that is there.  Raises FileNotFoundError."""
         return DiskFile(path, os.O_RDWR)
 
-    @contextmanager
-    def writing(self, path: Path) -> Iterator[DiskFile]:
-        """A new file, which is closed behind the block; whoever needs it on disk syncs it."""
-        file = self.create(path)
-        try:
-            yield file
-        finally:
-            file.close()
-
     def rename(self, path: Path, new: Path) -> None:
         """Give a file another name; one that has it goes."""
         os.rename(path, new)
 
-    def delete(self, path: Path) -> None:
-        """Delete a file, if it is there."""
-        path.unlink(missing_ok=True)
+    def link(self, path: Path, new: Path) -> None:
+        """Give a file one name more.  Raises FileExistsError where something has it."""
+        os.link(path, new)
+
+    def delete(self, path: Path) -> bool:
+        """Delete a file; False if there is none."""
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def make_folder(self, path: Path) -> None:
         """Make a folder, and those above it, where there is none."""

@@ -9,11 +9,11 @@ Invariants
 2. A local file that is written under a temporary name gets its name by a link,
    which fails where the name is taken: of two processes that do so at once one
    succeeds.  HDFS refuses, too, and on S3 the object is put on condition that there is none
-   (:mod:`spark_bridge.state.conditional_put`); other object stores and file systems
+   (:mod:`maintenance.store.conditional_put`); other object stores and file systems
    without links leave a gap between looking and moving.
-
-Nothing is flushed to the disk: files survive the death of processes, and after a power loss the youngest
-may be damaged.
+3. A local file is on disk when it is closed, names in a local folder when that was synced
+   (:meth:`StatePath.sync_folders`), and so is a name that was given at last.  What others promise of
+   files that were closed is their own affair.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -31,7 +33,9 @@ from pyarrow import fs
 
 from lftj.errors import StateError
 from lftj.files.whole_files import reason
-from spark_bridge.state.conditional_put import SCHEME, ConditionalPut, conditional_put
+from maintenance.store.conditional_put import SCHEME, ConditionalPut, conditional_put
+from maintenance.store.disk import Disk
+from maintenance.store.new_file import NewFile
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _NOT_ESCAPED = "%:/?[]@!$&'()*+,;="
@@ -50,6 +54,8 @@ class StatePath:
     >>> StatePath("s3://key:secret@bucket/state")
     StatePath('s3://...@bucket/state')
     """
+
+    _disk: ClassVar[Disk] = Disk()
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         text = os.fspath(path)
@@ -86,10 +92,12 @@ class StatePath:
         with self.reading(name):
             return system.open_input_file(place)
 
-    def output(self, name: str) -> pa.NativeFile:
+    def output(self, name: str) -> NewFile | pa.NativeFile:
         """A new file to write to.  Its folder has to be there, where the file system has folders."""
         system, place = self._at(name)
         with self.writing(name):
+            if isinstance(system, fs.LocalFileSystem):
+                return NewFile(self._disk, Path(place))
             return system.open_output_stream(place)
 
     def read(self, name: str) -> bytes:
@@ -97,18 +105,28 @@ class StatePath:
             return stream.read()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a whole file, in a folder that is made if need be."""
+        """Write a whole file, in a folder that is made if need be; another one of this name goes."""
         system, place = self._at(name)
         with self.writing(name):
             system.create_dir(place.rpartition("/")[0] or "/", recursive=True)
-            with system.open_output_stream(place) as stream:
-                stream.write(data)
+            if isinstance(system, fs.LocalFileSystem):
+                self._disk.delete(Path(place))
+        with self.writing(name), self.output(name) as stream:
+            stream.write(data)
 
     def make_folder(self, name: str) -> None:
         """Make a folder, and those above it, where there is none."""
         system, place = self._at(name)
         with self.writing(name):
             system.create_dir(place, recursive=True)
+
+    def sync_folders(self, names: Iterable[str]) -> None:
+        """Wait until the names in folders are on disk, where they are local."""
+        for name in names:
+            system, place = self._at(name)
+            if isinstance(system, fs.LocalFileSystem):
+                with self.writing(name):
+                    self._disk.sync_folder(Path(place))
 
     def is_file(self, name: str) -> bool:
         system, place = self._at(name)
@@ -142,26 +160,35 @@ class StatePath:
                         self.delete(temporary)
                 return given
             if isinstance(system, fs.LocalFileSystem):
-                try:
-                    os.link(source, target)
-                except FileExistsError:
-                    return False
-                except OSError as error:
-                    if error.errno not in _NO_LINKS:
-                        raise
-                else:
-                    with suppress(StateError):  # it has its name, whatever comes
-                        self.delete(temporary)
-                    return True
+                return self._linked(Path(source), Path(target))
             if system.get_file_info(target).type != fs.FileType.NotFound:
                 return False
             system.move(source, target)
             return True
 
+    def _linked(self, source: Path, target: Path) -> bool:
+        """Give a complete local file its name, on disk; False if that is taken.  Raises OSError."""
+        try:
+            self._disk.link(source, target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if target.exists():
+                return False
+            self._disk.rename(source, target)
+        self._disk.sync_folder(target.parent)
+        with suppress(OSError):  # it has its name, whatever comes
+            self._disk.delete(source)
+        return True
+
     def delete(self, name: str) -> bool:
         """Delete a file; False if there is none."""
         system, place = self._at(name)
         with self.writing(name, "deleted"), suppress(FileNotFoundError):
+            if isinstance(system, fs.LocalFileSystem):
+                return self._disk.delete(Path(place))
             system.delete_file(place)
             return True
         return False

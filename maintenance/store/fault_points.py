@@ -1,6 +1,7 @@
 """Places at which a test can stop a process for good, to see what a crash there leaves behind.
 
-Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit:
+Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit, to
+a state in Spark or to a workspace's folder:
 to the name of a point, or to ``name:n`` for the n-th time that this process reaches it.  The process is then
 killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Worker processes are replaced, and
 would be killed over and over: with ``LFTJ_FAULT_ONCE`` the first one makes a file of that name, and later
@@ -26,7 +27,18 @@ POINTS = (
     "batch: committed, not cleaned",
     "clean: manifests deleted, data not",
 )
-"""All points, in the order in which a batch reaches them."""
+"""Those of a state, in the order in which a batch reaches them."""
+
+FOLDER_POINTS = (
+    "folder: change written, not on disk",
+    "folder: change on disk, not told",
+    "folder: journal begun anew, no checkpoint",
+    "folder: data written, no manifest",
+    "folder: manifest in place, the rest not gone",
+)
+"""Those of a workspace's folder, in the order in which a commit, and then a checkpoint, reaches them."""
+
+_ALL = (*POINTS, *FOLDER_POINTS)
 
 _times: dict[str, int] = {}
 
@@ -41,10 +53,10 @@ def reached(point: str) -> None:
     fault = os.environ.get(VARIABLE)
     if not fault:
         return
-    name, _, count = (fault, "", "1") if fault in POINTS else fault.rpartition(":")
+    name, _, count = (fault, "", "1") if fault in _ALL else fault.rpartition(":")
     for named in (name, point):
-        if named not in POINTS:
-            raise ValueError(f"{VARIABLE}={fault!r}: {named!r} is no point; there are: {'; '.join(POINTS)}")
+        if named not in _ALL:
+            raise ValueError(f"{VARIABLE}={fault!r}: {named!r} is no point; there are: {'; '.join(_ALL)}")
     if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"{VARIABLE}={fault!r}: behind the last colon goes a number from 1 on")
     if point == name:

@@ -1,22 +1,20 @@
-"""TPC-H queries as rules and as SQL, and a copy of the data that takes the same changes as a workspace.
+"""TPC-H queries as rules and as SQL, and DuckDB that takes the same changes as a workspace.
 
 Relations hold the columns that the queries read and their key, so that no two
 line items become one.  A head has the SQL column of its name; a group that the
 SQL leaves out has no tuple.  ORDER BY and LIMIT have no meaning for a relation
-and are left out of Q3 and Q5.  Q12's CASE is a disjunction that binds 1 or 0; its line
-items are chosen first, by a rule of their own, with their key.
+and are left out of Q3, Q5 and Q10.  Q12's CASE is a disjunction that binds 1 or 0; its line
+items are chosen first, by a rule of their own, with their key, and so are those of Q19.  Q10 groups by the
+customer's key and nation; of Q14's share there are both sums.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -48,15 +46,17 @@ COLUMNS = {
     "lineitem": (
         "l_orderkey", "l_linenumber", "l_suppkey", "l_quantity", "l_extendedprice", "l_discount", "l_tax",
         "l_returnflag", "l_linestatus", "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode",
+        "l_partkey", "l_shipinstruct",
     ),
     "orders": ("o_orderkey", "o_custkey", "o_orderdate", "o_orderpriority", "o_shippriority"),
     "customer": ("c_custkey", "c_nationkey", "c_mktsegment"),
     "supplier": ("s_suppkey", "s_nationkey"),
     "nation": ("n_nationkey", "n_name", "n_regionkey"),
     "region": ("r_regionkey", "r_name"),
+    "part": ("p_partkey", "p_brand", "p_type", "p_size", "p_container"),
 }  # fmt: skip
 
-KEYS = {"lineitem": 2, "orders": 1, "customer": 1, "supplier": 1, "nation": 1, "region": 1}
+KEYS = {"lineitem": 2, "orders": 1, "customer": 1, "supplier": 1, "nation": 1, "region": 1, "part": 1}
 """How many columns, from the first, are a relation's key."""
 
 QUERIES = {
@@ -65,7 +65,7 @@ QUERIES = {
         sum_qty[f, s] = sum(q), sum_base_price[f, s] = sum(p), sum_disc_price[f, s] = sum(d),
         sum_charge[f, s] = sum(c), sum_disc[f, s] = sum(r), avg_qty[f, s] = avg(q),
         avg_price[f, s] = avg(p), avg_disc[f, s] = avg(r), count_order[f, s] = count()
-            <- lineitem(_, _, _, q, p, r, t, f, s, shipped, _, _, _), shipped <= 1998-09-02,
+            <- lineitem(_, _, _, q, p, r, t, f, s, shipped, _, _, _, _, _), shipped <= 1998-09-02,
                d = p * (1 - r), c = d * (1 + t).
         """,
         2,
@@ -89,7 +89,7 @@ QUERIES = {
         """
         revenue[o, ordered, priority] = sum(v)
             <- customer(c, _, "BUILDING"), orders(o, c, ordered, _, priority),
-               lineitem(o, _, _, _, p, r, _, _, _, shipped, _, _, _),
+               lineitem(o, _, _, _, p, r, _, _, _, shipped, _, _, _, _, _),
                ordered < 1995-03-15, shipped > 1995-03-15, v = p * (1 - r).
         """,
         3,
@@ -106,7 +106,7 @@ QUERIES = {
         """
         revenue[name] = sum(v)
             <- region(g, "ASIA"), nation(n, name, g), customer(c, n, _), supplier(s, n),
-               orders(o, c, ordered, _, _), lineitem(o, _, s, _, p, r, _, _, _, _, _, _, _),
+               orders(o, c, ordered, _, _), lineitem(o, _, s, _, p, r, _, _, _, _, _, _, _, _, _),
                ordered >= 1994-01-01, ordered < 1995-01-01, v = p * (1 - r).
         """,
         1,
@@ -123,7 +123,7 @@ QUERIES = {
     "Q6": Query(
         """
         revenue[] = sum(v)
-            <- lineitem(_, _, _, q, p, r, _, _, _, shipped, _, _, _), shipped >= 1994-01-01,
+            <- lineitem(_, _, _, q, p, r, _, _, _, shipped, _, _, _, _, _), shipped >= 1994-01-01,
                shipped < 1995-01-01, r >= 0.05, r <= 0.07, q < 24, v = p * r.
         """,
         0,
@@ -135,10 +135,27 @@ QUERIES = {
         having count(*) > 0
         """,
     ),
+    "Q10": Query(
+        """
+        revenue[c, name] = sum(v)
+            <- customer(c, n, _), nation(n, name, _), orders(o, c, ordered, _, _),
+               lineitem(o, _, _, _, p, r, _, "R", _, _, _, _, _, _, _),
+               ordered >= 1993-10-01, ordered < 1994-01-01, v = p * (1 - r).
+        """,
+        2,
+        ("revenue",),
+        """
+        select c_custkey, n_name, sum(l_extendedprice * (1 - l_discount)) as revenue
+        from customer, orders, lineitem, nation
+        where c_custkey = o_custkey and l_orderkey = o_orderkey and o_orderdate >= date '1993-10-01'
+            and o_orderdate < date '1994-01-01' and l_returnflag = 'R' and c_nationkey = n_nationkey
+        group by 1, 2
+        """,
+    ),
     "Q12": Query(
         """
         late(o, n, mode)
-            <- lineitem(o, n, _, _, _, _, _, _, _, shipped, committed, received, mode),
+            <- lineitem(o, n, _, _, _, _, _, _, _, shipped, committed, received, mode, _, _),
                (mode = "MAIL" ; mode = "SHIP"), committed < received, shipped < committed,
                received >= 1994-01-01, received < 1995-01-01.
         high_line_count[mode] = sum(high), low_line_count[mode] = sum(low)
@@ -159,6 +176,55 @@ QUERIES = {
             and l_shipdate < l_commitdate and l_receiptdate >= date '1994-01-01'
             and l_receiptdate < date '1995-01-01'
         group by 1
+        """,
+    ),
+    "Q14": Query(
+        """
+        promo[] = sum(v)
+            <- lineitem(_, _, _, _, p, r, _, _, _, shipped, _, _, _, k, _), part(k, _, kind, _, _),
+               shipped >= 1995-09-01, shipped < 1995-10-01, kind like "PROMO%", v = p * (1 - r).
+        total[] = sum(v)
+            <- lineitem(_, _, _, _, p, r, _, _, _, shipped, _, _, _, k, _), part(k, _, _, _, _),
+               shipped >= 1995-09-01, shipped < 1995-10-01, v = p * (1 - r).
+        """,
+        0,
+        ("promo", "total"),
+        """
+        select sum(l_extendedprice * (1 - l_discount)) filter (p_type like 'PROMO%') as promo,
+            sum(l_extendedprice * (1 - l_discount)) as total
+        from lineitem, part
+        where l_partkey = p_partkey and l_shipdate >= date '1995-09-01' and l_shipdate < date '1995-10-01'
+        having promo is not null
+        """,
+    ),
+    "Q19": Query(
+        """
+        chosen(o, n)
+            <- lineitem(o, n, _, q, _, _, _, _, _, _, _, _, mode, k, "DELIVER IN PERSON"),
+               part(k, brand, _, size, container), (mode = "AIR" ; mode = "REG AIR"), size >= 1,
+               (brand = "Brand#12", container in ("SM CASE", "SM BOX", "SM PACK", "SM PKG"),
+                q >= 1, q <= 11, size <= 5 ;
+                brand = "Brand#23", container in ("MED BAG", "MED BOX", "MED PKG", "MED PACK"),
+                q >= 10, q <= 20, size <= 10 ;
+                brand = "Brand#34", container in ("LG CASE", "LG BOX", "LG PACK", "LG PKG"),
+                q >= 20, q <= 30, size <= 15).
+        revenue[] = sum(v)
+            <- chosen(o, n), lineitem(o, n, _, _, p, r, _, _, _, _, _, _, _, _, _), v = p * (1 - r).
+        """,
+        0,
+        ("revenue",),
+        """
+        select sum(l_extendedprice * (1 - l_discount)) as revenue
+        from lineitem, part
+        where p_partkey = l_partkey and l_shipmode in ('AIR', 'REG AIR')
+            and l_shipinstruct = 'DELIVER IN PERSON' and p_size >= 1
+            and (p_brand = 'Brand#12' and p_container in ('SM CASE', 'SM BOX', 'SM PACK', 'SM PKG')
+                    and l_quantity between 1 and 11 and p_size <= 5
+                or p_brand = 'Brand#23' and p_container in ('MED BAG', 'MED BOX', 'MED PKG', 'MED PACK')
+                    and l_quantity between 10 and 20 and p_size <= 10
+                or p_brand = 'Brand#34' and p_container in ('LG CASE', 'LG BOX', 'LG PACK', 'LG PKG')
+                    and l_quantity between 20 and 30 and p_size <= 15)
+        having count(*) > 0
         """,
     ),
 }
@@ -186,6 +252,10 @@ class Sql:
             self._connection.execute(f"create table {name} as select * from incoming")
             self._connection.unregister("incoming")
 
+    def one_thread(self) -> None:
+        """Answer with one thread, as a measured peer does."""
+        self._connection.execute("set threads = 1")
+
     def apply(self, changes: Changes) -> None:
         """Erase rows by their keys, then insert."""
         for name, (erased, inserted) in changes.items():
@@ -211,111 +281,3 @@ class Sql:
             for name, value in zip(names[query.keys :], row[query.keys :], strict=True):
                 found[name][row[: query.keys]] = value
         return found
-
-
-class Business:
-    """The rows of the three large relations, and random transactions on them.
-
-    Invariant: ``rows[relation]`` has each key that is in the relation, with its row.
-    """
-
-    def __init__(self, loaded: Mapping[str, pa.Table], seed: int) -> None:
-        self.rows: dict[str, dict[Row, Row]] = {}
-        for name in ("lineitem", "orders", "customer"):
-            columns = [column.to_pylist() for column in loaded[name].columns]
-            self.rows[name] = {row[: KEYS[name]]: row for row in zip(*columns, strict=True)}
-        self._gone: dict[str, list[Row]] = {name: [] for name in self.rows}
-        self._items: dict[Any, list[Row]] = {}
-        for key in self.rows["lineitem"]:
-            self._items.setdefault(key[0], []).append(key)
-        self._draw = np.random.default_rng(seed)
-
-    def transactions(self, sizes: list[int]) -> Iterator[Changes]:
-        """One transaction of about each size: of one kind each in turn, the last kind all at once."""
-        kinds = (self._erase_items, self._change_items, self._return_items, self._sell, self._cancel)
-        for number, size in enumerate(sizes):
-            changes: Changes = {}
-            chosen = kinds if number % 6 == 5 else kinds[number % 6 : number % 6 + 1]
-            for kind in chosen:
-                for name, rows in kind(max(1, size // len(chosen)), changes):
-                    erased, inserted = changes.setdefault(name, ([], []))
-                    erased += rows[0]
-                    inserted += rows[1]
-            for name, (erased, inserted) in changes.items():
-                for row in erased:
-                    del self.rows[name][row[: KEYS[name]]]
-                self.rows[name].update((row[: KEYS[name]], row) for row in inserted)
-            yield changes
-
-    def _present(self, name: str, count: int, changes: Changes) -> list[Row]:
-        """Random rows that are there and that this transaction leaves alone so far."""
-        touched = {row[: KEYS[name]] for row in changes.get(name, ((), ()))[0]}
-        keys = [key for key in self.rows[name] if key not in touched]
-        places = self._draw.choice(len(keys), min(count, len(keys)), replace=False)
-        return [self.rows[name][keys[place]] for place in places]
-
-    def _erase_items(self, count: int, changes: Changes) -> Iterator[tuple[str, tuple[list[Row], list[Row]]]]:
-        erased = self._present("lineitem", count, changes)
-        self._gone["lineitem"] += erased
-        yield "lineitem", (erased, [])
-
-    def _change_items(
-        self, count: int, changes: Changes
-    ) -> Iterator[tuple[str, tuple[list[Row], list[Row]]]]:
-        erased = self._present("lineitem", count, changes)
-        yield "lineitem", (erased, [self._changed(row) for row in erased])
-
-    def _return_items(
-        self, count: int, changes: Changes
-    ) -> Iterator[tuple[str, tuple[list[Row], list[Row]]]]:
-        """Line items that were erased come back, half of them with other prices and dates."""
-        gone = self._gone["lineitem"]
-        erased_now = {row[:2] for row in changes.get("lineitem", ((), ()))[0]}
-        back, kept = [], []
-        for row in gone:
-            (kept if len(back) >= count or row[:2] in erased_now else back).append(row)
-        self._gone["lineitem"] = kept
-        inserted = [row if number % 2 else self._changed(row) for number, row in enumerate(back)]
-        yield "lineitem", ([], inserted)
-
-    def _sell(self, count: int, changes: Changes) -> Iterator[tuple[str, tuple[list[Row], list[Row]]]]:
-        """Orders of four new items; every other one is by a new customer."""
-        customers, orders, items = [], [], []
-        models = self._present("lineitem", count, changes)
-        known = list(self.rows["customer"].values())
-        for first in range(0, len(models), 4):
-            order = self._fresh("orders", len(orders))
-            customer = known[int(self._draw.integers(len(known)))]
-            if first % 8 == 0:
-                customer = (self._fresh("customer", len(customers)), *customer[1:])
-                customers.append(customer)
-            model = self.rows["orders"].get(models[first][:1]) or next(iter(self.rows["orders"].values()))
-            orders.append((order, customer[0], self._moved(model[2]), *model[3:]))
-            for number, row in enumerate(models[first : first + 4]):
-                items.append((order, number + 1, *self._changed(row)[2:]))
-        yield "customer", ([], customers)
-        yield "orders", ([], orders)
-        yield "lineitem", ([], items)
-
-    def _cancel(self, count: int, changes: Changes) -> Iterator[tuple[str, tuple[list[Row], list[Row]]]]:
-        """Orders go, their items stay for now; customers change their segment."""
-        yield "orders", (self._present("orders", max(1, count // 2), changes), [])
-        segments = ("BUILDING", "MACHINERY")
-        erased = self._present("customer", max(1, count // 4), changes)
-        inserted = [(*row[:2], segments[row[2] == segments[0]]) for row in erased]
-        yield "customer", (erased, inserted)
-
-    def _fresh(self, name: str, taken: int) -> int:
-        return max(key[0] for key in self.rows[name]) + 1 + taken
-
-    def _changed(self, row: Row) -> Row:
-        """A line item with another price, discount, quantity, dates and ship mode."""
-        price = row[4] + Decimal(int(self._draw.integers(-500, 100_000))).scaleb(-2)
-        discount = Decimal(int(self._draw.integers(0, 11))).scaleb(-2)
-        quantity = Decimal(int(self._draw.integers(1, 51)))
-        mode = ("MAIL", "SHIP", "TRUCK")[int(self._draw.integers(3))]
-        dates = (self._moved(day) for day in row[9:12])
-        return (*row[:3], quantity, price, discount, *row[6:9], *dates, mode)
-
-    def _moved(self, day: datetime.date) -> datetime.date:
-        return day + datetime.timedelta(days=int(self._draw.integers(-60, 61)))

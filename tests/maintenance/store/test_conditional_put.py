@@ -12,9 +12,9 @@ from obstore.store import MemoryStore
 pytest.importorskip("pyspark")
 
 from lftj.errors import StateError
-from spark_bridge.state import conditional_put as module
-from spark_bridge.state.conditional_put import ConditionalPut, conditional_put
-from spark_bridge.state.path import StatePath
+from maintenance.store import conditional_put as module
+from maintenance.store.conditional_put import ConditionalPut, conditional_put
+from maintenance.store.path import StatePath
 from spark_bridge.state.store import StateStore
 
 

@@ -1,0 +1,304 @@
+"""Bodies whose two sides an inequality joins: an ordered view of each is kept (STRATEGIES.md 3.4).
+
+    h[b] = sum(v) <- bids(b, p, v), asks(b, q), p - q > 1000.
+
+Each side becomes a view over what both know, ``b``, and its own compared key, ``p`` or ``q``; a change
+of one then meets a range of the other, whose sum a scan tree knows.
+
+Invariants
+
+1. Every atom, factor and other filter belongs to one side; both know all variables of the head.
+2. An :class:`Inequality` says of codes what the comparison says of values: its keys are of one domain
+   whose codes are in value order, not floats, for NaN has no place there; differences are those of
+   whole numbers.
+
+Where these do not hold there is no range join: the sides stay together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lftj.language.body import Body
+from lftj.language.expressions import variables_of
+from lftj.language.syntax import (
+    Atom,
+    BinaryOperation,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+)
+from lftj.rewriting.elimination import Edge, Names, view_cost
+from lftj.rewriting.joins import of_comparison
+from lftj.rewriting.shared_views import is_view
+from lftj.values.kinds import kind
+from lftj.values.schema import ColumnType
+
+TREE_STEP = 2.0
+"""Nodes that a change visits in scan trees, for each doubling of their records."""
+
+Types = Mapping[str, ColumnType]
+
+Span = tuple[int | None, int | None]
+"""A closed interval; None where it has no end."""
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """``left - right`` lies in one of the spans, which are disjoint."""
+
+    left: str
+    right: str
+    spans: tuple[Span, ...]
+
+
+def inequality(comparison: Comparison, types: Types) -> Inequality | None:
+    """A comparison as one of two keys; None for one that is none.
+
+    >>> import pyarrow as pa
+    >>> from lftj.values.domains import Domains
+    >>> whole = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> p, q = Variable("p"), Variable("q")
+    >>> difference = BinaryOperation("-", p, q)
+    >>> inequality(Comparison(">", difference, Constant(1000)), {"p": whole, "q": whole})
+    Inequality(left='p', right='q', spans=((1001, None),))
+    >>> far = Comparison(">", Call("abs", (difference,)), Constant(1000))
+    >>> inequality(far, {"p": whole, "q": whole}).spans
+    ((None, -1001), (1001, None))
+    """
+    operator, left, right = comparison.operator, comparison.left, comparison.right
+    if isinstance(left, Variable) and isinstance(right, Variable):
+        domain = types[left.name].domain
+        if left.name == right.name or domain is not types[right.name].domain:
+            return None
+        if not domain.ordered or domain.name == "float":
+            return None
+        return Inequality(left.name, right.name, _spans(operator, 0))
+    names = {variable.name for side in (left, right) for variable in variables_of(side)}
+    if any(kind(types[name].arrow) != "integer" for name in names):
+        return None
+    if isinstance(right, Call):
+        operator, left, right = FLIPPED[operator], right, left
+    if isinstance(left, Call):
+        return _of_distance(operator, left, right)
+    return _of_difference(BinaryOperation("-", left, right), operator)
+
+
+def _of_difference(difference: Expression, operator: str) -> Inequality | None:
+    found = _keys(difference)
+    if found is None:
+        return None
+    left, right, rest = found
+    return Inequality(left, right, _spans(operator, -rest))
+
+
+def _of_distance(operator: str, call: Call, limit: Expression) -> Inequality | None:
+    """``abs(left - right + rest)`` beside a number."""
+    found, number = _keys(call.arguments[0]), _linear(limit)
+    if call.function != "abs" or found is None or number is None or number[0]:
+        return None
+    left, right, rest = found
+    most = number[1]
+    if operator in (">", ">="):
+        least = most + 1 if operator == ">" else most
+        if least > 0:
+            return Inequality(left, right, ((None, -least - rest), (least - rest, None)))
+    elif operator in ("<", "<="):
+        most = most - 1 if operator == "<" else most
+        if most >= 0:
+            return Inequality(left, right, ((-most - rest, most - rest),))
+    return None
+
+
+def _spans(operator: str, limit: int) -> tuple[Span, ...]:
+    """What compares so with a number."""
+    below, above = (None, limit - 1), (limit + 1, None)
+    found: dict[str, tuple[Span, ...]] = {
+        "<": (below,),
+        "<=": ((None, limit),),
+        ">": (above,),
+        ">=": ((limit, None),),
+        "=": ((limit, limit),),
+        "!=": (below, above),
+    }
+    return found[operator]
+
+
+def _keys(expression: Expression) -> tuple[str, str, int] | None:
+    """The x, y and c of ``x - y + c``."""
+    found = _linear(expression)
+    if found is None:
+        return None
+    times = {name: number for name, number in found[0].items() if number}
+    if sorted(times.values()) != [-1, 1]:
+        return None
+    right, left = sorted(times, key=lambda name: times[name])
+    return left, right, found[1]
+
+
+def _linear(expression: Expression) -> tuple[dict[str, int], int] | None:
+    """How often each variable is added, and what else; None for what is no sum of variables and numbers."""
+    if isinstance(expression, Variable):
+        return {expression.name: 1}, 0
+    if isinstance(expression, Constant):
+        return ({}, expression.value) if type(expression.value) is int else None
+    if isinstance(expression, Negative):
+        return _added(({}, 0), _linear(expression.operand), -1)
+    if isinstance(expression, BinaryOperation) and expression.operator in "+-":
+        sign = 1 if expression.operator == "+" else -1
+        return _added(_linear(expression.left), _linear(expression.right), sign)
+    return None
+
+
+def _added(
+    one: tuple[dict[str, int], int] | None, other: tuple[dict[str, int], int] | None, sign: int
+) -> tuple[dict[str, int], int] | None:
+    if one is None or other is None:
+        return None
+    names = one[0].keys() | other[0].keys()
+    return {n: one[0].get(n, 0) + sign * other[0].get(n, 0) for n in names}, one[1] + sign * other[1]
+
+
+# -- taking a body apart ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RangeSplit:
+    """A body in two sides: their atoms, and the keys of their views."""
+
+    comparison: Comparison
+    atoms: tuple[tuple[Atom, ...], tuple[Atom, ...]]
+    keys: tuple[Names, Names]
+
+    @property
+    def first(self) -> Names:
+        """What the first side knows; filters and factors of these are its own."""
+        return _known(self.atoms[0])
+
+    def cost(self, edges: Mapping[Atom, Edge]) -> float:
+        """Operations of changes of all atoms, with ordered views."""
+        steps = TREE_STEP * math.log2(max(2.0, *(edge.rows for edge in edges.values())))
+        cost = 0.0
+        for atoms, keys in zip(self.atoms, self.keys, strict=True):
+            joining, changed = view_cost([edges[atom] for atom in atoms], keys)
+            cost += joining + changed * steps
+        return cost
+
+
+def range_split(
+    atoms: Sequence[Atom],
+    comparisons: Sequence[Comparison],
+    filters: Iterable[Names],
+    head: Names,
+    types: Types,
+) -> RangeSplit | None:
+    """The body in two sides that one of the comparisons joins; None where there is none.
+
+    ``filters``: variables of each negated atom and factor.
+    """
+    filters = list(filters)
+    for comparison in comparisons:
+        found = inequality(comparison, types)
+        sides = None if found is None else _sides(atoms, found.left, found.right)
+        if found is None or sides is None:
+            continue
+        left, right = map(_known, sides)
+        others = [of_comparison(other) for other in comparisons if other is not comparison]
+        if head <= left & right and all(names <= left or names <= right for names in [*filters, *others]):
+            keys = (left & right) | {found.left}, (left & right) | {found.right}
+            return RangeSplit(comparison, sides, keys)
+    return None
+
+
+def _sides(atoms: Sequence[Atom], left: str, right: str) -> tuple[tuple[Atom, ...], tuple[Atom, ...]] | None:
+    """The atoms of one key, with what belongs to them, and those of the other."""
+    with_left = [left in _known([atom]) for atom in atoms]
+    with_right = [right in _known([atom]) for atom in atoms]
+    if any(a and b for a, b in zip(with_left, with_right, strict=True)) or not (
+        any(with_left) and any(with_right)
+    ):
+        return None
+    place: list[int | None] = [
+        0 if a else 1 if b else None for a, b in zip(with_left, with_right, strict=True)
+    ]
+    while None in place:
+        known = [
+            _known([atom for atom, at in zip(atoms, place, strict=True) if at == side]) for side in (0, 1)
+        ]
+        own = known[0] - known[1], known[1] - known[0]
+        waiting = [number for number, at in enumerate(place) if at is None]
+        gains = {number: [len(_known([atoms[number]]) & names) for names in own] for number in waiting}
+        number = max(waiting, key=lambda one: abs(gains[one][0] - gains[one][1]))
+        place[number] = 0 if gains[number][0] >= gains[number][1] else 1
+    first, second = (tuple(a for a, at in zip(atoms, place, strict=True) if at == side) for side in (0, 1))
+    return first, second
+
+
+# -- what is left of it -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OrderedView:
+    """A view as one side of a range join: which of its columns are groups, and which is compared."""
+
+    atom: Atom
+    groups: tuple[int, ...]
+    key: int
+
+    @property
+    def value(self) -> str:
+        return _names(self.atom)[-1]
+
+    @property
+    def lookup(self) -> str:
+        """How it is read at a key: ``view[b, p]``."""
+        return f"{self.atom.relation}[{', '.join(_names(self.atom)[:-1])}]"
+
+
+@dataclass(frozen=True)
+class RangeJoin:
+    """Two ordered views, the ``left`` and the ``right`` of an inequality, in groups that both know."""
+
+    inequality: Inequality
+    comparison: Comparison
+    left: OrderedView
+    right: OrderedView
+    groups: tuple[str, ...]
+
+
+def range_join(body: Body) -> RangeJoin | None:
+    """What joins two ordered views of whole numbers by an inequality and does nothing else; or None."""
+    if len(body.atoms) != 2 or len(body.comparisons) != 1 or body.negations:
+        return None
+    found = inequality(body.comparisons[0], body.types)
+    if found is None:
+        return None
+    names = [_names(atom) for atom in body.atoms]
+    for atom, own in zip(body.atoms, names, strict=True):
+        whole = bool(own) and kind(body.types[own[-1]].arrow) == "integer"
+        if not is_view(atom.relation) or len(set(own)) != len(atom.terms) or not whole:
+            return None
+    left, right = (0, 1) if found.left in names[0] else (1, 0)
+    groups = tuple(name for name in names[0] if name in names[1])
+    views = []
+    for side, key in ((left, found.left), (right, found.right)):
+        own = names[side]
+        if sorted(own[:-1]) != sorted((*groups, key)):
+            return None
+        views.append(OrderedView(body.atoms[side], tuple(map(own.index, groups)), own.index(key)))
+    return RangeJoin(found, body.comparisons[0], views[0], views[1], groups)
+
+
+def _names(atom: Atom) -> list[str]:
+    return [term.name for term in atom.terms if isinstance(term, Variable)]
+
+
+def _known(atoms: Iterable[Atom]) -> Names:
+    return frozenset(name for atom in atoms for name in _names(atom))

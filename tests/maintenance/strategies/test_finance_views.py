@@ -1,0 +1,93 @@
+"""worked example: DBToaster's finance views, beside sums made by hand and its published results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from maintenance import Workspace
+from support import order_book
+from support.order_book import COLUMNS, PROGRAM, Event
+from support.rows import rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+
+VIEWS = ("axf", "bsp", "twice", "mst", "psp", "vwap")
+
+
+def empty_book() -> Workspace:
+    ws = Workspace()
+    for side in ("bids", "asks"):
+        ws.load(side, pa.table({name: pa.array([], pa.int64()) for name in COLUMNS}))
+    return ws
+
+
+def follow(ws: Workspace, events: list[Event]) -> int:
+    """Apply the events in one transaction; the operations that it took."""
+    with ws.transaction() as tx:
+        for side, weight, row in events:
+            (tx.insert if weight > 0 else tx.erase)(side, [row])
+    return sum(figures.operations for figures in tx.stats.rules.values())
+
+
+def values(ws: Workspace, view: str) -> dict[tuple[int, ...], int]:
+    return {tuple(keys): int(value) for *keys, value in rows_of(ws[view].table) if value}
+
+
+def refuse_other_answers(ws: Workspace, folder: Path, size: str) -> None:
+    for view in order_book.ANSWERS:
+        published = order_book.answer(folder, view, size)
+        if view == "twice":
+            halves = {broker: value / 2 for broker, value in values(ws, view).items()}
+            assert halves == pytest.approx(published, rel=1e-13)
+        else:
+            assert values(ws, view) == published
+
+
+@pytest.mark.parametrize("strategy", ["views", "delta", "auto", "recompute"])
+def test_every_event_of_the_tiny_book(data_folder: Path, strategy: str) -> None:
+    events = order_book.events(data_folder, "tiny")
+    ws = empty_book()
+    ws.install(PROGRAM, strategy=strategy)
+    book: dict[str, set[tuple[int, ...]]] = {"bids": set(), "asks": set()}
+    for number, event in enumerate(events):
+        side, weight, row = event
+        (book[side].add if weight > 0 else book[side].remove)(row)
+        follow(ws, [event])
+        if number % 4 == 0 or number == len(events) - 1:
+            expected = order_book.by_hand(book)
+            assert {view: values(ws, view) for view in VIEWS} == expected
+    refuse_other_answers(ws, data_folder, "tiny")
+    ws.verify()
+    ws.check_invariants()
+
+
+def test_the_standard_book(data_folder: Path) -> None:
+    """Its broker variances are beyond 64 bits."""
+    events = order_book.events(data_folder, "standard")
+    ws = empty_book()
+    ws.install(PROGRAM, strategy="views")
+    for begin in range(0, len(events), 500):
+        follow(ws, events[begin : begin + 500])
+    refuse_other_answers(ws, data_folder, "standard")
+    worth: dict[tuple[int, ...], int] = {}
+    for side, weight, (_, _, broker, volume, price) in events:
+        if side == "bids":
+            worth[broker,] = worth.get((broker,), 0) + weight * volume * price
+    assert values(ws, "twice") == {broker: value**2 for broker, value in worth.items() if value}
+    assert max(values(ws, "twice").values()) > 2**63
+    ws.check_invariants()
+
+
+def test_range_sums_take_fewer_operations_than_matches(data_folder: Path) -> None:
+    events = order_book.events(data_folder, "standard")
+    for rule in (order_book.AXF, order_book.BSP):
+        operations = {}
+        for strategy in ("views", "delta"):
+            ws = empty_book()
+            ws.install(rule, strategy=strategy)
+            follow(ws, events[:-100])
+            operations[strategy] = sum(follow(ws, [event]) for event in events[-100:])
+        assert 2 * operations["views"] < operations["delta"]
