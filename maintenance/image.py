@@ -102,17 +102,18 @@ def write_image(
 
     Raises OSError.
 
-    >>> from maintenance import Workspace
-    >>> ws = Workspace()
-    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-    >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
-    >>> file = io.BytesIO()
-    >>> write_image(ws, file)
-    >>> again = read_image(file.getvalue())
-    >>> with again.transaction() as tx:
-    ...     tx.insert("edge", [(3, 1)])
-    >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
-    (2, 3, 1)
+    Examples:
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+        >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
+        >>> file = io.BytesIO()
+        >>> write_image(ws, file)
+        >>> again = read_image(file.getvalue())
+        >>> with again.transaction() as tx:
+        ...     tx.insert("edge", [(3, 1)])
+        >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
+        (2, 3, 1)
     """
     if isinstance(target, str | os.PathLike):
         path = sink.check_place(target)

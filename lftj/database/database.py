@@ -82,13 +82,14 @@ class Database:
     ``db["edge"]`` is a relation as it is now (`RelationTable`),
     ``"edge" in db`` says whether there is one, and iteration gives their names.
 
-    >>> db = Database()
-    >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
-    >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
-    [{'a': 1, 'b': 2, 'c': 3}]
-    >>> db.relations
-    relation  rows  columns
-    edge         3  src: int64, dst: int64
+    Examples:
+        >>> db = Database()
+        >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
+        >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
+        [{'a': 1, 'b': 2, 'c': 3}]
+        >>> db.relations
+        relation  rows  columns
+        edge         3  src: int64, dst: int64
     """
 
     def __init__(self) -> None:
@@ -307,17 +308,18 @@ class Database:
         Raises LimitError when there are more than ``limit`` operations; a million take about 250 MB.
         Raises RuleError for a head with several rules, a disjunction or aggregates among its terms.
 
-        >>> db = Database()
-        >>> db.load("a", {"x": [1, 3, 4]})
-        >>> db.load("b", {"x": [3, 9]})
-        >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
-        >>> for row in trace.to_pylist():
-        ...     print(*row.values())
-        a(x) open None 1
-        b(x) open None 3
-        a(x) seek 3 3
-        b(x) next 3 9
-        a(x) seek 9 None
+        Examples:
+            >>> db = Database()
+            >>> db.load("a", {"x": [1, 3, 4]})
+            >>> db.load("b", {"x": [3, 9]})
+            >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
+            >>> for row in trace.to_pylist():
+            ...     print(*row.values())
+            a(x) open None 1
+            b(x) open None 3
+            a(x) seek 3 3
+            b(x) next 3 9
+            a(x) seek 9 None
         """
         from lftj.evaluation.trace import trace
 

@@ -152,12 +152,13 @@ class PreparedRule:
     Attributes:
         parameters: The names of the program's parameters.
 
-    >>> import lftj
-    >>> db = lftj.Database()
-    >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
-    >>> following = db.prepare("out(b) <- edge($k, b).")
-    >>> following.parameters, following(k=1).to_pylist(), following.count({"k": 2})
-    (('k',), [{'b': 2}, {'b': 3}], 1)
+    Examples:
+        >>> import lftj
+        >>> db = lftj.Database()
+        >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
+        >>> following = db.prepare("out(b) <- edge($k, b).")
+        >>> following.parameters, following(k=1).to_pylist(), following.count({"k": 2})
+        (('k',), [{'b': 2}, {'b': 3}], 1)
     """
 
     def __init__(self, database: Queries, program: PreparedProgram, options: Mapping[str, Any]) -> None:

@@ -59,20 +59,21 @@ class RelationTable:
     ``len`` counts tuples, ``in`` looks one up, iteration gives them as tuples of Python values.  It exports
     Arrow (``__arrow_c_stream__``), and everything else that a ``pyarrow.Table`` has works on it too.
 
-    >>> from lftj import Database
-    >>> db = Database()
-    >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
-    >>> db["edge"]
-    edge(src: int64, dst: int64), 3 rows
-    src  dst
-      1    2
-      1    3
-      2    3
-    >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
-    (True, False, [(1, 2), (1, 3), (2, 3)])
-    >>> edge = db["edge"]
-    >>> edge["dst"].to_pylist()
-    [2, 3, 3]
+    Examples:
+        >>> from lftj import Database
+        >>> db = Database()
+        >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
+        >>> db["edge"]
+        edge(src: int64, dst: int64), 3 rows
+        src  dst
+          1    2
+          1    3
+          2    3
+        >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
+        (True, False, [(1, 2), (1, 3), (2, 3)])
+        >>> edge = db["edge"]
+        >>> edge["dst"].to_pylist()
+        [2, 3, 3]
     """
 
     def __init__(self, tuples: Tuples) -> None:

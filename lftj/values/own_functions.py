@@ -70,14 +70,15 @@ def register(
 
     Raises `FunctionError`.
 
-    >>> import lftj, pyarrow.compute as pc
-    >>> def domain(mail):
-    ...     return pc.replace_substring_regex(mail, ".*@", "")
-    >>> register("example_domain", domain, ["string"], "string")
-    >>> db = lftj.Database()
-    >>> db.load("user", [(1, "ann@a.org"), (2, "bob@b.com")], columns=["id", "mail"])
-    >>> db.query("of(i, d) <- user(i, m), d = example_domain(m), i > 1.").to_pylist()
-    [{'i': 2, 'd': 'b.com'}]
+    Examples:
+        >>> import lftj, pyarrow.compute as pc
+        >>> def domain(mail):
+        ...     return pc.replace_substring_regex(mail, ".*@", "")
+        >>> register("example_domain", domain, ["string"], "string")
+        >>> db = lftj.Database()
+        >>> db.load("user", [(1, "ann@a.org"), (2, "bob@b.com")], columns=["id", "mail"])
+        >>> db.query("of(i, d) <- user(i, m), d = example_domain(m), i > 1.").to_pylist()
+        [{'i': 2, 'd': 'b.com'}]
     """
     if not is_usable(name):
         raise FunctionError(f"{name!r} can't name a function: letters, digits and '_', no digit first")

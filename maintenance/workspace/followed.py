@@ -85,17 +85,18 @@ class Followed:
         Cost: of what is in memory, adding it up; in a folder, of what came before it was opened, or is more
         than ``feed_bytes``, that of installing the head over the relations as they were.
 
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> before = ws.version
-        >>> for row in (2, 3), (3, 4):
-        ...     with ws.transaction() as tx:
-        ...         tx.insert("edge", [row])
-        >>> change = ws.changes_since(before, "back")
-        >>> change.version - before, change.table.to_pylist()
-        (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> change = ws.changes_since(before, "back")
+            >>> change.version - before, change.table.to_pylist()
+            (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
         """
         found, upto = self._found(head, version)
         if isinstance(found, Past):
@@ -117,18 +118,19 @@ class Followed:
         Raises UnknownRelationError, and CursorError as `changes_since`, here or, for whoever is slower
         than the commits for long, in the loop.
 
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> before = ws.version
-        >>> for row in (2, 3), (3, 4):
-        ...     with ws.transaction() as tx:
-        ...         tx.insert("edge", [row])
-        >>> for change in ws.follow("back", since=before, timeout=0):
-        ...     print(change.version - before, change.table.to_pylist())
-        1 [{'b': 3, 'a': 2, 'weight': 1}]
-        2 [{'b': 4, 'a': 3, 'weight': 1}]
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> for change in ws.follow("back", since=before, timeout=0):
+            ...     print(change.version - before, change.table.to_pylist())
+            1 [{'b': 3, 'a': 2, 'weight': 1}]
+            2 [{'b': 4, 'a': 3, 'weight': 1}]
         """
         start = self.version if since is None else since
         self._refuse_cursor(head, start, self._published.shown)

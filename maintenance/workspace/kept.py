@@ -84,17 +84,18 @@ class Kept(Followed):
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
         that is not registered.
 
-        >>> import tempfile
-        >>> from maintenance import Workspace
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with Workspace.open(folder) as ws:
-        ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        ...         ws.install("back(b, a) <- edge(a, b).")
-        ...         with ws.transaction() as tx:
-        ...             tx.insert("edge", [(2, 3)])
-        ...     with Workspace.open(folder, read_only=True) as ws:
-        ...         sorted(ws["back"])
-        [(2, 1), (3, 2)]
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with Workspace.open(folder) as ws:
+            ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            ...         ws.install("back(b, a) <- edge(a, b).")
+            ...         with ws.transaction() as tx:
+            ...             tx.insert("edge", [(2, 3)])
+            ...     with Workspace.open(folder, read_only=True) as ws:
+            ...         sorted(ws["back"])
+            [(2, 1), (3, 2)]
         """
         started = time.monotonic()
         place = Path(os.path.abspath(folder))
@@ -171,16 +172,17 @@ class Kept(Followed):
         The folder is one of `save` or `open`; another process may have it open.  ``threads``,
         ``progress`` and what is raised: as of `open`.
 
-        >>> import tempfile
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ws.save(f"{folder}/copy")
-        ...     again = Workspace.load_from(f"{folder}/copy")
-        >>> sorted(again["back"])
-        [(2, 1)]
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ws.save(f"{folder}/copy")
+            ...     again = Workspace.load_from(f"{folder}/copy")
+            >>> sorted(again["back"])
+            [(2, 1)]
         """
         workspace = cls._recovered(read_existing(path), {}, threads, progress)
         workspace._found_in = None

@@ -67,36 +67,37 @@ class WorkspaceStats:
     def openmetrics(self) -> str:
         """The figures as OpenMetrics text, which Prometheus and others read.
 
-        >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2).openmetrics())
-        # TYPE lftj_version gauge
-        # HELP lftj_version The number of the last change.
-        lftj_version 7
-        # TYPE lftj_rows gauge
-        # HELP lftj_rows Rows of each relation and head.
-        lftj_rows{relation="edge"} 3
-        # TYPE lftj_memory_bytes gauge
-        # UNIT lftj_memory_bytes bytes
-        # HELP lftj_memory_bytes Memory by kind.
-        lftj_memory_bytes{kind="relations"} 240
-        # TYPE lftj_old_snapshots gauge
-        # HELP lftj_old_snapshots Snapshots that hold a state that is not the present one.
-        lftj_old_snapshots 0
-        # TYPE lftj_old_snapshot_seconds gauge
-        # UNIT lftj_old_snapshot_seconds seconds
-        # HELP lftj_old_snapshot_seconds The age of the oldest of them.
-        lftj_old_snapshot_seconds 0.0
-        # TYPE lftj_commits counter
-        # HELP lftj_commits Commits that changed something.
-        lftj_commits_total 2
-        # TYPE lftj_commit_seconds counter
-        # UNIT lftj_commit_seconds seconds
-        # HELP lftj_commit_seconds What they took, without waiting for the disk.
-        lftj_commit_seconds_total 0.0
-        # TYPE lftj_housekeeping_rows counter
-        # HELP lftj_housekeeping_rows Rows that they read to be written anew.
-        lftj_housekeeping_rows_total 0
-        # EOF
-        <BLANKLINE>
+        Examples:
+            >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2).openmetrics())
+            # TYPE lftj_version gauge
+            # HELP lftj_version The number of the last change.
+            lftj_version 7
+            # TYPE lftj_rows gauge
+            # HELP lftj_rows Rows of each relation and head.
+            lftj_rows{relation="edge"} 3
+            # TYPE lftj_memory_bytes gauge
+            # UNIT lftj_memory_bytes bytes
+            # HELP lftj_memory_bytes Memory by kind.
+            lftj_memory_bytes{kind="relations"} 240
+            # TYPE lftj_old_snapshots gauge
+            # HELP lftj_old_snapshots Snapshots that hold a state that is not the present one.
+            lftj_old_snapshots 0
+            # TYPE lftj_old_snapshot_seconds gauge
+            # UNIT lftj_old_snapshot_seconds seconds
+            # HELP lftj_old_snapshot_seconds The age of the oldest of them.
+            lftj_old_snapshot_seconds 0.0
+            # TYPE lftj_commits counter
+            # HELP lftj_commits Commits that changed something.
+            lftj_commits_total 2
+            # TYPE lftj_commit_seconds counter
+            # UNIT lftj_commit_seconds seconds
+            # HELP lftj_commit_seconds What they took, without waiting for the disk.
+            lftj_commit_seconds_total 0.0
+            # TYPE lftj_housekeeping_rows counter
+            # HELP lftj_housekeeping_rows Rows that they read to be written anew.
+            lftj_housekeeping_rows_total 0
+            # EOF
+            <BLANKLINE>
         """
         lines = []
         for name, (kind, label, text) in _METRICS.items():

@@ -72,15 +72,16 @@ class Workspace(Kept, Database):
     ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
     installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
-    >>> ws = Workspace()
-    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-    >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
-    >>> with ws.transaction() as tx:
-    ...     tx.insert("edge", [(1, 3)])
-    >>> tx.changes["tri"].to_pylist()
-    [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
-    >>> ws["tri"].count
-    1
+    Examples:
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+        >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+        >>> with ws.transaction() as tx:
+        ...     tx.insert("edge", [(1, 3)])
+        >>> tx.changes["tri"].to_pylist()
+        [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
+        >>> ws["tri"].count
+        1
     """
 
     def __init__(
@@ -286,14 +287,15 @@ class Workspace(Kept, Database):
 
         It is read off the terms that are run, those of its views first.  Raises UnknownRelationError.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("degree[a] = count() <- edge(a, _).")
-        >>> print(ws.triggers("degree"))
-        on +edge(src, dst):
-          degree[src] += 1
-        on -edge(src, dst):
-          degree[src] -= 1
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("degree[a] = count() <- edge(a, _).")
+            >>> print(ws.triggers("degree"))
+            on +edge(src, dst):
+              degree[src] += 1
+            on -edge(src, dst):
+              degree[src] -= 1
         """
         state = self._state
         schemas = {name: version.schema for name, version in state.versions.items()}
@@ -377,16 +379,17 @@ class Workspace(Kept, Database):
         What each transaction does is what it does when it is committed by itself; subscribers hear of each.
         Raises as a transaction does, with the transaction that is wrong; then all is as it was before.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("n[a] = count() <- edge(a, _).")
-        >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
-        >>> applied = ws.apply_many({"edge": rows})
-        >>> first, second = applied
-        >>> applied.transactions, first["n"].to_pylist()
-        ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
-        >>> second["n"].num_rows
-        0
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("n[a] = count() <- edge(a, _).")
+            >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
+            >>> applied = ws.apply_many({"edge": rows})
+            >>> first, second = applied
+            >>> applied.transactions, first["n"].to_pylist()
+            ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
+            >>> second["n"].num_rows
+            0
         """
         lease = self.domains.collector.lease()  # for the codes of what is read
         try:
@@ -418,11 +421,12 @@ class Workspace(Kept, Database):
     def stats(self) -> WorkspaceStats:
         """What the workspace holds and has done: figures, ``as_dict()``, ``openmetrics()``, ``svg()``.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-        >>> stats = ws.stats
-        >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
-        ({'edge': 2}, True, 0)
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+            >>> stats = ws.stats
+            >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
+            ({'edge': 2}, True, 0)
         """
         return stats_of(self._published)
 

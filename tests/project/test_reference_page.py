@@ -1,4 +1,7 @@
-"""What the reference page shows is text: no markup of another tool, no file that is not in the repository."""
+"""What the reference page shows is text: no markup of another tool, no file that is not in the repository.
+
+Examples stand in a section of their own, as they would be shown as quotations elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ def test_docstrings_on_the_reference_page_are_plain(name: str) -> None:
     found = dict(shown(name, pkgutil.resolve_name(name)))
     assert found[name], "nothing would be shown"
     assert [member for member, text in found.items() if ROLE.search(text)] == []
+    assert [member for member, text in found.items() if ">>>" in text.partition("Examples:\n")[0]] == []
     assert [
         (member, file)
         for member, text in found.items()

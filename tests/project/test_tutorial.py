@@ -34,6 +34,13 @@ def shown(cell: Any) -> list[dict[str, str]]:
     return [{kind: TIME.sub("in a time", text) for kind, text in output.items()} for output in outputs]
 
 
+def test_the_tutorial_links_to_no_file() -> None:
+    """On the site a notebook's links are as they stand, where pages have other addresses."""
+    cells = nbformat.read(PAGE, as_version=4)["cells"]
+    texts = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
+    assert len(texts) > 10 and not any("](" in text.replace("](https://", "") for text in texts)
+
+
 @pytest.mark.usefixtures("warmed")
 def test_the_tutorial_shows_what_its_cells_give() -> None:
     page = nbformat.read(PAGE, as_version=4)
