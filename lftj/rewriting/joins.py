@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lftj.language.body import Body
 from lftj.language.expressions import variables_of
 from lftj.language.syntax import Atom, Comparison, Expression, Variable
 from lftj.rewriting.elimination import Names
+from lftj.values.schema import ColumnType
 
 
 @dataclass(frozen=True)
@@ -76,3 +78,12 @@ def of_expression(expression: Expression) -> Names:
 def of_comparison(comparison: Comparison) -> Names:
     """Its variables."""
     return of_expression(comparison.left) | of_expression(comparison.right)
+
+
+def types_below(body: Body) -> dict[str, ColumnType]:
+    """The types of a body's variables as a view may have them, below a test that they are not NULL."""
+    types = dict(body.types)
+    for test in body.comparisons:
+        if test.tests_null:
+            types |= {name: replace(types[name], nullable=True) for name in of_expression(test.left)}
+    return types

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from lftj.language.body import Body
 from lftj.language.expressions import variables_of
 from lftj.rewriting.elimination import Elimination, Graph, Names, choose_elimination, tails
-from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison
+from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, types_below
 from lftj.rewriting.relation_sizes import edge_of
 from lftj.rewriting.shared_views import SharedViews, ViewBody
 from lftj.rewriting.summand import NotRewritten, compared
@@ -87,15 +87,15 @@ class SemiJoins:
     def body(self, shared: SharedViews, owner: str) -> Body:
         """The body over views, which are made or found.  ``owner``: the head that wants them."""
         join = self._join
-        free, types = self._tails(join), self._body.types
+        free, below = self._tails(join), types_below(self._body)
         for names in self._elimination.order:
             here, rest = join.split(names)
             keys = frozenset().union(*map(of_atom, here.atoms)) - names - free
             if keys:
                 view = ViewBody(here.atoms, here.negations, here.comparisons, (), keys, is_set=True)
-                atom = shared.atom(view, types, None, owner)
+                atom = shared.atom(view, below, None, owner)
                 join = Join((*rest.atoms, atom), rest.negations, rest.comparisons, ())
         assignments = self._body.assignments
         bound = [*bound_by(join.atoms), *(one.variable for one in assignments)]
-        types = {name: types[name] for name in bound}
+        types = {name: self._body.types[name] for name in bound}
         return Body(join.atoms, join.negations, join.comparisons, assignments, types)

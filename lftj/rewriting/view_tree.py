@@ -42,7 +42,7 @@ from lftj.language.syntax import (
     Variable,
 )
 from lftj.rewriting.elimination import PASSES, Edge, Elimination, Graph, Names, choose_elimination, tails
-from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression
+from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression, types_below
 from lftj.rewriting.range_join import RangeSplit, range_split
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
@@ -73,7 +73,7 @@ class ViewTree:
         if len(rule.bodies) != 1:
             raise NotRewritten("its body has alternatives, of which an assignment may have several")
         self._body = rule.bodies[0]
-        self._types = _types_below(self._body)
+        self._types = types_below(self._body)
         self._join = self._without_assignments()
         self._products = self._summed()
         self._splits: dict[Product, RangeSplit] = {}
@@ -261,15 +261,6 @@ class ViewTree:
         if self._call.function == "count":
             return pa.int64()
         return aggregate_type(self._call.function, self._types[_argument(self._call)].arrow)
-
-
-def _types_below(body: Body) -> dict[str, ColumnType]:
-    """The types of a body's variables as a view may have them, below a test that they are not NULL."""
-    types = dict(body.types)
-    for test in body.comparisons:
-        if test.tests_null:
-            types |= {name: replace(types[name], nullable=True) for name in of_expression(test.left)}
-    return types
 
 
 def _argument(call: Aggregate) -> str:

@@ -160,9 +160,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     found: list[object] = []
     choose = plans.choose_order
 
-    def counting(problem: Any, *arguments: Any) -> Any:
+    def counting(problem: Any, *arguments: Any, **options: Any) -> Any:
         found.append(problem)
-        return choose(problem, *arguments)
+        return choose(problem, *arguments, **options)
 
     monkeypatch.setattr(plans, "choose_order", counting)
     return found

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from random import Random
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 
 from lftj import Database
@@ -227,3 +228,20 @@ def test_heads_below_and_recursion_stay_as_they_are() -> None:
     rule = "near(x, y) <- e(x, y). far(x, y) <- e(x, y). far(x, z) <- far(x, y), e(y, z)."
     assert db.count(rule, head="far") == sum(400 * (12 - gap) for gap in range(12))
     assert "#view" not in str(db.explain(rule, head="far"))
+
+
+@pytest.mark.parametrize("last", ["", ", x8 is null", ", x8 is not null"])
+@pytest.mark.parametrize("seed", range(3))
+def test_nulls_join_nothing_in_views_either(last: str, seed: int) -> None:
+    random = Random(seed)
+    some = [*range(12), None]
+    rows = [(random.choice(some), random.choice(some)) for _ in range(30)]
+    starts = {a for a, b in rows if last == "" or (b is None) is (last == ", x8 is null")}
+    for _ in range(7):
+        starts = {a for a, b in rows if b is not None and b in starts}
+    database = Database()
+    database.load("r", pa.table({"a": [a for a, _ in rows], "b": [b for _, b in rows]}), nulls="keep")
+    rule = "h(x0) <- " + ", ".join(f"r(x{at}, x{at + 1})" for at in range(8)) + last + "."
+    with whatever_it_costs(seed):
+        assert "#view" in str(database.explain(rule))
+        assert set(rows_of(database.query(rule))) == {(start,) for start in starts}

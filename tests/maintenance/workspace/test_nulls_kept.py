@@ -7,6 +7,7 @@ Random programs with NULLs are followed by ``test_maintenance_oracle.py``, ``tes
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -153,3 +154,25 @@ def test_change_files_have_them_where_the_relation_does(tmp_path: Path) -> None:
     arguments = ["maintain", "-e", rule, "--load", f"r={tmp_path}/r.csv", "--changes", f"r={tmp_path}/c.csv"]
     cli([*arguments, "--nulls", "keep", "--out-changes", f"h={tmp_path}/out.csv"], standalone_mode=False)
     assert sorted((tmp_path / "out.csv").read_text().split()) == sorted(["a,b,weight", ",,1", "1,,-1"])
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
+def test_an_inequality_of_null_holds_for_none(strategy: str) -> None:
+    random, workspace = Random(1), Workspace()
+    some: list[tuple[int, int | None]] = [(b, p) for b in range(3) for p in (None, *range(8))]
+    sides: dict[str, Rows] = {name: set(random.sample(some, 9)) for name in ("bid", "ask")}
+    for name, rows in sides.items():
+        workspace.load(name, sorted(rows, key=str), columns=["broker", "price"], nulls="keep")
+    workspace.install("h[b] = sum(p) <- bid(b, p), ask(b, q), p - q < 3.", strategy)
+    assert strategy != "views" or "range sums" in str(workspace.explain_maintenance("h"))
+    for _ in range(20):
+        name, row = random.choice(list(sides)), random.choice(some)
+        with workspace.transaction() as tx:
+            (tx.erase if row in sides[name] else tx.insert)(name, [row])
+        sides[name] ^= {row}
+        sums: dict[int, int] = {}
+        for b, p in sides["bid"]:
+            for other, q in sides["ask"]:
+                if b == other and p is not None and q is not None and p - q < 3:
+                    sums[b] = sums.get(b, 0) + p
+        assert dict(workspace["h"]) == sums
