@@ -29,7 +29,7 @@ LEAST_CAPACITY = 1 << 10
 MOST_CAPACITY = 1 << 19
 """Rows, and records of each stream, that a search has room for, at first and at most."""
 
-WHOLE_CAPACITY = 1 << 24
+WHOLE_CAPACITY = 1 << 25
 """The same for a whole evaluation: memory that is not written to is not taken."""
 
 
@@ -135,6 +135,7 @@ class RegionSearch:
         marks: Marks | None = None,
         budget: int | None = None,
         paths: np.ndarray | None = None,
+        advance: Callable[[float], None] | None = None,
     ) -> Found:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
@@ -142,6 +143,7 @@ class RegionSearch:
         ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
         ``paths``: int64 (n, PATH_FIELDS), C order, of regions that bind single values: what is asked and told
         of their paths (:mod:`lftj.search.layout`); written for each region whose path is followed.
+        ``advance`` hears the part of the regions that is done.
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
@@ -159,6 +161,9 @@ class RegionSearch:
             status = self._search_on(memories, regions, pause, found)
             if stop is not None and stop.is_set():
                 break
+            if advance:
+                begun = int(state[L.R_REGION])
+                advance((begun if status == L.STATUS_DONE else max(begun - 1, 0)) / len(regions))
             if status != L.STATUS_DONE:
                 self._refuse_over(budget)
         if marks is not None:
@@ -305,7 +310,10 @@ def evaluate_whole(
 ) -> Found:
     """All rows of the body in key order, its records, and what it took; by several threads."""
     n_tuples = sum(index.n_tuples for index in indexes)
-    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 16 * n_tuples))
+    capacity = min(WHOLE_CAPACITY, max(LEAST_CAPACITY, 64 * n_tuples))
+    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
+    trie = indexes[first[0].index].base if first else None
+    shares = cut_shares(trie, share_count(threads, advance))
 
     def begin() -> tuple[RegionSearch, Marks | None]:
         return RegionSearch(plan, capacity), Marks.of(plan, indexes)
@@ -314,9 +322,10 @@ def evaluate_whole(
         search, marks = worker
         return search.run(indexes, whole(plan.depths, *share), record, stop, marks)
 
-    first = [p for p in plan.participants if p.depth == 0 and not p.negated and plan.tail > 0]
-    trie = indexes[first[0].index].base if first else None
-    shares = cut_shares(trie, share_count(threads, advance))
+    if threads == 1:  # one search goes through all shares, and nothing has to be put together
+        search, marks = begin()
+        regions = np.concatenate([whole(plan.depths, *share) for share in shares])
+        return search.run(indexes, regions, record, marks=marks, advance=advance)
     _, results = each_share(shares, begin, work, threads, advance)
     if len(results) == 1:
         return results[0]
