@@ -79,7 +79,7 @@ def texts(name: str, tables: str, title: str, *settings: Setting) -> View:
         {("result",): ""},
         typed(tables),
         settings,
-        kept_by=("lftj:recompute", "lftj:stages", "lftj"),
+        kept_by=("lftj:recompute", "lftj"),
         note="two recursions with aggregates and negation between them; peers are not asked.",
         bodies=(
             "sibling(c, n, d, m)",
