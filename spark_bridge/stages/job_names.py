@@ -35,7 +35,7 @@ def jobs_named(session: SparkSession, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _described(session: SparkSession, text: str) -> Iterator[None]:
+def _described(session: object, text: str) -> Iterator[None]:
     if not isinstance(session, SparkSession):  # that of Connect is no subclass, and has no description
         yield
         return
