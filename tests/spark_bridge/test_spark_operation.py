@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -171,16 +172,11 @@ def test_jobs_have_the_names_of_head_and_batch(
 # -- batches that fail --------------------------------------------------------------
 
 
-def failing(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from ()
-    raise ValueError("the reader of changes is broken")
-
-
 def refused(joined: MaintainedJoin, changes: DataFrame, text: str) -> None:
     """The batch fails with this in the error and its own name beside it; the state is what it was."""
     files, session = files_of(Path(joined._versions.store.path)), changes.sparkSession
     tags = session.getTags()
-    with pytest.raises(PythonException, match=text) as caught:
+    with pytest.raises((PythonException, Py4JJavaError), match=text) as caught:
         joined.apply({"e": changes}, batch_id=3)
     assert caught.value.__notes__ == ["This was: h: batch 3"]
     assert (files_of(Path(joined._versions.store.path)), session.getTags()) == (files, tags)
@@ -189,6 +185,10 @@ def refused(joined: MaintainedJoin, changes: DataFrame, text: str) -> None:
 
 
 def test_a_batch_whose_task_fails_on_every_try(spark: SparkSession, tmp_path: Path) -> None:
+    def failing(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from ()
+        raise ValueError("the reader of changes is broken")
+
     joined = joined_at(spark, tmp_path)
     given = change(spark, (8, 3))["e"]
     refused(joined, given.mapInArrow(failing, CHANGES), "the reader of changes is broken")
