@@ -160,6 +160,13 @@ FAULTS = (
         REGIONS,
     ),
     Fault(
+        "a key that a run erases is there again behind it",
+        "lftj/search/regions/apart.py",
+        "state[cursor + P_POSITION] = position + 1",
+        "state[cursor + P_POSITION] = position",
+        REGIONS,
+    ),
+    Fault(
         "cover goes to the first participant that lacks a key, whose turn ever it is",
         "lftj/search/regions/search.py",
         "return np.int64(number + 1)",
