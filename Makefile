@@ -81,6 +81,7 @@ mutants: $(STAMPS)/dev
 dist: $(STAMPS)/release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 	for made in dist/*.whl dist/*.tar.gz; do \
 	  $(PYTHON) -m venv --clear dist/try && dist/try/bin/python -m pip install --quiet "$$made" mypy \
 	  && cp tests/project/user_script.py dist/ && cd dist && try/bin/python user_script.py \

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import graphs
-from bench.maintenance import order_book, signed_sums
+from bench.maintenance import document, order_book, signed_sums
 
 
 class DataMissing(Exception):
@@ -97,6 +97,7 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"stream-mathoverflow": lambda: _read("temporal/sx-mathoverflow-all", ["src", "dst"]),
     r"stream-random-(\d+)": lambda scale: _edges(graphs.arrivals(int(scale))),
     r"(recursion/[\w-]+)": _read,
+    r"document-(\d+)/(\w+)": lambda positions, table: document.random_edits(int(positions))[table],
     r"lsqb/(\w+)": lambda name: _read(f"lsqb-sf0.1/{name}"),
     r"tpch/(\w+)": lambda name: _read(f"tpch-sf0.01/{name}", _TPCH_COLUMNS[name]),
 }

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bench.joins.lsqb import lsqb
 from bench.joins.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
-from bench.joins.recursion import closure, document, ontology, same_generation
+from bench.joins.recursion import closure, components, document, ontology, same_generation
 from bench.joins.star_joins import star_joins
 from bench.joins.startup import starting
 from bench.joins.throughput import listing, loading, product
@@ -70,6 +70,7 @@ def full() -> list[Workload]:
             in_duckdb=False,
         ),
         same_generation(2_999, (4_230_706, 18033413635581705783), (Target("seconds", 1, 0.3),)),
+        components("email-enron", 1_065, "email-enron"),
         ontology(),
         document(),
         loading(10_000_000, 28, 10_000_000, (Target("seconds", 4, None),)),
@@ -103,6 +104,7 @@ def quick() -> list[Workload]:
         paths("rmat-10", 1_116_850, "RMAT 10/8"),
         closure("upward-300-440", (10_550, 10905179214541620170), "300 nodes, 440 edges upward"),
         same_generation(300, (39_421, 780156976480342700)),
+        components("upward-300-200", 39, "300 nodes, 200 edges"),
         loading(100_000, 28, 100_000),
         listing("rmat-10", RMAT_COUNTS[10], "RMAT 10/8"),
         *starting()[:3],

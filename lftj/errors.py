@@ -1,7 +1,7 @@
 """Every error that the project raises, under one base.
 
 Messages name the thing, the place and the way out.  Errors about a rule carry
-the rule's text with a caret under the place (see :mod:`lftj.language.diagnostics`).
+the rule's text with a caret under the place (see `lftj.language.diagnostics`).
 """
 
 from __future__ import annotations

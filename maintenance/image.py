@@ -102,17 +102,18 @@ def write_image(
 
     Raises OSError.
 
-    >>> from maintenance import Workspace
-    >>> ws = Workspace()
-    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-    >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
-    >>> file = io.BytesIO()
-    >>> write_image(ws, file)
-    >>> again = read_image(file.getvalue())
-    >>> with again.transaction() as tx:
-    ...     tx.insert("edge", [(3, 1)])
-    >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
-    (2, 3, 1)
+    Examples:
+        >>> from maintenance import Workspace
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+        >>> ws.install("path(a, c) <- edge(a, b), edge(b, c).")
+        >>> file = io.BytesIO()
+        >>> write_image(ws, file)
+        >>> again = read_image(file.getvalue())
+        >>> with again.transaction() as tx:
+        ...     tx.insert("edge", [(3, 1)])
+        >>> tx.changes["path"].num_rows, again["path"].count, ws["path"].count
+        (2, 3, 1)
     """
     if isinstance(target, str | os.PathLike):
         path = sink.check_place(target)
@@ -145,8 +146,8 @@ def read_image(
     themselves; it is not needed any more afterwards.  ``packages``: as it was written.
 
     Aggregates and functions of a user's that its rules have must be registered by then
-    (:func:`maintenance.aggregate`, :func:`lftj.function`), with the code that they had.
-    Raises :class:`~lftj.errors.ImageError`.
+    (`maintenance.aggregate`, `lftj.function`), with the code that they had.
+    Raises `ImageError`.
     """
     if isinstance(source, str | os.PathLike):
         try:

@@ -76,9 +76,10 @@ class TransactionStats(Mapping[str, RuleStats]):
     ``indices_given_back``: indices that commits kept in step, and that nobody has asked for in so long that
     building them again costs less.
 
-    >>> stats = TransactionStats(strategies={"tri": "trace"})
-    >>> stats["tri"].operations, stats.get("tir")
-    (0, None)
+    Examples:
+        >>> stats = TransactionStats(strategies={"tri": "trace"})
+        >>> stats["tri"].operations, stats.get("tir")
+        (0, None)
     """
 
     inserted: dict[str, int] = field(default_factory=dict)

@@ -14,6 +14,8 @@ Invariants
 2. A source's batch that is not above the last one applied of that source is not applied.
 3. Grids are those of the version: :meth:`MaintainedJoin.repartition` makes a version with other ones, and all
    its partitions anew.
+4. Batches of one process on one state take turns, also those of streams, which have a thread of their own; a
+   version follows the one that its batch began from, whatever is read meanwhile.
 
 Cost: a batch reads and writes by its changes and what they change in the partitions that
 they reach; the manifest, which names all partitions, is written anew.
@@ -22,9 +24,9 @@ they reach; the manifest, which names all partitions, is written anew.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -46,17 +48,20 @@ from spark_bridge.placing.placing import Nulls, check_nulls
 from spark_bridge.placing.schemas import arrow_schemas, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
+from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.running import run_stages
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.state_versions import StateVersions
 from spark_bridge.stages.stored_relations import relation_frame
+from spark_bridge.stages.streaming import check_next, observed, stream_source, to_folder
+from spark_bridge.stages.turns import turn_on
 from spark_bridge.stages.typed_changes import changes_in_types
 from spark_bridge.stages.worker import Receipt, StageWorker
 from spark_bridge.state.attempt import attempt
 from spark_bridge.state.delta_head import DeltaHead
 from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.frames import changes_frame, table_frame
-from spark_bridge.state.manifest import PartitionState
+from spark_bridge.state.manifest import Manifest, PartitionState
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 
@@ -64,7 +69,6 @@ MOST_BATCHES = 2**63
 
 Sink = Callable[[DataFrame, int], object] | str
 _OWN = ""  # the source of batches that apply() is given without one
-_turn = threading.RLock()  # whose holder makes the next version: a stream has a thread of its own
 
 
 class MaintainedJoin:
@@ -215,18 +219,23 @@ class MaintainedJoin:
         goes on where it was.  ``sink``: a function of the head's changes and the batch's number, called again
         with equal changes when a batch is tried again, or a path: each batch is then a folder of Parquet
         files, written as a whole.  ``trigger``: as for ``DataStreamWriter.trigger``.
+
+        The query's progress has how many rows of changes of each relation a batch inserted and erased
+        (:func:`~spark_bridge.stages.streaming.observed`).  A batch that is neither the last one applied nor
+        the next one ends the query with StateError.
         """
         tagged = self._tagged(changes)
-        reader, source = tagged.reader(), f"stream {checkpoint}"
-        deliver = _to_folder(sink) if isinstance(sink, str) else sink
+        reader, source = tagged.reader(), stream_source(checkpoint)
+        deliver = to_folder(sink) if isinstance(sink, str) else sink
         if not callable(deliver):
             raise StateError(f"sink is {sink!r}; it is a function of (changes, batch number), or a path")
 
         def each(batch: DataFrame, number: int) -> None:
             self._session = batch.sparkSession
+            check_next(source, number, self.applied(source))
             deliver(self._once(batch, reader, number, source), number)
 
-        writer = tagged.frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+        writer = observed(tagged).writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
         return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
@@ -241,7 +250,7 @@ class MaintainedJoin:
         Cost: that of making the state, from its own files.  Raises as :meth:`apply` does, and OrderError and
         LimitError for wrong shares and partitions; then nothing has changed.
         """
-        with _turn:
+        with turn_on(self._versions.store.path):
             self._versions.read_again()
             self._repartition(partitions, shares)
 
@@ -257,15 +266,16 @@ class MaintainedJoin:
         """The first version."""
         started = time.perf_counter()
         self._versions.begin(partitions, applied)
-        try:
-            grids = self._grids(relations, partitions, shares)
-        except PythonException:
-            # Wrong data, most likely: under any grids the stages say so by an error of ours.
-            any_grids = self._grids(relations, partitions, {})
-            with attempt(self._versions.store, self.session, 1) as token:
-                self._run_whole(relations, self._versions.chain_of(any_grids), token)
-                raise
-        self._make_version(relations, grids, started)
+        with self._named(self.session, "first version"):
+            try:
+                grids = self._grids(relations, partitions, shares)
+            except PythonException:
+                # Wrong data, most likely: under any grids the stages say so by an error of ours.
+                any_grids = self._grids(relations, partitions, {})
+                with attempt(self._versions.store, self.session, 1) as token:
+                    self._run_whole(relations, self._versions.chain_of(any_grids), token)
+                    raise
+            self._make_version(self._versions.manifest, relations, grids, started)
 
     def _grids(
         self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
@@ -278,14 +288,17 @@ class MaintainedJoin:
         return [sampled_grids(frames, self._text, head, partitions) for head in range(len(plans))]
 
     def _make_version(
-        self, relations: Mapping[str, DataFrame], grids: Sequence[HeadGrids], started: float
+        self,
+        was: Manifest,
+        relations: Mapping[str, DataFrame],
+        grids: Sequence[HeadGrids],
+        started: float,
     ) -> None:
-        """The next version: the relations under these grids, nothing of what was before."""
-        versions = self._versions
-        chain = versions.chain_of(grids)
-        with attempt(versions.store, self.session, versions.manifest.version + 1) as token:
+        """The version after one: the relations under these grids, nothing of what was before."""
+        versions, chain = self._versions, self._versions.chain_of(grids)
+        with attempt(versions.store, self.session, was.version + 1) as token:
             receipts = self._run_whole(relations, chain, token)
-            versions.built(chain, receipts)
+            versions.built(was, chain, receipts)
         self._committed(token, receipts, started)
 
     def _run_whole(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
@@ -299,16 +312,12 @@ class MaintainedJoin:
 
     def _repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
         started = time.perf_counter()
-        versions = self._versions
-        wanted = (
-            versions.chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
-        )
-        relations = {
-            name: relation_frame(self.session, versions.store, versions.chain, versions.manifest, name)
-            for name in self._relations
-        }
-        self._make_version(relations, self._grids(relations, wanted, shares), started)
-        versions.to_delta()
+        store, was, chain = self._versions.store, self._versions.manifest, self._versions.chain
+        wanted = chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
+        relations = {name: relation_frame(self.session, store, chain, was, name) for name in self._relations}
+        with self._named(self.session, "grids planned again"):
+            self._make_version(was, relations, self._grids(relations, wanted, shares), started)
+        self._versions.to_delta()
 
     def _tagged(self, changes: Mapping[str, DataFrame]) -> TaggedInput:
         """The changes in the relations' own types.  Raises ChangeError and UnknownRelationError."""
@@ -325,9 +334,9 @@ class MaintainedJoin:
         return TaggedInput.of(frames, schemas)
 
     def _once(self, frame: DataFrame, reader: TagReader, batch_id: int | None, source: str) -> DataFrame:
-        """The changes that a batch makes, or has made.  Batches of a process take turns."""
+        """The changes that a batch makes, or has made."""
         versions = self._versions
-        with _turn:
+        with turn_on(versions.store.path):
             versions.read_again()
             last = versions.manifest.applied.get(source, -1)
             if batch_id is None:
@@ -343,11 +352,12 @@ class MaintainedJoin:
     def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
         reached("batch: before the job")
         started = time.perf_counter()
-        versions = self._versions
-        with attempt(versions.store, frame.sparkSession, versions.manifest.version + 1) as token:
-            receipts = self._run(versions.chain, versions.manifest.partitions, frame, reader, token)
+        versions, session = self._versions, frame.sparkSession
+        was, name = versions.manifest, f"batch {batch_id} of {source}" if source else f"batch {batch_id}"
+        with self._named(session, name), attempt(versions.store, session, was.version + 1) as token:
+            receipts = self._run(versions.chain, was.partitions, frame, reader, token)
             reached("batch: job done")
-            versions.followed(receipts, source, batch_id)
+            versions.followed(was, receipts, source, batch_id)
         self._committed(token, receipts, started)
 
     def _run(
@@ -369,6 +379,10 @@ class MaintainedJoin:
         self._versions.tidy(index.delete)
         return receipts
 
+    def _named(self, session: SparkSession, what: str) -> AbstractContextManager[None]:
+        """Spark's jobs within a block are called so, behind the head's name."""
+        return jobs_named(session, f"{self._text.plans()[-1].name}: {what}")
+
     def _committed(self, token: str, receipts: Sequence[Receipt], started: float) -> None:
         """What follows a commit."""
         self.stats = BatchStats.of(receipts, time.perf_counter() - started, self._versions.fit())
@@ -380,10 +394,3 @@ def _checked_batch(number: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < MOST_BATCHES:
         raise ChangeError(f"batch_id is {number!r}; batches are numbered from 0 to below 2**63")
     return number
-
-
-def _to_folder(path: str) -> Callable[[DataFrame, int], object]:
-    def deliver(changes: DataFrame, number: int) -> None:
-        changes.write.mode("overwrite").parquet(f"{path.rstrip('/')}/batch={number}")
-
-    return deliver

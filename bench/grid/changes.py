@@ -21,12 +21,14 @@ Rows = np.ndarray
 Transaction = Mapping[str, Rows]
 """Relation to its changes."""
 
-Kind = Literal["insert", "erase", "mixed", "window", "hub by edges", "hub by nodes", "replay"]
+Kind = Literal["insert", "erase", "mixed", "window", "hub by edges", "hub by nodes", "replay", "keystrokes"]
 """``mixed``: as many erasures, of any rows, as insertions, of rows that were never there or were erased.
 ``window``: in order of arrival, the oldest row leaves for each that comes.
 ``hub by edges``: edges of the vertex that has most, one after the other; first they go, then they come back.
 ``hub by nodes``: all edges of a vertex at once, the hub's first; they go, then they come back.
-``replay``: published changes in their order."""
+``replay``: published changes in their order.
+``keystrokes``: a position of a document comes, one after the other in their order, or any that is there
+is removed, in turn."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,40 @@ def around_hub(edges: Rows, kind: Kind, count: int, relation: str) -> Stream:
             transactions.append({relation: signed(at_node, edges[:0])})
             transactions.append({relation: signed(edges[:0], at_node)})
     return Stream({relation: edges}, transactions)
+
+
+def keystrokes(insert: Rows, remove: Rows, size: int, count: int, seed: int = 1) -> Stream:
+    """``count`` transactions of ``size`` keystrokes each, on the edits of a document.
+
+    The last positions are held back at first, with their removals.
+
+    Args:
+        insert: Of each position counter, node, and those of its parent.
+        remove: Of each position that is gone counter and node.
+        size, count, seed: Of the transactions.
+
+    >>> insert = np.array([[1, 0, 0, 0], [2, 0, 1, 0], [3, 0, 2, 0]])
+    >>> [[(name, rows.tolist()) for name, rows in one.items()] for one in
+    ...     keystrokes(insert, insert[:1, :2], 1, 2).transactions]
+    [[('insert', [[3, 0, 2, 0, 1]])], [('remove', [[2, 0, 1]])]]
+    """
+    insert = insert[np.lexsort((insert[:, 1], insert[:, 0]))]
+    kinds = np.arange(size * count) % 2
+    typed, erased = (np.count_nonzero(kinds == kind) for kind in (0, 1))
+    before, after = insert[: len(insert) - typed], insert[len(insert) - typed :]
+    held_back = set(map(tuple, after[:, :2].tolist()))
+    removed = [tuple(row) not in held_back for row in remove.tolist()]
+    gone = set(map(tuple, remove.tolist()))
+    there = [row for row in before[:, :2].tolist() if tuple(row) not in gone]
+    chosen = np.random.default_rng(seed).permutation(len(there))[:erased]
+    of_kind = {"insert": after, "remove": np.array(there)[chosen]}
+    transactions = []
+    for first in range(0, size * count, size):
+        numbers = {"insert": (first + 1) // 2, "remove": first // 2}
+        ends = {"insert": (first + size + 1) // 2, "remove": (first + size) // 2}
+        parts = {name: rows[numbers[name] : ends[name]] for name, rows in of_kind.items()}
+        transactions.append({name: signed(rows[:0], rows) for name, rows in parts.items() if len(rows)})
+    return Stream({"insert": before, "remove": remove[removed]}, transactions)
 
 
 def in_batches(changes: Iterable[tuple[int, Sequence[int]]], size: int) -> Iterator[Rows]:

@@ -79,7 +79,7 @@ class View:
         columns: Relation to the names of its columns.
         rules: The rule program of lftj.
         sql: The heads that a statement answers, by its columns after the first where there are several;
-            to the statement.
+            to the statement; empty where DuckDB is not asked.
         stream: The changes of a setting.
         settings: What is measured.
         differential: The peer's name of the view; empty where it has none.

@@ -6,49 +6,17 @@ differential dataflow's view.  Heads that would be too large to keep in seconds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
-from itertools import chain, islice
 
 import numpy as np
-import pyarrow as pa
 
-from bench import datasets, graphs
-from bench.grid.changes import Kind, Rows, Stream, around_hub, drawn, in_batches
-from bench.grid.view import OF_RECURSION, OF_SUMS, Setting, View
+from bench import graphs
+from bench.grid import recursive_views
+from bench.grid.changes import Rows, Stream, around_hub, drawn
+from bench.grid.streams import EDGE, drawn_from, replayed, rows_of, sizes, window_of
+from bench.grid.view import OF_SUMS, Setting, View
 from bench.joins.patterns import TRIANGLE_RULE
-from bench.joins.recursion import CLOSURE_RULES, CLOSURE_SQL
 from bench.maintenance import existence, order_book
-from bench.maintenance.edge_window import window_steps
-
-
-def _sizes(
-    *sizes: int, kinds: tuple[Kind, ...] = ("insert", "erase", "window"), at: int = 100
-) -> tuple[Setting, ...]:
-    """``mixed`` changes of growing size, and the other kinds at one."""
-    return (*(Setting("mixed", size) for size in sizes), *(Setting(kind, at) for kind in kinds))
-
-
-_EDGE = {"edge": ("src", "dst")}
-
-
-@cache
-def _rows(name: str) -> Rows:
-    """The distinct rows of a table of :mod:`bench.datasets`."""
-    return np.unique(np.stack([column.to_numpy() for column in datasets.table(name).columns], axis=1), axis=0)
-
-
-def _of(relation: str, table: str, beside: Mapping[str, str] | None = None) -> Callable[[Setting], Stream]:
-    """Changes drawn from a table; the relations ``beside`` it stay as they are."""
-
-    def stream(setting: Setting) -> Stream:
-        found = drawn(_rows(table), setting.kind, setting.size, setting.count, relation)
-        still = {name: _rows(other) for name, other in (beside or {}).items()}
-        return Stream({**found.tables, **still}, found.transactions)
-
-    return stream
-
 
 TRIANGLE_SQL = (
     "SELECT r.src, r.dst, s.dst FROM edge r, edge s, edge t "
@@ -72,10 +40,10 @@ def _on_rmat(
     return View(
         f"{name}-rmat-{scale}",
         f"{title}, RMAT {scale}/8",
-        _EDGE,
+        EDGE,
         rule,
         {(rule.partition("[")[0].partition("(")[0],): sql},
-        _of("edge", f"rmat-{scale}"),
+        drawn_from("edge", f"rmat-{scale}"),
         settings,
         differential,
         pathway,
@@ -148,7 +116,7 @@ _NOT_KNOWN = " AND NOT EXISTS (SELECT 1 FROM knows ac WHERE ac.src = ab.src AND 
 
 def _some_persons(setting: Setting) -> Stream:
     """LSQB's ``knows`` and ``interest`` of every second person."""
-    knows, interest = _rows("lsqb/knows"), _rows("lsqb/interest")
+    knows, interest = rows_of("lsqb/knows"), rows_of("lsqb/interest")
     persons = np.unique(knows)[::2]
     among = knows[np.isin(knows, persons).all(axis=1)]
     found = drawn(among, setting.kind, setting.size, setting.count, "knows")
@@ -171,28 +139,9 @@ def lsqb(number: int, *settings: Setting) -> View:
     )
 
 
-LAST_START = 100
-"""The last vertex of which is asked what it reaches; differential dataflow's view says the same."""
-
 EXISTENCE_SQL = (
     "SELECT DISTINCT r.src FROM e r, e s, e t WHERE r.dst = s.src AND s.dst = t.dst AND r.src = t.src"
 )
-
-
-def _window_of(name: str) -> Callable[[Setting], Stream]:
-    """The distinct edges of a window that slides over arrivals; self-loops are dropped."""
-
-    def stream(setting: Setting) -> Stream:
-        source, destination = (c.to_numpy() for c in datasets.table(f"stream-{name}").columns)
-        proper = source != destination
-        source, destination = source[proper], destination[proper]
-        window = existence.WINDOWS[name][0]
-        first = np.column_stack(graphs.distinct(source[:window], destination[:window]))
-        steps = chain.from_iterable(window_steps(source, destination, window))
-        batches = islice(in_batches(steps, setting.size), setting.count)
-        return Stream({"e": first}, [{"e": changes} for changes in batches])
-
-    return stream
 
 
 def hubs(name: str, *settings: Setting) -> View:
@@ -202,46 +151,10 @@ def hubs(name: str, *settings: Setting) -> View:
         {"e": ("src", "dst")},
         existence.RULE,
         {("hub",): EXISTENCE_SQL},
-        _window_of(name),
+        window_of(name),
         settings,
         "hubs",
         note=f"the last {existence.WINDOWS[name][0]:,} arrivals without self-loops.",
-    )
-
-
-def closures(graph: str, title: str, *settings: Setting) -> View:
-    return View(
-        f"closure-{graph}",
-        f"transitive closure, {title}",
-        _EDGE,
-        CLOSURE_RULES,
-        {("path",): CLOSURE_SQL.format(of="a, b")},
-        _of("edge", graph),
-        settings,
-        "closure",
-        kept_by=OF_RECURSION,
-        note="what is to be inserted is held back at first, so larger transactions begin with fewer paths.",
-        bodies=("edge(a, b)", "path(a, b), edge(b, c)"),
-    )
-
-
-def reached(name: str, *settings: Setting) -> View:
-    return View(
-        f"reach-{name}",
-        f"what {LAST_START} vertices reach, window of {name}",
-        {"e": ("src", "dst")},
-        f"reach(a, b) <- e(a, b), a <= {LAST_START}. reach(a, c) <- reach(a, b), e(b, c).",
-        {
-            ("reach",): f"WITH RECURSIVE reach(a, b) AS (SELECT src, dst FROM e WHERE src <= {LAST_START}"
-            " UNION SELECT reach.a, e.dst FROM reach, e WHERE reach.b = e.src) SELECT a, b FROM reach"
-        },
-        _window_of(name),
-        settings,
-        "reach",
-        kept_by=OF_RECURSION,
-        note=f"from each of the vertices numbered up to {LAST_START}; the last "
-        f"{existence.WINDOWS[name][0]:,} arrivals without self-loops.",
-        bodies=(f"e(a, b), a <= {LAST_START}", "reach(a, b), e(b, c)"),
     )
 
 
@@ -261,35 +174,10 @@ def star_sums(n_orders: int, *settings: Setting) -> View:
             ("spent",): "SELECT segment, sum(linenumber)::BIGINT FROM customer c, orders o, lineitem l "
             "WHERE c.custkey = o.custkey AND o.orderkey = l.orderkey GROUP BY segment"
         },
-        _of("lineitem", tables["lineitem"], beside),
+        drawn_from("lineitem", tables["lineitem"], beside),
         settings,
         note="changes of lineitem.",
     )
-
-
-def _replayed(table: str) -> Callable[[Setting], Stream]:
-    """The second half of an order book's changes, upon what the first half leaves."""
-
-    def stream(setting: Setting) -> Stream:
-        changes: pa.Table = datasets.table(table)
-        sides = changes["relation"].to_numpy(zero_copy_only=False)
-        rows = np.stack([changes[name].to_numpy() for name in (*order_book.COLUMNS, "weight")], axis=1)
-        half = len(rows) // 2
-        parts = [
-            slice(0, half),
-            *(slice(at, at + setting.size) for at in range(half, len(rows), setting.size)),
-        ]
-        found = [
-            {
-                relation: next(in_batches(((row[-1], row[:-1]) for row in mine.tolist()), len(mine)))
-                for relation, side in order_book.RELATIONS.items()
-                if len(mine := rows[part][sides[part] == side])
-            }
-            for part in parts[: setting.count + 1]
-        ]
-        return Stream({name: held[:, :-1] for name, held in found[0].items()}, found[1:])
-
-    return stream
 
 
 def order_books(table: str, *settings: Setting) -> View:
@@ -299,7 +187,7 @@ def order_books(table: str, *settings: Setting) -> View:
         dict.fromkeys(order_book.RELATIONS, order_book.COLUMNS),
         order_book.RULES,
         order_book.SQL,
-        _replayed(table),
+        replayed(table),
         settings,
         note="ten heads: sums, best prices and their quotients by broker and side, volumes by price level.",
     )
@@ -312,7 +200,7 @@ def finance(table: str, *settings: Setting) -> View:
         dict.fromkeys(order_book.RELATIONS, order_book.COLUMNS),
         order_book.FINANCE_RULES,
         order_book.FINANCE_SQL,
-        _replayed(table),
+        replayed(table),
         settings,
         kept_by=OF_SUMS,
         note="AXF and BSP of DBToaster's finance views: by broker, sums over pairs of far prices "
@@ -336,7 +224,7 @@ def hub_triangles(neighbours: int, *settings: Setting) -> View:
     return View(
         f"hub-{neighbours}",
         f"triangles around a hub of {neighbours:,} neighbours",
-        _EDGE,
+        EDGE,
         TRIANGLE_RULE,
         {("tri",): TRIANGLE_SQL},
         stream,
@@ -352,36 +240,28 @@ def grid() -> list[View]:
     """What every strategy and peer keeps; about 20 minutes on two slow cores."""
     all_sizes = (1, 10, 100, 1_000, 10_000)
     return [
-        triangles(14, *_sizes(*all_sizes), *_sizes(kinds=("insert", "erase", "window"), at=1)),
-        four_cycles(10, *_sizes(1, 10, 100)),
-        three_paths(11, *_sizes(1, 10, 100, 1_000)),
-        lsqb(6, *_sizes(1, 10, 100)),
-        lsqb(9, *_sizes(1, 10, 100)),
+        triangles(14, *sizes(*all_sizes), *sizes(kinds=("insert", "erase", "window"), at=1)),
+        four_cycles(10, *sizes(1, 10, 100)),
+        three_paths(11, *sizes(1, 10, 100, 1_000)),
+        lsqb(6, *sizes(1, 10, 100)),
+        lsqb(9, *sizes(1, 10, 100)),
         hubs("random-8", Setting("window", 1), Setting("window", 10), Setting("window", 100)),
-        degrees(14, *_sizes(*all_sizes)),
-        two_path_sums(14, *_sizes(*all_sizes)),
-        star_sums(30_000, *_sizes(*all_sizes)),
+        degrees(14, *sizes(*all_sizes)),
+        two_path_sums(14, *sizes(*all_sizes)),
+        star_sums(30_000, *sizes(*all_sizes)),
         order_books("order-book", *(Setting("replay", size) for size in all_sizes)),
         finance("order-book", *(Setting("replay", size) for size in (1, 100, 1_000))),
         hub_triangles(13_000, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
-        *recursions(),
-    ]
-
-
-def recursions() -> list[View]:
-    """TARGETS.md, "Recursion", as far as differential dataflow keeps the same."""
-    return [
-        closures("upward-3000-4436", "3,000 nodes, 4,436 edges upward", *_sizes(1, 10, 100, kinds=())),
-        reached("mathoverflow", Setting("window", 1), Setting("window", 100)),
+        *recursive_views.recursions(),
     ]
 
 
 def beside_differential() -> list[View]:
     """TARGETS.md, "Maintenance beside differential dataflow": `auto`, `trace` and the peer."""
     kept_by = ("lftj:delta", "lftj:trace", "lftj:stages", "lftj", "differential")
-    sizes = tuple(Setting("mixed", size) for size in (1, 10, 100, 1_000, 10_000))
+    mixed = tuple(Setting("mixed", size) for size in (1, 10, 100, 1_000, 10_000))
     views = [
-        triangles(17, *sizes),
+        triangles(17, *mixed),
         degrees(17, Setting("mixed", 1_000)),
         two_path_sums(14, Setting("mixed", 1), Setting("mixed", 100)),
         hubs("mathoverflow", Setting("window", 1), Setting("window", 100)),
@@ -395,25 +275,25 @@ def beside_differential() -> list[View]:
     )
     return [
         replace(view, name=f"beside-{view.name}", kept_by=tuple(filter(view.kept_by.__contains__, kept_by)))
-        for view in [*views, *recursions()]
+        for view in [*views, *recursive_views.recursions()]
+        if view.differential
     ]
 
 
 def quick() -> list[View]:
     """Small generated views of every kind: some seconds in all."""
     return [
-        triangles(8, *_sizes(1, 10, at=10), Setting("mixed", 1, in_flight=100)),
-        four_cycles(8, *_sizes(1, kinds=())),
-        three_paths(8, *_sizes(10, kinds=())),
+        triangles(8, *sizes(1, 10, at=10), Setting("mixed", 1, in_flight=100)),
+        four_cycles(8, *sizes(1, kinds=())),
+        three_paths(8, *sizes(10, kinds=())),
         replace(hubs("random-8", Setting("window", 10)), name="existence-quick"),
-        degrees(8, *_sizes(10, kinds=("window",), at=10)),
-        two_path_sums(8, *_sizes(10, kinds=("insert", "erase"), at=10)),
-        star_sums(1_000, *_sizes(100, kinds=())),
+        degrees(8, *sizes(10, kinds=("window",), at=10)),
+        two_path_sums(8, *sizes(10, kinds=("insert", "erase"), at=10)),
+        star_sums(1_000, *sizes(100, kinds=())),
         order_books("order-book-2000", Setting("replay", 100)),
         finance("order-book-2000", Setting("replay", 100)),
         hub_triangles(200, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
-        closures("upward-300-440", "300 nodes, 440 edges upward", Setting("mixed", 1)),
-        reached("random-8", Setting("window", 10)),
+        *recursive_views.quick(),
     ]
 
 

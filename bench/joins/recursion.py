@@ -1,4 +1,4 @@
-"""Recursion from nothing: closures and same generation, counted (TARGETS.md "Recursion").
+"""Recursion from nothing: closures, same generation, components, GALEN and CRDT (TARGETS.md "Recursion").
 
 Datafrog finds the same rows, by their checksum.
 """
@@ -60,6 +60,34 @@ def same_generation(nodes: int, answer: tuple[int, int], targets: tuple[Target, 
     )
 
 
+COMPONENT_RULES = """
+label[x] = min(l) <- (edge(x, _) ; edge(_, x)), l = x.
+label[y] = min(l) <- label[x] = l, (edge(x, y) ; edge(y, x)).
+"""
+
+COMPONENT_SQL = (
+    "WITH RECURSIVE label(x, l) USING KEY (x) AS (SELECT src, src FROM edge UNION SELECT dst, dst FROM edge"
+    " UNION SELECT e.y, min(label.l) FROM label, (SELECT src AS x, dst AS y FROM edge"
+    " UNION ALL SELECT dst, src FROM edge) e, recurring.label AS known"
+    " WHERE label.x = e.x AND known.x = e.y AND label.l < known.l GROUP BY e.y) SELECT {of} FROM label"
+)
+
+
+def components(graph: str, expected: int, title: str) -> Workload:
+    """Count the connected components: the vertices that are the least of theirs."""
+    return Workload(
+        f"components-{graph}",
+        f"connected components by least label, {title}",
+        {"edge": graph},
+        {
+            "lftj": f"{COMPONENT_RULES} root(x) <- label[x] = l, x = l.",
+            "duckdb": COMPONENT_SQL.format(of="count(*)") + " WHERE x = l",
+        },
+        expected,
+        note="DuckDB: a recursive query `USING KEY`, which replaces labels.",
+    )
+
+
 _GALEN_RULES = """
 p(x, z) <- given_p(x, z).
 q(x, r, z) <- given_q(x, r, z).
@@ -71,7 +99,7 @@ q(x, q, z) <- q(x, r, z), s(r, q).
 q(x, e, o) <- q(x, y, z), q(z, u, o), r(y, u, e).
 """
 
-_CRDT_RULES = """
+CRDT_RULES = """
 child(pc, pn, key, c, n) <- insert(c, n, pc, pn), key = 10 * c + n.
 latest[pc, pn] = max(key) <- child(pc, pn, key, _, _).
 first(pc, pn, c, n) <- latest[pc, pn] = key, child(pc, pn, key, c, n).
@@ -110,7 +138,8 @@ def document() -> Workload:
         "crdt",
         "CRDT, 259,778 edits of a document",
         {name: f"recursion/crdt-{name}" for name in ("insert", "remove")},
-        {"lftj": _CRDT_RULES},
+        {"lftj": CRDT_RULES, "datafrog": "crdt insert remove"},
         104_851,
         targets=(Target("seconds", 6, 2),),
+        checksum=4257366781022078497,
     )

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from bench.peers.cargo_program import CargoProgram, last_words, write_words
 from bench.peers.engine import Ends, Engine
 
-VIEWS = ("triangles", "hubs", "degrees", "sums", "closure", "reach")
+VIEWS = ("triangles", "hubs", "degrees", "sums", "closure", "reach", "labels")
 
 PROGRAM = CargoProgram("differential", "differential-dataflow")
 

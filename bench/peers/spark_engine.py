@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from bench.peers.engine import Ends, Engine
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 FILES = 8
 DRIVER_MEMORY = "8g"
@@ -77,12 +77,17 @@ class Spark(Engine):
 
         From the status that Spark keeps for its web pages, which only Classic lets one see.
         """
-        context = self.session.sparkContext
-        store = context._jsc.sc().statusStore()
-        assert context._gateway is not None
-        none: Any = context._gateway.new_array(context._gateway.jvm.double, 0)
-        stages = store.stageList(None, False, False, none, None)
-        return sum(int(stages.apply(n).shuffleWriteBytes()) for n in range(stages.size()))
+        return shuffled_bytes(self.session)
+
+
+def shuffled_bytes(session: SparkSession) -> int:
+    """What all stages of a classic session's context wrote for others to read."""
+    context = session.sparkContext
+    store = context._jsc.sc().statusStore()
+    assert context._gateway is not None
+    none: Any = context._gateway.new_array(context._gateway.jvm.double, 0)
+    stages = store.stageList(None, False, False, none, None)
+    return sum(int(stages.apply(n).shuffleWriteBytes()) for n in range(stages.size()))
 
 
 def listed(frame: DataFrame) -> None:

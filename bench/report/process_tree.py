@@ -7,6 +7,7 @@ is an upper bound.  Systems without ``/proc`` give nothing, or this process alon
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -55,6 +56,32 @@ def processor_seconds() -> float:
     return ticks / _TICK if ticks else time.process_time()
 
 
+def kind_of(process: int) -> str:
+    """What a process of Spark's is: the driver (this one), its JVM, an executor, or a Python worker.
+
+    >>> kind_of(os.getpid())
+    'driver'
+    """
+    if process == os.getpid():
+        return "driver"
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return "gone"
+    if b"CoarseGrainedExecutorBackend" in command:
+        return "executor"
+    return "JVM" if command.partition(b"\0")[0].endswith(b"java") else "Python worker"
+
+
+def high_water_bytes(process: int) -> int:
+    """The most resident memory that a process has had; 0 when it is gone."""
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
+
+
 def resident_bytes() -> int:
     """Resident memory of this process and all below it."""
     total = 0
@@ -66,16 +93,29 @@ def resident_bytes() -> int:
 
 
 class PeakMemory:
-    """The largest ``resident_bytes`` of samples since it was made."""
+    """The largest ``resident_bytes`` of samples since it was made, and the most of one of each kind."""
 
     def __init__(self) -> None:
-        self._most = resident_bytes()
+        self._most = 0
+        self._of_one: dict[str, int] = {}
+        self._look()
         self._over = threading.Event()
         threading.Thread(target=self._sample, daemon=True).start()
 
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
-            self._most = max(self._most, resident_bytes())
+            self._look()
+
+    def _look(self) -> None:
+        self._most = max(self._most, resident_bytes())
+        for process in tree():
+            kind, most = kind_of(process), high_water_bytes(process)
+            self._of_one[kind] = max(self._of_one.get(kind, 0), most)
+
+    def of_one(self) -> dict[str, int]:
+        """By kind, the most that one process has had, as the kernel counts it, while it was looked at."""
+        self._look()
+        return {kind: most for kind, most in self._of_one.items() if most}
 
     def bytes(self) -> int | None:
         """The peak so far, or what the kernel counted of this process alone where that is all there is."""

@@ -12,7 +12,7 @@ from maintenance import Workspace
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.scan import GroupScan
 from maintenance.groups.text import GroupText
-from maintenance.workspace.metrics import parts_of
+from maintenance.workspace.memory_by_kind import parts_of
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class Batches(SparkSubject):
 
     def figures(self) -> dict[str, float]:
         """The figures, last those of a process which has nothing but the files."""
-        return self._figures | self.restarted(self._next())
+        return super().figures() | self.restarted(self._next())
 
     def restarted(self, file: Path) -> dict[str, float]:
         """:func:`restart` in a process of its own."""

@@ -60,7 +60,8 @@ class SparkSubject(ABC):
 
     def figures(self) -> dict[str, float]:
         """What was counted."""
-        return self._figures
+        largest = self._memory.of_one()
+        return self._figures | {f"peak MiB of a {kind}": most / 2**20 for kind, most in largest.items()}
 
     def bytes(self) -> int | None:
         """Peak memory of this process and those that it started."""

@@ -79,16 +79,17 @@ def relations_table(entries: Sequence[tuple[str, int, pa.Schema, str]]) -> str:
 class Database:
     """Relations in memory, and multiway joins over them.
 
-    ``db["edge"]`` is a relation as it is now (:class:`~lftj.storage.relation_table.RelationTable`),
+    ``db["edge"]`` is a relation as it is now (`RelationTable`),
     ``"edge" in db`` says whether there is one, and iteration gives their names.
 
-    >>> db = Database()
-    >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
-    >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
-    [{'a': 1, 'b': 2, 'c': 3}]
-    >>> db.relations
-    relation  rows  columns
-    edge         3  src: int64, dst: int64
+    Examples:
+        >>> db = Database()
+        >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
+        >>> db.query("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).").to_pylist()
+        [{'a': 1, 'b': 2, 'c': 3}]
+        >>> db.relations
+        relation  rows  columns
+        edge         3  src: int64, dst: int64
     """
 
     def __init__(self) -> None:
@@ -190,8 +191,8 @@ class Database:
         are in the order of the other columns, so the order depends on the rows alone.  ``limit``: how many
         rows, the first in that order.
 
-        Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where :meth:`stream` and
-        :meth:`count` may still do.
+        Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where `stream` and
+        `count` may still do.
         """
         evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
         schema = evaluation.program.derived[name]
@@ -220,7 +221,7 @@ class Database:
         limit: int | None = None,
         progress: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Like :meth:`query`, as record batches of at most ``batch_rows`` rows.
+        """Like `query`, as record batches of at most ``batch_rows`` rows.
 
         Memory is bounded when the search itself gives distinct rows; ``explain`` says when it does not and
         all distinct rows have to be held; ``order_by`` holds all rows, ``limit`` so many.
@@ -259,7 +260,7 @@ class Database:
         max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> int:
-        """Number of rows that :meth:`query` would give; rows are not built where the search can count."""
+        """Number of rows that `query` would give; rows are not built where the search can count."""
         evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
         with _progress(evaluation.settings, progress, "counting") as settings:
             evaluation.settings = settings
@@ -279,7 +280,7 @@ class Database:
         max_rounds: int = MAX_ROUNDS,
         progress: bool = False,
     ) -> Explanation:
-        """How :meth:`query` would evaluate a rule: key order and why, index per atom, estimates per depth.
+        """How `query` would evaluate a rule: key order and why, index per atom, estimates per depth.
 
         ``analyze``: also evaluate it and show the measured opens, nexts and seeks beside the estimates.
         """
@@ -301,23 +302,24 @@ class Database:
     ) -> pa.Table:
         """Every iterator operation of the plain leapfrog evaluation of one rule with one body.
 
-        One row per operation: depth, node binding, atom, level, operation, from, to (ENGINE.md section 1,
-        *trace*; :mod:`lftj.evaluation.trace` says what is logged).
+        One row per operation: depth, node binding, atom, level, operation, from, to; it is
+        the *trace*, and `lftj.evaluation.trace` says what is logged.
 
         Raises LimitError when there are more than ``limit`` operations; a million take about 250 MB.
         Raises RuleError for a head with several rules, a disjunction or aggregates among its terms.
 
-        >>> db = Database()
-        >>> db.load("a", {"x": [1, 3, 4]})
-        >>> db.load("b", {"x": [3, 9]})
-        >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
-        >>> for row in trace.to_pylist():
-        ...     print(*row.values())
-        a(x) open None 1
-        b(x) open None 3
-        a(x) seek 3 3
-        b(x) next 3 9
-        a(x) seek 9 None
+        Examples:
+            >>> db = Database()
+            >>> db.load("a", {"x": [1, 3, 4]})
+            >>> db.load("b", {"x": [3, 9]})
+            >>> trace = db.trace("h(x) <- a(x), b(x).").select(["atom", "operation", "from", "to"])
+            >>> for row in trace.to_pylist():
+            ...     print(*row.values())
+            a(x) open None 1
+            b(x) open None 3
+            a(x) seek 3 3
+            b(x) next 3 9
+            a(x) seek 9 None
         """
         from lftj.evaluation.trace import trace
 
@@ -340,7 +342,7 @@ class Database:
     ) -> PreparedRule:
         """A program to be run many times, with other parameters and over data that change meanwhile.
 
-        Options as for :meth:`query`.  Raises RuleSyntaxError, and where there are no parameters RuleError:
+        Options as for `query`.  Raises RuleSyntaxError, and where there are no parameters RuleError:
         types of parameters are known when they have values.
         """
         program = PreparedProgram(parsed(rule))

@@ -128,7 +128,7 @@ class PreparedPrograms:
 
 
 class Queries(Protocol):
-    """What a prepared rule is run by: :class:`~lftj.database.database.Database` is one."""
+    """What a prepared rule is run by: `Database` is one."""
 
     @property
     def query(self) -> Callable[..., pa.Table]: ...
@@ -144,20 +144,21 @@ class Queries(Protocol):
 
 
 class PreparedRule:
-    """A program to be run many times: made by :meth:`~lftj.database.database.Database.prepare`.
+    """A program to be run many times: made by `Database.prepare`.
 
     It is parsed once, and checked and planned once for the types of its parameters; the plan is kept while
-    data change.  Calling it is :meth:`query`.
+    data change.  Calling it is `query`.
 
     Attributes:
         parameters: The names of the program's parameters.
 
-    >>> import lftj
-    >>> db = lftj.Database()
-    >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
-    >>> following = db.prepare("out(b) <- edge($k, b).")
-    >>> following.parameters, following(k=1).to_pylist(), following.count({"k": 2})
-    (('k',), [{'b': 2}, {'b': 3}], 1)
+    Examples:
+        >>> import lftj
+        >>> db = lftj.Database()
+        >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
+        >>> following = db.prepare("out(b) <- edge($k, b).")
+        >>> following.parameters, following(k=1).to_pylist(), following.count({"k": 2})
+        (('k',), [{'b': 2}, {'b': 3}], 1)
     """
 
     def __init__(self, database: Queries, program: PreparedProgram, options: Mapping[str, Any]) -> None:
@@ -174,20 +175,20 @@ class PreparedRule:
         return self.query({**(params or {}), **named})
 
     def query(self, params: Mapping[str, Any] | None = None, **options: Any) -> pa.Table:
-        """Like :meth:`~lftj.database.database.Database.query`, whose ``order_by`` and ``limit`` it takes."""
+        """Like `Database.query`, whose ``order_by`` and ``limit`` it takes."""
         return self._database.query(self._program, params=params, **self._options, **options)
 
     def stream(self, params: Mapping[str, Any] | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Like :meth:`~lftj.database.database.Database.stream`.
+        """Like `Database.stream`.
 
         It takes ``batch_rows``, ``order_by`` and ``limit``.
         """
         return self._database.stream(self._program, params=params, **self._options, **options)
 
     def count(self, params: Mapping[str, Any] | None = None) -> int:
-        """Like :meth:`~lftj.database.database.Database.count`."""
+        """Like `Database.count`."""
         return self._database.count(self._program, params=params, **self._options)
 
     def explain(self, params: Mapping[str, Any] | None = None, analyze: bool = False) -> Explanation:
-        """Like :meth:`~lftj.database.database.Database.explain`."""
+        """Like `Database.explain`."""
         return self._database.explain(self._program, params=params, analyze=analyze, **self._options)

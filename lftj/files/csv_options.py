@@ -26,8 +26,9 @@ class CsvOptions:
 
     Raises ValueError for what can be no option.
 
-    >>> CsvOptions(delimiter=";", types={"id": "string"}).types
-    {'id': DataType(string)}
+    Examples:
+        >>> CsvOptions(delimiter=";", types={"id": "string"}).types
+        {'id': DataType(string)}
     """
 
     delimiter: str | None = None

@@ -152,6 +152,13 @@ class Drawing:
         first, *others = [f"{_n(x)},{_n(y)}" for x, y in points]
         self._path(f"M{first} C{' '.join(others)}", points, colour, thickness, dashed, arrow)
 
+    def area(self, points: list[tuple[float, float]], *, fill: str) -> None:
+        """What lies between points, straight from each to the next and back to the first."""
+        for x, y in points:
+            self._cover(x, y, x, y)
+        corners = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+        self._shapes.append(f'<polygon points="{corners}" fill="{fill}"/>')
+
     def _path(
         self,
         path: str,

@@ -112,6 +112,14 @@ def place(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
+def write_text(where: str, text: str) -> None:
+    """To what :func:`place` has let through."""
+    if where == "-":
+        click.echo(text, nl=False)
+    else:
+        Path(where).write_text(text, encoding="utf-8")
+
+
 def rules_and_data(command: Command) -> Command:
     """The parameters that say which rules to run over which data."""
     return _with_parameters(
@@ -268,11 +276,11 @@ def explain(
     load_sources(database, sources, nulls, renames, csv)
     explained = database.explain(program, analyze=analyze, head=head, order=order, progress=True)
     if svg == "-":
-        click.echo(explained.svg(), nl=False)
+        write_text(svg, explained.svg())
         return
     click.echo(explained)
     if svg is not None:
-        Path(svg).write_text(explained.svg(), encoding="utf-8")
+        write_text(svg, explained.svg())
 
 
 @cli.command("warm-up")

@@ -38,7 +38,7 @@ DECODED_ROWS = 1 << 14
 
 
 class Tuples(Table, Protocol):
-    """A set of rows that does not change: a :class:`~lftj.storage.relation.Relation`, or a version of one."""
+    """A set of rows that does not change: a `Relation`, or a version of one."""
 
     def columns(self) -> Sequence[np.ndarray]:
         """The codes, one array per column."""
@@ -59,20 +59,21 @@ class RelationTable:
     ``len`` counts tuples, ``in`` looks one up, iteration gives them as tuples of Python values.  It exports
     Arrow (``__arrow_c_stream__``), and everything else that a ``pyarrow.Table`` has works on it too.
 
-    >>> from lftj import Database
-    >>> db = Database()
-    >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
-    >>> db["edge"]
-    edge(src: int64, dst: int64), 3 rows
-    src  dst
-      1    2
-      1    3
-      2    3
-    >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
-    (True, False, [(1, 2), (1, 3), (2, 3)])
-    >>> edge = db["edge"]
-    >>> edge["dst"].to_pylist()
-    [2, 3, 3]
+    Examples:
+        >>> from lftj import Database
+        >>> db = Database()
+        >>> db.load("edge", [(1, 2), (1, 3), (2, 3)], columns=["src", "dst"])
+        >>> db["edge"]
+        edge(src: int64, dst: int64), 3 rows
+        src  dst
+          1    2
+          1    3
+          2    3
+        >>> (1, 3) in db["edge"], (3, 1) in db["edge"], sorted(db["edge"])
+        (True, False, [(1, 2), (1, 3), (2, 3)])
+        >>> edge = db["edge"]
+        >>> edge["dst"].to_pylist()
+        [2, 3, 3]
     """
 
     def __init__(self, tuples: Tuples) -> None:
@@ -141,7 +142,7 @@ class RelationTable:
         return self._table
 
     def to_arrow(self) -> pa.Table:
-        """:attr:`table`, by the name that it has in polars and DuckDB."""
+        """`table`, by the name that it has in polars and DuckDB."""
         return self.table
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:

@@ -68,16 +68,17 @@ def register(
     Registering the same function again changes nothing; a name can't be given to another one, as rules that
     are installed would change their meaning.
 
-    Raises :class:`~lftj.errors.FunctionError`.
+    Raises `FunctionError`.
 
-    >>> import lftj, pyarrow.compute as pc
-    >>> def domain(mail):
-    ...     return pc.replace_substring_regex(mail, ".*@", "")
-    >>> register("example_domain", domain, ["string"], "string")
-    >>> db = lftj.Database()
-    >>> db.load("user", [(1, "ann@a.org"), (2, "bob@b.com")], columns=["id", "mail"])
-    >>> db.query("of(i, d) <- user(i, m), d = example_domain(m), i > 1.").to_pylist()
-    [{'i': 2, 'd': 'b.com'}]
+    Examples:
+        >>> import lftj, pyarrow.compute as pc
+        >>> def domain(mail):
+        ...     return pc.replace_substring_regex(mail, ".*@", "")
+        >>> register("example_domain", domain, ["string"], "string")
+        >>> db = lftj.Database()
+        >>> db.load("user", [(1, "ann@a.org"), (2, "bob@b.com")], columns=["id", "mail"])
+        >>> db.query("of(i, d) <- user(i, m), d = example_domain(m), i > 1.").to_pylist()
+        [{'i': 2, 'd': 'b.com'}]
     """
     if not is_usable(name):
         raise FunctionError(f"{name!r} can't name a function: letters, digits and '_', no digit first")

@@ -66,15 +66,16 @@ def register(name: str, function: Callable[..., Any]) -> None:
     returns the same type; it may raise.  It is compiled when a rule first needs it.  Registering the same
     function again changes nothing.
 
-    Raises :class:`~lftj.errors.AggregateError` when the name is taken or is no name, or when the
+    Raises `AggregateError` when the name is taken or is no name, or when the
     function is none that kernels can call.
 
-    >>> import lftj, math, numba
-    >>> register("example_product", numba.njit(lambda left, right: left * right))
-    >>> db = lftj.Database()
-    >>> db.load("line", [("a", 3), ("a", 5), ("b", 4)], columns=["order", "items"])
-    >>> sorted(db.query("ways[o] = example_product(n) <- line(o, n).").to_pydict()["example_product"])
-    [4, 15]
+    Examples:
+        >>> import lftj, math, numba
+        >>> register("example_product", numba.njit(lambda left, right: left * right))
+        >>> db = lftj.Database()
+        >>> db.load("line", [("a", 3), ("a", 5), ("b", 4)], columns=["order", "items"])
+        >>> sorted(db.query("ways[o] = example_product(n) <- line(o, n).").to_pydict()["example_product"])
+        [4, 15]
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in ("true", "false", "_"):
         raise AggregateError(f"{name!r} can't name an aggregate: letters, digits and '_', no digit first")

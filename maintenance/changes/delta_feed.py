@@ -56,7 +56,7 @@ class DeltaChanges:
     Attributes:
         table: All versions together: the columns and ``weight``, +1 or -1; a row once at most.
         by_version: The same version by version: also with the column ``txn``, the version, as
-            :meth:`~maintenance.workspace.workspace.Workspace.apply_many` takes it.
+            `Workspace.apply_many` takes it.
         since: The changes are those of the versions after this one.
         version: The last version that is in: what to give as ``since`` the next time.
         table_id: The table's own identifier, another one when it is dropped and made anew.
@@ -100,7 +100,7 @@ def changes_from_delta(
             loaded so.
         unique: The table never holds two rows that are equal in these columns.  Then it is not scanned for
             other copies of deleted rows.
-        table_id: Of an earlier :class:`DeltaChanges`: refuse a table that was made anew since.
+        table_id: Of an earlier `DeltaChanges`: refuse a table that was made anew since.
         storage_options: As deltalake takes them.
 
     Raises SourceError where the feed can't be had: no such table; ``since`` lies ahead of it; its columns

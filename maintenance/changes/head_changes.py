@@ -28,9 +28,10 @@ class Changes(Mapping[str, pa.Table]):
 
     Every installed head has one; where nothing changed it has no rows.
 
-    >>> changes = Changes(("tri",), lambda name: pa.table({"a": [1, 2, 3], "weight": [1, 1, -1]}))
-    >>> changes, changes["tri"].num_rows, changes.get("tir")
-    (<changes: tri +2 -1>, 3, None)
+    Examples:
+        >>> changes = Changes(("tri",), lambda name: pa.table({"a": [1, 2, 3], "weight": [1, 1, -1]}))
+        >>> changes, changes["tri"].num_rows, changes.get("tir")
+        (<changes: tri +2 -1>, 3, None)
     """
 
     def __init__(self, names: tuple[str, ...], table_of: Callable[[str], pa.Table]) -> None:

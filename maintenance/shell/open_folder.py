@@ -28,9 +28,11 @@ from lftj.shell.shell import (
     Source,
     cli,
     load_sources,
+    place,
     read_rules,
     rules_and_data,
     say,
+    write_text,
 )
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.shell.applying import apply_changes, interruptions
@@ -130,8 +132,14 @@ def install(
     help="Change relation NAME by the file PATH, as for 'lftj maintain'; may be repeated.",
 )
 @click.option("--nulls", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True)
+@click.option(
+    "--svg",
+    metavar="PATH",
+    callback=place,
+    help="Write memory and times of the commits to PATH or -, as a picture.",
+)
 @click.pass_obj
-def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls) -> None:
+def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls, svg: str | None) -> None:
     """Commit the transactions of change files."""
     from maintenance.shell.change_files import ChangeFile, check_together
     from maintenance.shell.summary import Summary
@@ -154,6 +162,8 @@ def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls) -> None:
         with bar("applying") as advance:
             finished = apply_changes(workspace, files, [], False, None, summary, advance, interruption)
         rows = {name: workspace[name].count for name in workspace.heads}
+        if svg is not None:
+            write_text(svg, workspace.stats.svg())
     click.echo(summary.render(rows), err=True)
     if not finished:
         say("error", f"interrupted after {summary.transactions:,} transactions, which are kept")

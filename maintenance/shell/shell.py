@@ -39,6 +39,7 @@ from lftj.shell.shell import (
     read_rules,
     rules_and_data,
     say,
+    write_text,
 )
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
 from maintenance.shell.applying import apply_changes, interruptions
@@ -107,6 +108,12 @@ class Target(Source):
     callback=place,
     help="Write what each transaction took to PATH or -, as JSON lines.",
 )
+@click.option(
+    "--svg",
+    metavar="PATH",
+    callback=place,
+    help="Write memory and times of the commits to PATH or -, as a picture.",
+)
 @click.option("--verify", is_flag=True, help="Recompute every head in the end, and fail if one differs.")
 def maintain(
     rules: str | None,
@@ -120,6 +127,7 @@ def maintain(
     out_changes: Pairs,
     out: Pairs,
     stats: str | None,
+    svg: str | None,
     verify: bool,
 ) -> None:
     """Install rules over files, apply changes to the files' relations, and output how the heads change.
@@ -127,7 +135,7 @@ def maintain(
     \b
     lftj maintain tri.rules --load edge=edges.parquet --changes edge=changes.csv --out-changes tri=-
     """
-    _check_command(sources, changes, out_changes, out, stats)
+    _check_command(sources, changes, out_changes, out, [path for path in (stats, svg) if path is not None])
     program = read_rules(rules, text, sources, renames, changes)
     heads = _heads_of(program, [name for name, _ in (*out_changes, *out)])
 
@@ -173,6 +181,8 @@ def maintain(
             workspace.verify()
         for name, path in out:
             _write_head(workspace, name, path)
+        if svg is not None:
+            write_text(svg, workspace.stats.svg())
     click.echo(summary.render({name: workspace[name].count for name in heads}), err=True)
     if not finished:
         done = f"{summary.transactions:,} transaction{'' if summary.transactions == 1 else 's'}"
@@ -181,7 +191,9 @@ def maintain(
         raise click.exceptions.Exit(INTERRUPTED + interruption.signal)
 
 
-def _check_command(sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, stats: str | None) -> None:
+def _check_command(
+    sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, others: Sequence[str]
+) -> None:
     loaded = {name for name, _ in sources}
     for name, _ in changes:
         if name not in loaded:
@@ -191,7 +203,7 @@ def _check_command(sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pair
         for name in names:
             if names.count(name) > 1:
                 raise click.UsageError(f"{option} gives {name!r} twice")
-    written = [path for _, path in (*out_changes, *out)] + ([stats] if stats is not None else [])
+    written = [*(path for _, path in (*out_changes, *out)), *others]
     for path in written:
         if written.count(path) > 1:
             where = "stdout" if path == STDOUT else repr(path)

@@ -92,7 +92,7 @@ class Applied(Sequence[Changes]):
             schema.hold(self)
 
     def held(self) -> list[Held]:
-        """The codes that are to keep their values, as long as this lives (:mod:`lftj.values.collector`)."""
+        """The codes that are to keep their values, as long as this lives (`lftj.values.collector`)."""
         each: list[Mapping[str, Change | TimedChange]] = [self._timed, *self._each]
         columns = [
             (domain, change.columns[number])
@@ -190,7 +190,7 @@ class BatchCommit(Commit):
     def stepped_from(self, state: State) -> State:
         """The state after all transactions.
 
-        Raises DataError and EvaluationError, which say which transaction they are about; then :meth:`drop`.
+        Raises DataError and EvaluationError, which say which transaction they are about; then `drop`.
         """
         changing = set(self._timed)
         for name, head in state.heads.items():

@@ -51,7 +51,7 @@ class HeadChange:
 
 
 class Followed:
-    """The part of :class:`~maintenance.workspace.workspace.Workspace` that tells what changed since."""
+    """The part of `Workspace` that tells what changed since."""
 
     _published: Published
 
@@ -68,7 +68,7 @@ class Followed:
     def version(self) -> int:
         """The number of the last change, be it a commit, a load or an installed rule; in a folder it goes on.
 
-        From when it is first asked for, what heads do is kept, to be asked for by :meth:`changes_since`.
+        From when it is first asked for, what heads do is kept, to be asked for by `changes_since`.
         """
         self._published.feed.begin()
         return self._published.shown.number
@@ -85,17 +85,18 @@ class Followed:
         Cost: of what is in memory, adding it up; in a folder, of what came before it was opened, or is more
         than ``feed_bytes``, that of installing the head over the relations as they were.
 
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> before = ws.version
-        >>> for row in (2, 3), (3, 4):
-        ...     with ws.transaction() as tx:
-        ...         tx.insert("edge", [row])
-        >>> change = ws.changes_since(before, "back")
-        >>> change.version - before, change.table.to_pylist()
-        (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> change = ws.changes_since(before, "back")
+            >>> change.version - before, change.table.to_pylist()
+            (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
         """
         found, upto = self._found(head, version)
         if isinstance(found, Past):
@@ -114,21 +115,22 @@ class Followed:
         ends when nothing comes; None: never, 0: when it has all that there is.  The loop also ends when the
         workspace is closed.  Commits that don't change the head are passed over.
 
-        Raises UnknownRelationError, and CursorError as :meth:`changes_since`, here or, for whoever is slower
+        Raises UnknownRelationError, and CursorError as `changes_since`, here or, for whoever is slower
         than the commits for long, in the loop.
 
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> before = ws.version
-        >>> for row in (2, 3), (3, 4):
-        ...     with ws.transaction() as tx:
-        ...         tx.insert("edge", [row])
-        >>> for change in ws.follow("back", since=before, timeout=0):
-        ...     print(change.version - before, change.table.to_pylist())
-        1 [{'b': 3, 'a': 2, 'weight': 1}]
-        2 [{'b': 4, 'a': 3, 'weight': 1}]
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> for change in ws.follow("back", since=before, timeout=0):
+            ...     print(change.version - before, change.table.to_pylist())
+            1 [{'b': 3, 'a': 2, 'weight': 1}]
+            2 [{'b': 4, 'a': 3, 'weight': 1}]
         """
         start = self.version if since is None else since
         self._refuse_cursor(head, start, self._published.shown)
@@ -203,7 +205,7 @@ class Followed:
 
 
 class Following:
-    """An iterator over the changes of a head; made by :meth:`Followed.follow`, and used by one thread.
+    """An iterator over the changes of a head; made by `Workspace.follow`, and used by one thread.
 
     Attributes:
         version: Up to which all that came was given, and is done with: go on from here.

@@ -38,7 +38,7 @@ REFRESH_SECONDS = 0.1
 
 
 class Kept(Followed):
-    """The part of :class:`~maintenance.workspace.workspace.Workspace` that knows of folders."""
+    """The part of `Workspace` that knows of folders."""
 
     _published: Published
     _checkpoints: Checkpoints | None = None
@@ -72,11 +72,11 @@ class Kept(Followed):
         same time share one wait for the disk); ``"interval"``, it is after ``interval`` seconds at the
         latest; ``"none"``, when the system thinks fit.  Of the last two a crash of the machine takes the
         youngest changes; the end of the process alone takes nothing.
-        ``read_only``: look at it, also while another process has it open, as it is now, and :meth:`refresh`
+        ``read_only``: look at it, also while another process has it open, as it is now, and `refresh`
         shows what that has done since; nothing can be changed here.  ``checkpoint_bytes``: a journal
         that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
-        ``feed_bytes``: of the journal that stay behind a checkpoint, for :meth:`changes_since` and
-        :meth:`follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
+        ``feed_bytes``: of the journal that stay behind a checkpoint, for `changes_since` and
+        `follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
         they are kept, and stay where none is given.  ``threads`` and ``progress``: for installing the rules
         where no image can be used.
 
@@ -84,17 +84,18 @@ class Kept(Followed):
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
         that is not registered.
 
-        >>> import tempfile
-        >>> from maintenance import Workspace
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with Workspace.open(folder) as ws:
-        ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        ...         ws.install("back(b, a) <- edge(a, b).")
-        ...         with ws.transaction() as tx:
-        ...             tx.insert("edge", [(2, 3)])
-        ...     with Workspace.open(folder, read_only=True) as ws:
-        ...         sorted(ws["back"])
-        [(2, 1), (3, 2)]
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with Workspace.open(folder) as ws:
+            ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            ...         ws.install("back(b, a) <- edge(a, b).")
+            ...         with ws.transaction() as tx:
+            ...             tx.insert("edge", [(2, 3)])
+            ...     with Workspace.open(folder, read_only=True) as ws:
+            ...         sorted(ws["back"])
+            [(2, 1), (3, 2)]
         """
         started = time.monotonic()
         place = Path(os.path.abspath(folder))
@@ -155,7 +156,7 @@ class Kept(Followed):
 
     @interruptible()
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy of the workspace, as it is now, as a folder: for :meth:`open`, or :meth:`load_from`.
+        """Write a copy of the workspace, as it is now, as a folder: for `open`, or `load_from`.
 
         It is there whole or not at all.  Commits of other threads go on meanwhile, and are not in it; its
         versions go on from the one that it has.  Raises DurabilityError where something is there already,
@@ -168,19 +169,20 @@ class Kept(Followed):
     def load_from(cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool = False) -> Self:
         """A workspace in memory, with all that a folder has, of which nothing is changed from then on.
 
-        The folder is one of :meth:`save` or :meth:`open`; another process may have it open.  ``threads``,
-        ``progress`` and what is raised: as of :meth:`open`.
+        The folder is one of `save` or `open`; another process may have it open.  ``threads``,
+        ``progress`` and what is raised: as of `open`.
 
-        >>> import tempfile
-        >>> from maintenance import Workspace
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("back(b, a) <- edge(a, b).")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ws.save(f"{folder}/copy")
-        ...     again = Workspace.load_from(f"{folder}/copy")
-        >>> sorted(again["back"])
-        [(2, 1)]
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ws.save(f"{folder}/copy")
+            ...     again = Workspace.load_from(f"{folder}/copy")
+            >>> sorted(again["back"])
+            [(2, 1)]
         """
         workspace = cls._recovered(read_existing(path), {}, threads, progress)
         workspace._found_in = None
@@ -266,7 +268,7 @@ class Kept(Followed):
 
         What changes have left in runs is merged into the base of each index, dictionaries give back the
         values that nobody holds.  Other threads wait meanwhile.  Cost: one pass over all that is in memory,
-        and a checkpoint with an image.  Raises as :meth:`checkpoint`, and ClosedError.
+        and a checkpoint with an image.  Raises as `checkpoint`, and ClosedError.
         """
         published = self._published
         if published.refusal is not None:

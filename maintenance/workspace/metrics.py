@@ -1,22 +1,21 @@
-"""What a workspace holds and has done, for those who watch it: ``ws.stats``, and as OpenMetrics text.
+"""What a workspace holds and has done, for those who watch it: ``ws.stats``, OpenMetrics text, a picture.
 
 Memory is that of arrays, with the room that they have for growth; what a state that waits, a snapshot or a
-table of a user's holds beyond the present versions is not in it: ``snapshots`` says that there are some.
+table of a user's holds beyond the present versions is not in it: ``old_snapshots`` says that there are some.
 
 Cost: a look at every structure, none at its content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lftj.language.several_aggregates import is_auxiliary
-from lftj.values.domains import Domains
-from maintenance.staged import Staged, StagedValue
+from maintenance.workspace.history import Span
+from maintenance.workspace.history_picture import history_picture
 from maintenance.workspace.published import Published
-from maintenance.workspace.state import State
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,9 @@ class WorkspaceStats:
         journal_bytes, data_bytes, checkpoint_version: In a folder: of the journal behind the last checkpoint,
             of the files of data, and the version that they have; None in memory.
         changes_not_on_disk: In a folder: how many changes a crash of the machine would take now.
+        history: What commits took here, from the first to the last, as at most 128 spans of equal numbers of
+            commits, each with ``commits``, ``seconds``, ``longest``, ``disk_seconds``, ``operations``,
+            ``housekeeping_rows``, ``ended`` (seconds since 1970) and ``memory_bytes`` behind it.
     """
 
     version: int
@@ -49,44 +51,53 @@ class WorkspaceStats:
     data_bytes: int | None = None
     checkpoint_version: int | None = None
     changes_not_on_disk: int | None = None
+    history: tuple[Span, ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """All figures by their names."""
         return asdict(self)
 
+    def svg(self) -> str:
+        """Memory by kind, and what commits took, from the first to the last: an SVG document."""
+        return history_picture(self.history, self.memory_bytes, self.version)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
     def openmetrics(self) -> str:
         """The figures as OpenMetrics text, which Prometheus and others read.
 
-        >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2).openmetrics())
-        # TYPE lftj_version gauge
-        # HELP lftj_version The number of the last change.
-        lftj_version 7
-        # TYPE lftj_rows gauge
-        # HELP lftj_rows Rows of each relation and head.
-        lftj_rows{relation="edge"} 3
-        # TYPE lftj_memory_bytes gauge
-        # UNIT lftj_memory_bytes bytes
-        # HELP lftj_memory_bytes Memory by kind.
-        lftj_memory_bytes{kind="relations"} 240
-        # TYPE lftj_old_snapshots gauge
-        # HELP lftj_old_snapshots Snapshots that hold a state that is not the present one.
-        lftj_old_snapshots 0
-        # TYPE lftj_old_snapshot_seconds gauge
-        # UNIT lftj_old_snapshot_seconds seconds
-        # HELP lftj_old_snapshot_seconds The age of the oldest of them.
-        lftj_old_snapshot_seconds 0.0
-        # TYPE lftj_commits counter
-        # HELP lftj_commits Commits that changed something.
-        lftj_commits_total 2
-        # TYPE lftj_commit_seconds counter
-        # UNIT lftj_commit_seconds seconds
-        # HELP lftj_commit_seconds What they took, without waiting for the disk.
-        lftj_commit_seconds_total 0.0
-        # TYPE lftj_housekeeping_rows counter
-        # HELP lftj_housekeeping_rows Rows that they read to be written anew.
-        lftj_housekeeping_rows_total 0
-        # EOF
-        <BLANKLINE>
+        Examples:
+            >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2).openmetrics())
+            # TYPE lftj_version gauge
+            # HELP lftj_version The number of the last change.
+            lftj_version 7
+            # TYPE lftj_rows gauge
+            # HELP lftj_rows Rows of each relation and head.
+            lftj_rows{relation="edge"} 3
+            # TYPE lftj_memory_bytes gauge
+            # UNIT lftj_memory_bytes bytes
+            # HELP lftj_memory_bytes Memory by kind.
+            lftj_memory_bytes{kind="relations"} 240
+            # TYPE lftj_old_snapshots gauge
+            # HELP lftj_old_snapshots Snapshots that hold a state that is not the present one.
+            lftj_old_snapshots 0
+            # TYPE lftj_old_snapshot_seconds gauge
+            # UNIT lftj_old_snapshot_seconds seconds
+            # HELP lftj_old_snapshot_seconds The age of the oldest of them.
+            lftj_old_snapshot_seconds 0.0
+            # TYPE lftj_commits counter
+            # HELP lftj_commits Commits that changed something.
+            lftj_commits_total 2
+            # TYPE lftj_commit_seconds counter
+            # UNIT lftj_commit_seconds seconds
+            # HELP lftj_commit_seconds What they took, without waiting for the disk.
+            lftj_commit_seconds_total 0.0
+            # TYPE lftj_housekeeping_rows counter
+            # HELP lftj_housekeeping_rows Rows that they read to be written anew.
+            lftj_housekeeping_rows_total 0
+            # EOF
+            <BLANKLINE>
         """
         lines = []
         for name, (kind, label, text) in _METRICS.items():
@@ -129,45 +140,20 @@ def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def stats_of(published: Published, domains: Domains) -> WorkspaceStats:
+def stats_of(published: Published) -> WorkspaceStats:
     """The figures of a workspace."""
     state, store, watched = published.shown, published.store, published.watched
     ages = watched.snapshots.older_than(state.number)
+    total, memory_bytes = watched.history.total, published.memory_bytes(state)
     return WorkspaceStats(
         version=state.number,
         rows={name: version.n_rows for name, version in state.versions.items() if not is_auxiliary(name)},
-        memory_bytes={**_memory(state), "dictionaries": domains.nbytes, "follow": published.feed.nbytes},
+        memory_bytes=memory_bytes,
         old_snapshots=len(ages),
         old_snapshot_seconds=max(ages, default=0.0),
-        **asdict(watched.done),
+        commits=total.commits,
+        commit_seconds=total.seconds,
+        housekeeping_rows=total.housekeeping_rows,
         **({} if store is None else store.figures),
+        history=watched.history.spans(memory_bytes),
     )
-
-
-def _memory(state: State) -> dict[str, int]:
-    """Bytes by kind of what the versions and the heads of a state take."""
-    memory = dict.fromkeys(("relations", "searches", "support", "groups", "recursion"), 0)
-    memory["relations"] = sum(version.nbytes for version in state.versions.values())
-    memory["searches"] = sum(head.index_bytes for head in state.heads.values())
-    for part in parts_of(state.heads.values()):
-        if isinstance(part, StagedValue):
-            memory["support"] += getattr(part.kept, "nbytes", 0)
-        else:
-            kind = {"maintenance.groups": "groups", "maintenance.strategies.stages": "recursion"}.get(
-                type(part).__module__.rpartition(".")[0]
-            )
-            if kind is not None:
-                memory[kind] += getattr(part, "nbytes", 0)
-    return memory
-
-
-def parts_of(whole: Iterable[Staged]) -> Iterator[Staged]:
-    """Everything that is staged within some structures, each once."""
-    seen: set[int] = set()
-    todo = list(whole)
-    while todo:
-        part = todo.pop()
-        if id(part) not in seen:
-            seen.add(id(part))
-            todo += part.parts
-            yield part

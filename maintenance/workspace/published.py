@@ -32,13 +32,15 @@ from indices.housekeeping import housekeeping
 from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
-from lftj.values.collector import Collector
+from lftj.values.domains import Domains
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.feed import Feed
+from maintenance.workspace.history import one_commit
+from maintenance.workspace.memory_by_kind import memory_by_kind
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
 from maintenance.workspace.watched import Watched
@@ -47,10 +49,10 @@ from maintenance.workspace.watched import Watched
 class Published:
     """One workspace's."""
 
-    def __init__(self, state: State, collector: Collector) -> None:
-        """``collector``: of the domains that the state's codes are of."""
+    def __init__(self, state: State, domains: Domains) -> None:
+        """``domains``: of which the state's codes are."""
         self.state = state
-        self._collector = collector
+        self._domains = domains
         self.subscribers = Subscribers()
         self.feed = Feed()
         self.watched = Watched()
@@ -73,6 +75,11 @@ class Published:
         state = self.state  # first: what waits is noted before the state is replaced
         waiting = self._waiting
         return waiting[0][1] if waiting else state
+
+    def memory_bytes(self, state: State) -> dict[str, int]:
+        """Of a state and all beside it, by the kinds that `ws.stats` has."""
+        beside = {"dictionaries": self._domains.nbytes, "follow": self.feed.nbytes}
+        return {**memory_by_kind(state), **beside}
 
     def begin(self, number: int, definitions: Iterable[Definition]) -> None:
         """The state is that of a change, and all is behind it; ``definitions``: as a state has them."""
@@ -169,7 +176,7 @@ class Published:
         """Merge what changes have left in runs, and give back the values that nobody holds.  O(all)."""
         with self.lock:
             self._merge_runs()
-            self._collector.sweep()  # when the state before is gone, and its versions
+            self._domains.collector.sweep()  # when the state before is gone, and its versions
 
     def _merge_runs(self) -> None:
         state = self.settled()
@@ -252,7 +259,7 @@ class Published:
             except Exception as error:
                 problems.append(failed_housekeeping("keeping the memory budget", error))
             try:
-                self._collector.advance()
+                self._domains.collector.advance()
             except Exception as error:
                 problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
             commit.measure()
@@ -260,12 +267,15 @@ class Published:
             commit.stats.indices_given_back = housekeeping.given_back - given_back
             commit.stats.seconds = time.perf_counter() - started
             if not commit.is_empty:
-                self.watched.done.add(commit.stats.seconds, commit.stats.housekeeping_rows)
+                self.watched.history.add(one_commit(commit.stats), lambda: self.memory_bytes(self.state))
+        waiting = time.perf_counter()
         try:
             self.wait(number)
         except DurabilityError:
             commit.refuse()
             raise
+        if number:
+            self.watched.history.waited(time.perf_counter() - waiting)
 
     def _finish(self, committed: object, unheard: list[str]) -> None:
         """Settle a commit and tell what waits; ``unheard`` gets what callbacks raised."""

@@ -28,7 +28,7 @@ from maintenance.stats import TransactionStats
 
 
 class Changeable(Protocol):
-    """What a transaction is about; :class:`~maintenance.workspace.workspace.Workspace` is one."""
+    """What a transaction is about; `Workspace` is one."""
 
     @property
     def domains(self) -> Domains: ...
@@ -49,7 +49,7 @@ class _Outcome:
 
 
 class Transaction:
-    """Made by :meth:`~maintenance.workspace.workspace.Workspace.transaction`; a context manager.
+    """Made by `Workspace.transaction`; a context manager.
 
     Attributes:
         changes: After the commit: per head a table of its columns and ``weight``, +1 or -1.

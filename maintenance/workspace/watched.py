@@ -1,6 +1,7 @@
 """What is counted of a workspace for its figures (:mod:`maintenance.workspace.metrics`), in this process.
 
-Cost: of a commit three additions, of a snapshot an entry that goes with it.
+Cost: of a commit that of :class:`~maintenance.workspace.history.History`, of a snapshot an entry that
+goes with it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,7 @@ import time
 import weakref
 from dataclasses import dataclass, field
 
-
-@dataclass
-class Done:
-    """What commits have taken since the workspace was made or opened here."""
-
-    commits: int = 0
-    commit_seconds: float = 0.0
-    housekeeping_rows: int = 0
-
-    def add(self, seconds: float, housekeeping_rows: int) -> None:
-        """Count a commit that changed something."""
-        self.commits += 1
-        self.commit_seconds += seconds
-        self.housekeeping_rows += housekeeping_rows
+from maintenance.workspace.history import History
 
 
 class LivingSnapshots:
@@ -48,7 +36,7 @@ class LivingSnapshots:
 class Watched:
     """What is counted of a workspace for its figures; of this process alone."""
 
-    done: Done = field(default_factory=Done)
+    history: History = field(default_factory=History)
     snapshots: LivingSnapshots = field(default_factory=LivingSnapshots)
 
     def __reduce__(self) -> tuple[type[Watched], tuple[()]]:

@@ -63,24 +63,25 @@ from maintenance.workspace.view_choices import reconsidered, wants_change
 
 
 class Workspace(Kept, Database):
-    """A database whose rules stay up to date; :meth:`open` gives one that is kept in a folder.
+    """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
-    ``feed_bytes``: of changes that are kept for :meth:`changes_since` and :meth:`follow`.
+    ``feed_bytes``: of changes that are kept for `changes_since` and `follow`.
     ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
     installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
-    >>> ws = Workspace()
-    >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-    >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
-    >>> with ws.transaction() as tx:
-    ...     tx.insert("edge", [(1, 3)])
-    >>> tx.changes["tri"].to_pylist()
-    [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
-    >>> ws["tri"].count
-    1
+    Examples:
+        >>> ws = Workspace()
+        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+        >>> ws.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
+        >>> with ws.transaction() as tx:
+        ...     tx.insert("edge", [(1, 3)])
+        >>> tx.changes["tri"].to_pylist()
+        [{'a': 1, 'b': 2, 'c': 3, 'weight': 1}]
+        >>> ws["tri"].count
+        1
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Workspace(Kept, Database):
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         state = State(budgets=budgets, view_bytes=view_bytes)
-        self._published = Published(state, self.domains.collector)
+        self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
 
@@ -132,7 +133,7 @@ class Workspace(Kept, Database):
         csv: CsvOptions | None = None,
         row_number: str | None = None,
     ) -> None:
-        """Load a base relation, as :meth:`lftj.Database.load` does; it may replace one that no rule reads.
+        """Load a base relation, as `lftj.Database.load` does; it may replace one that no rule reads.
 
         Raises ChangeError for a relation that an installed rule reads, and for a head.
         """
@@ -142,9 +143,9 @@ class Workspace(Kept, Database):
         self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
 
     def add(self, relation: Relation) -> None:
-        """Take a base relation, as :meth:`lftj.Database.add` does; it may replace one that no rule reads.
+        """Take a base relation, as `lftj.Database.add` does; it may replace one that no rule reads.
 
-        Raises ChangeError as :meth:`load`.
+        Raises ChangeError as `load`.
         """
         version = RelationVersion(relation)
         published = self._published
@@ -286,14 +287,15 @@ class Workspace(Kept, Database):
 
         It is read off the terms that are run, those of its views first.  Raises UnknownRelationError.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("degree[a] = count() <- edge(a, _).")
-        >>> print(ws.triggers("degree"))
-        on +edge(src, dst):
-          degree[src] += 1
-        on -edge(src, dst):
-          degree[src] -= 1
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("degree[a] = count() <- edge(a, _).")
+            >>> print(ws.triggers("degree"))
+            on +edge(src, dst):
+              degree[src] += 1
+            on -edge(src, dst):
+              degree[src] -= 1
         """
         state = self._state
         schemas = {name: version.schema for name, version in state.versions.items()}
@@ -377,16 +379,17 @@ class Workspace(Kept, Database):
         What each transaction does is what it does when it is committed by itself; subscribers hear of each.
         Raises as a transaction does, with the transaction that is wrong; then all is as it was before.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-        >>> ws.install("n[a] = count() <- edge(a, _).")
-        >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
-        >>> applied = ws.apply_many({"edge": rows})
-        >>> first, second = applied
-        >>> applied.transactions, first["n"].to_pylist()
-        ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
-        >>> second["n"].num_rows
-        0
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("n[a] = count() <- edge(a, _).")
+            >>> rows = {"src": [1, 1, 1], "dst": [3, 4, 2], "weight": [1, 1, -1], "txn": [10, 20, 20]}
+            >>> applied = ws.apply_many({"edge": rows})
+            >>> first, second = applied
+            >>> applied.transactions, first["n"].to_pylist()
+            ((10, 20), [{'a': 1, 'count': 1, 'weight': -1}, {'a': 1, 'count': 2, 'weight': 1}])
+            >>> second["n"].num_rows
+            0
         """
         lease = self.domains.collector.lease()  # for the codes of what is read
         try:
@@ -408,7 +411,7 @@ class Workspace(Kept, Database):
         return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
-        """For an image (:mod:`maintenance.image`): less what is this process's own."""
+        """For an image (`maintenance.image`): less what is this process's own."""
         less = dict.fromkeys(("_checkpoints", "_found_in", "_tail"))
         return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
 
@@ -416,15 +419,16 @@ class Workspace(Kept, Database):
 
     @property
     def stats(self) -> WorkspaceStats:
-        """What the workspace holds and has done, for those who watch it; ``as_dict()``, ``openmetrics()``.
+        """What the workspace holds and has done: figures, ``as_dict()``, ``openmetrics()``, ``svg()``.
 
-        >>> ws = Workspace()
-        >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
-        >>> stats = ws.stats
-        >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
-        ({'edge': 2}, True, 0)
+        Examples:
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+            >>> stats = ws.stats
+            >>> dict(stats.rows), stats.memory_bytes["relations"] > 0, stats.as_dict()["commits"]
+            ({'edge': 2}, True, 0)
         """
-        return stats_of(self._published, self.domains)
+        return stats_of(self._published)
 
     @property
     def sensitivity_bytes(self) -> int:

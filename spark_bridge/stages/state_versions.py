@@ -84,7 +84,7 @@ class StateVersions:
         """Take note of versions that others have made since, a stream on this state for example."""
         newest = self.store.newest()
         if newest is None:
-            raise StateError(f"the state at {self.store.path!r} is gone: make it anew at another path")
+            raise StateError(f"{self.store!r}: the state is gone; make it anew at another path")
         self._take(newest)
 
     def _take(self, manifest: Manifest) -> None:
@@ -120,10 +120,10 @@ class StateVersions:
         ]
 
     # -- the next one ---------------------------------------------------------------
+    # ``was`` is the version that it was begun from: ``manifest`` may be a later one by now, of others.
 
-    def built(self, chain: StageChain, receipts: Sequence[Receipt]) -> None:
+    def built(self, was: Manifest, chain: StageChain, receipts: Sequence[Receipt]) -> None:
         """Commit a version of relations that went through a chain as a whole, and nothing that was before."""
-        was = self.manifest
         rows = _grown({name: 0 for name, _ in self._text.relations}, receipts)
         states = _states(receipts)
         placement: dict[str, Any] = {
@@ -137,9 +137,8 @@ class StateVersions:
         self._commit(replace(following, version=was.version + 1))
         self.chain = chain
 
-    def followed(self, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
-        """Commit what a batch's partitions say."""
-        was = self.manifest
+    def followed(self, was: Manifest, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
+        """Commit what a batch's partitions say, which were at the version that was then."""
         files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
         following = replace(
             was,

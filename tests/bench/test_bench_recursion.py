@@ -13,7 +13,8 @@ import pytest
 
 from bench import child, datasets, harness
 from bench.child import Assignment
-from bench.joins.recursion import closure, ontology, same_generation
+from bench.joins.recursion import closure, document, ontology, same_generation
+from bench.maintenance.document import random_edits
 from bench.peers.datafrog_engine import PROGRAM, Datafrog
 from bench.peers.lftj_engine import Lftj
 from bench.report.measurement import Measurement
@@ -36,13 +37,15 @@ def small(name: str) -> tuple[Workload, Tables]:
     if name == "galen":
         given = drawn((5, 3), (9, 2), (9, 3), (6, 3), (3, 2), (6, 3))
         return ontology(), dict(zip(("c", "given_p", "given_q", "r", "s", "u"), given, strict=True))
+    if name == "crdt":
+        return document(), random_edits(60)
     (edges,) = drawn((20, 2))
     made = closure("", (0, 0), "") if name == "closure" else same_generation(0, (0, 0))
     return made, {"edge": edges}
 
 
 @needs_datafrog
-@pytest.mark.parametrize("name", ["closure", "generation", "galen"])
+@pytest.mark.parametrize("name", ["closure", "generation", "galen", "crdt"])
 def test_oracle_datafrog_finds_the_rows_of_lftj(name: str) -> None:
     workload, tables = small(name)
     found = []

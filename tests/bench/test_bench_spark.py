@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from bench.report import process_tree
 from bench.report.measurement import Measurement
 from bench.report.repetition import repeated
 from bench.report.results import Results
+from bench.spark import executors
 from bench.spark import workloads as spark_workloads
 from bench.spark.batches import Batches, restart
 from bench.spark.run import OneQuery, SparkSubject
@@ -210,6 +212,24 @@ def test_processes_are_counted_with_those_they_started() -> None:
     assert len(process_tree.tree()) > 1
     assert process_tree.resident_bytes() > 10 << 20
     assert process_tree.processor_seconds() > 0
+
+
+def test_the_most_memory_of_one_process_is_told_by_kind() -> None:
+    memory = process_tree.PeakMemory()
+    found = memory.of_one()
+    memory.stop()
+    assert found.keys() >= {"driver", "JVM"}
+    assert found["driver"] >= psutil.Process().memory_info().rss - (1 << 20) > 0
+    assert found["JVM"] > 50 << 20
+
+
+def test_counts_by_number_of_partitions(spark: SparkSession, files: dict[str, str]) -> None:
+    """What `python -m bench.spark.executors` does with executors of its own."""
+    graph, expected = parts_of(Path(files["edge"])), QUICK["spark count"].expected
+    figures = executors.counted(spark, graph, expected, 3)
+    assert figures.keys() == {"s", "CPU s", "shuffled MiB"} and min(figures.values()) > 0
+    with pytest.raises(ValueError, match="3 partitions: 9,524 triangles, GraphBLAS counts 1"):
+        executors.counted(spark, graph, 1, 3)
 
 
 def test_long_runs_are_repeated_as_often_as_one_says(monkeypatch: pytest.MonkeyPatch) -> None:

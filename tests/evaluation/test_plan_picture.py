@@ -8,8 +8,7 @@ import pytest
 
 import lftj
 from lftj.pictures.drawing import ORANGE
-
-SVG = "{http://www.w3.org/2000/svg}"
+from support.drawings import SVG
 
 
 @pytest.fixture(scope="module")

@@ -11,40 +11,7 @@ from hypothesis import strategies as st
 
 from lftj.pictures.drawing import ADVANCE, Drawing, text_width, wrapped
 from lftj.pictures.layers import Box, layered
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(document: str) -> list[tuple[str, float, float, float, float]]:
-    """Each text with the rectangle that it takes: left, top, right, bottom."""
-    found = []
-    for element in ET.fromstring(document).iter(f"{SVG}text"):
-        text, size = element.text or "", float(element.attrib["font-size"])
-        width = text_width(text, size)
-        left = float(element.attrib["x"])
-        left -= {"start": 0.0, "middle": width / 2, "end": width}[element.attrib["text-anchor"]]
-        base = float(element.attrib["y"])
-        found.append((text, left, base - 0.75 * size, left + width, base))
-    return found
-
-
-def overlapping(document: str) -> list[tuple[str, str]]:
-    return [
-        (one[0], other[0])
-        for one, other in itertools.combinations(texts(document), 2)
-        if one[0].strip() and other[0].strip()
-        if one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
-    ]
-
-
-def outside(document: str) -> list[str]:
-    """Texts that the sheet cuts off."""
-    left, top, width, height = map(float, ET.fromstring(document).attrib["viewBox"].split())
-    return [
-        text
-        for text, *(x, y, right, bottom) in texts(document)
-        if not (left <= x and right <= left + width and top <= y and bottom <= top + height)
-    ]
+from support.drawings import SVG, outside, overlapping, texts
 
 
 @given(st.text(max_size=20), st.sampled_from(["start", "middle", "end"]), st.floats(-500, 500))
@@ -74,8 +41,10 @@ def test_a_document_stands_alone() -> None:
     drawing.curve([(0, 0), (5, 5), (6, 6), (9, 9)], dashed=True)
     drawing.box(0, 0, 5, 5)
     drawing.circle(3, 3, 2)
+    drawing.area([(0, 0), (20, 0), (20, 30)], fill="#000000")
     document = drawing.svg("<shapes> & more")
     root = ET.fromstring(document)
+    assert root.attrib["viewBox"] == "-16 -16 52 62"  # the area's corners, and the margin
     assert root.findtext(f"{SVG}title") == "<shapes> & more"
     links = [value for element in root.iter() for value in element.attrib.values() if "url(" in value]
     (name,) = {link.removeprefix("url(#").removesuffix(")") for link in links}

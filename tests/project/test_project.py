@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import re
 import runpy
 import tomllib
 from typing import Any
@@ -53,3 +55,13 @@ def test_a_typed_script_runs_as_its_types_say() -> None:
 def test_the_console_script_is_there(pyproject: dict[str, Any]) -> None:
     module, _, function = pyproject["project"]["scripts"]["lftj"].partition(":")
     assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_readme_is_short_and_the_long_description_leads_nowhere_in_the_tree() -> None:
+    """The latter is what the installed package says; links into the tree would be dead where it is shown."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 100 and readme.count("![") == 1
+    description = importlib.metadata.metadata("lftj").get_payload()
+    assert readme.splitlines()[0] in description and "Licence: Apache-2.0." in description
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert links and all(link.startswith("https://") for link in links)

@@ -16,6 +16,7 @@ Rows = frozenset[tuple[int, int]]
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 TWO = "two(a, c) <- edge(a, b), edge(b, c). loop(a) <- two(a, a)."
+PATHS = "path(a, c) <- edge(a, c). path(a, c) <- path(a, b), edge(b, c)."
 OUT = "n[a] = count() <- other(a, _)."
 
 EDGES = [(1, 2), (2, 3), (1, 3)]
@@ -40,6 +41,14 @@ def without_image(folder: Path) -> None:
         path.unlink()
 
 
+def closure(edges: Rows) -> set[tuple[int, int]]:
+    """By Warshall."""
+    found = set(edges)
+    for middle in {b for _, b in edges}:
+        found |= {(a, c) for a, b in found if b == middle for other, c in found if other == middle}
+    return found
+
+
 @dataclass(frozen=True)
 class Expected:
     """Base relations, and the heads with their strategies."""
@@ -55,6 +64,8 @@ class Expected:
         if name == "n":
             firsts = [a for a, _ in self.relations["other"]]
             return {(a, firsts.count(a)) for a in firsts}
+        if name == "path":
+            return closure(edge)
         return two if name == "two" else {(a,) for a, c in two if a == c}
 
     def check(self, workspace: Workspace) -> None:
@@ -116,7 +127,8 @@ def life(chance: random.Random, length: int = 14) -> Iterator[Step]:
         return (lambda ws: ws.uninstall(head)), replace(now, strategies=left)
 
     def strategy(head: str) -> Step:
-        other = "delta" if now.strategies[head] == "trace" else "trace"
+        first, second = ("stages", "recompute") if head == "path" else ("trace", "delta")
+        other = second if now.strategies[head] == first else first
         changed = {**now.strategies, head: other}
         return (lambda ws: ws.set_strategy(head, other)), replace(now, strategies=changed)
 
@@ -131,10 +143,11 @@ def life(chance: random.Random, length: int = 14) -> Iterator[Step]:
         steps: list[Callable[[], Step]] = [lambda: change("edge")] * 4 + [batch]
         steps += [lambda: (Workspace.checkpoint, now)] * 2
         steps.append(lambda: install(TWO, two="delta", loop="auto"))
+        steps.append(lambda: install(PATHS, path="stages"))
         if "n" not in now.strategies:
             steps.append(lambda: load("other"))
         if "other" in now.relations:
             steps += [lambda: change("other"), lambda: install(OUT, n="trace")]
-        steps += [lambda head=head: without(head) for head in now.strategies if head in ("loop", "n")]
-        steps += [lambda head=head: strategy(head) for head in now.strategies if head in ("tri", "n")]
+        steps += [lambda head=head: without(head) for head in now.strategies if head in ("loop", "n", "path")]
+        steps += [lambda head=head: strategy(head) for head in now.strategies if head in ("tri", "n", "path")]
         yield follow(chance.choice(steps)())

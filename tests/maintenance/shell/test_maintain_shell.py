@@ -178,7 +178,8 @@ def test_stats_are_a_line_of_json_per_transaction(lftj: Lftj) -> None:
         *("surgeries", "matches", "regions", "empty_regions", "opens", "nexts", "seeks"),
         *("head_changes", "seconds", "index_bytes"),
     }
-    on_stdout = succeeds(lftj(*MAINTAIN, "--stats", "-"))
+    on_stdout = succeeds(lftj(*MAINTAIN, "--stats", "-", "--svg", "times.svg"))
+    assert "2 commits, up to version" in Path("times.svg").read_text(encoding="utf-8")  # one changed nothing
     assert [json.loads(line)["txn"] for line in on_stdout] == [1, 2, 3]
 
 
@@ -259,6 +260,8 @@ def test_help_does_not_wait_for_the_engine() -> None:
         (["tri.rules", *LOAD, *CHANGES, "--out-changes", "tri=no/tri.csv"], "there is no folder"),
         (["tri.rules", *LOAD, *CHANGES, "--stats", "no/stats.jsonl"], "there is no folder"),
         (["tri.rules", *LOAD, *CHANGES, "--out", "tri=-", "--stats", "-"], "both go to stdout"),
+        (["tri.rules", *LOAD, *CHANGES, "--svg", "-", "--stats", "-"], "both go to stdout"),
+        (["tri.rules", *LOAD, *CHANGES, "--svg", "no/times.svg"], "there is no folder"),
         (["tri.rules", *LOAD, *CHANGES, "--out", "tri=t.csv", "--out-changes", "tri=t.csv"], "'t.csv'"),
         (
             ["tri.rules", *LOAD, *CHANGES, "--out", "tri=t.csv", "--out", "tri=u.csv"],

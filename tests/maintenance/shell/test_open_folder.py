@@ -26,8 +26,9 @@ def lftj(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 def test_changes_are_kept_from_one_command_to_the_next(lftj: Lftj) -> None:
-    done = lftj("open", "graph", "apply", "--changes", "edge=changes.csv")
+    done = lftj("open", "graph", "apply", "--changes", "edge=changes.csv", "--svg", "times.svg")
     assert (done.status, done.out) == (0, "")
+    assert "1 commit, up to version 3" in Path("times.svg").read_text(encoding="utf-8")  # all gathered in one
     assert done.err.splitlines()[-1].split()[:3] == ["tri", "auto", "1"]
     done = lftj("open", "graph", "query", "-e", "found(a, b, c) <- tri(a, b, c).")
     assert done.out.splitlines() == ["a,b,c", "2,3,4"]

@@ -1,4 +1,4 @@
-//! Datafrog evaluates one of three recursive programs from nothing, as often as it is asked.
+//! Datafrog evaluates one of four recursive programs from nothing, as often as it is asked.
 //!
 //!     datafrog-peer PROGRAM FILE
 //!

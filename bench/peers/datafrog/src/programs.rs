@@ -9,11 +9,14 @@
 //!                 q(x, r, z) <- p(x, y), q(y, r, z).
 //!                 q(x, q, z) <- q(x, r, z), s(r, q).
 //!                 q(x, e, o) <- q(x, y, z), q(z, u, o), r(y, u, e).
+//!     crdt        the text of a document, in `bench/joins/recursion.py`; here a position, a counter and a node,
+//!                 is one value.  What its recursions read is complete before them, and made without datafrog.
 //!
 //! Datafrog joins a variable with another by their first fields and sorts what it finds, so a variable
 //! stands once in each order in which it is joined, and bodies of three atoms go by a variable between.
 //! What only stands in another order needs no second search for duplicates (`variable_indistinct`).
 
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{Error, ErrorKind, Result};
 
 use datafrog::{Iteration, Relation};
@@ -21,7 +24,7 @@ use datafrog::{Iteration, Relation};
 use crate::hash::hash;
 use crate::words::Words;
 
-pub const NAMES: [&str; 3] = ["closure", "generation", "galen"];
+pub const NAMES: [&str; 4] = ["closure", "generation", "galen", "crdt"];
 
 type Pair = (u32, u32);
 type Triple = (u32, u32, u32);
@@ -33,6 +36,7 @@ pub enum Program {
     /// `edge`
     Generation(Vec<Pair>),
     Galen(Box<Galen>),
+    Crdt(Crdt),
 }
 
 pub struct Galen {
@@ -42,6 +46,15 @@ pub struct Galen {
     r: Vec<Triple>,
     s: Vec<Pair>,
     u: Vec<Triple>,
+}
+
+/// A counter and a node.
+type Position = (u32, u32);
+
+pub struct Crdt {
+    /// Positions and their parents.
+    insert: Vec<(Position, Position)>,
+    remove: Vec<Position>,
 }
 
 /// The rows of the last head, `q` of `galen`.
@@ -67,6 +80,10 @@ impl Program {
                 s: pairs(words)?,
                 u: triples(words)?,
             })),
+            "crdt" => Program::Crdt(Crdt {
+                insert: (0..words.count()?).map(|_| Ok((pair(words)?, pair(words)?))).collect::<Result<_>>()?,
+                remove: pairs(words)?,
+            }),
             _ => unreachable!("checked against NAMES"),
         };
         if !words.is_over() {
@@ -80,6 +97,7 @@ impl Program {
             Program::Closure(edges) => closure(edges),
             Program::Generation(edges) => generation(edges),
             Program::Galen(given) => galen(given),
+            Program::Crdt(edits) => crdt(edits),
         }
     }
 }
@@ -105,8 +123,12 @@ impl Answer {
     }
 }
 
+fn pair(words: &mut Words) -> Result<Pair> {
+    Ok((words.checked()?, words.checked()?))
+}
+
 fn pairs(words: &mut Words) -> Result<Vec<Pair>> {
-    (0..words.count()?).map(|_| Ok((words.checked()?, words.checked()?))).collect()
+    (0..words.count()?).map(|_| pair(words)).collect()
 }
 
 fn triples(words: &mut Words) -> Result<Vec<Triple>> {
@@ -184,4 +206,66 @@ fn galen(given: &Galen) -> Answer {
         q.from_join(&chain, &q_by_first, |_, &(x, e), &o| (x, (e, o)));
     }
     Answer::Triples(q.complete())
+}
+
+fn crdt(edits: &Crdt) -> Answer {
+    let mut children: HashMap<Position, BTreeMap<u64, Position>> = HashMap::new();
+    for &(own, parent) in &edits.insert {
+        children.entry(parent).or_default().insert(key_of(own), own);
+    }
+    let first: HashMap<Position, Position> =
+        children.iter().map(|(&parent, own)| (parent, *own.last_key_value().expect("a child").1)).collect();
+    let sibling: HashMap<Position, Position> = children
+        .values()
+        .flat_map(|own| own.values().skip(1).zip(own.values()))
+        .map(|(&later, &before)| (later, before))
+        .collect();
+    let removed: HashSet<Position> = edits.remove.iter().copied().collect();
+    let value: HashSet<Position> =
+        edits.insert.iter().map(|&(own, _)| own).filter(|own| !removed.contains(own)).collect();
+
+    // later(x, y) <- sibling(x, y).  later(x, y) <- insert(x, p), !sibling(x, _), later(p, y).
+    let inherits: Relation<(Position, Position)> = edits
+        .insert
+        .iter()
+        .filter(|(own, _)| !sibling.contains_key(own))
+        .map(|&(own, parent)| (parent, own))
+        .collect();
+    let mut iteration = Iteration::new();
+    let later = iteration.variable::<(Position, Position)>("later");
+    later.extend(sibling.iter().map(|(&x, &y)| (x, y)));
+    while iteration.changed() {
+        later.from_join(&later, &inherits, |_p, &y, &x| (x, y));
+    }
+    let later = later.complete();
+
+    // next(x, y) <- first(x, y).  next(x, y) <- later(x, y), !insert(_, x).
+    let next = first
+        .iter()
+        .map(|(&x, &y)| (x, y))
+        .chain(later.iter().copied().filter(|(x, _)| !children.contains_key(x)));
+    let (from_value, from_blank): (Vec<_>, Vec<_>) = next.partition(|(x, _)| value.contains(x));
+
+    // The one who stands before blanks, by the last of them: (v, x) of
+    // next_by_blanks(x, v) <- value(x), next(x, v).
+    // next_by_blanks(x, y) <- next_by_blanks(x, v), next(v, y), !value(v).
+    let from_blank = Relation::from_vec(from_blank);
+    let mut iteration = Iteration::new();
+    let by_blanks = iteration.variable::<(Position, Position)>("next by blanks");
+    by_blanks.extend(from_value.iter().map(|&(x, v)| (v, x)));
+    while iteration.changed() {
+        by_blanks.from_join(&by_blanks, &from_blank, |_v, &x, &y| (y, x));
+    }
+    let result: BTreeSet<(u32, Pair)> = by_blanks
+        .complete()
+        .iter()
+        .filter(|(y, _)| value.contains(y))
+        .map(|&(y, (counter, _node))| (counter, y))
+        .collect();
+    Answer::Triples(result.into_iter().collect())
+}
+
+/// By which positions are ordered.
+fn key_of((counter, node): Position) -> u64 {
+    10 * u64::from(counter) + u64::from(node)
 }

@@ -1,4 +1,4 @@
-//! Differential dataflow keeps one of six views up to date, on one worker.
+//! Differential dataflow keeps one of seven views up to date, on one worker.
 //!
 //!     differential-peer VIEW FILE
 //!

@@ -6,6 +6,8 @@
 //!     sums[a] = sum(c)   <- e(a, b), e(b, c)
 //!     closure(a, b) <- e(a, b).            closure(a, c) <- closure(a, b), e(b, c).
 //!     reach(a, b)   <- e(a, b), a <= 100.  reach(a, c)   <- reach(a, b), e(b, c).
+//!     labels[x] = min(l) <- (e(x, _) ; e(_, x)), l = x.
+//!     labels[y] = min(l) <- labels[x] = l, (e(x, y) ; e(y, x)).
 //!
 //! Triangles are the worst-case optimal delta query of differential-dogs3 as its example
 //! `delta_query_wcoj` has it: one query per atom, the atoms before it read as they are now, those
@@ -22,7 +24,7 @@ use timely::dataflow::operators::probe::Handle;
 
 use crate::hash::hash;
 
-pub const NAMES: [&str; 6] = ["triangles", "hubs", "degrees", "sums", "closure", "reach"];
+pub const NAMES: [&str; 7] = ["triangles", "hubs", "degrees", "sums", "closure", "reach", "labels"];
 
 /// What is reached is asked of the vertices numbered up to this one.
 const LAST_START: u32 = 100;
@@ -97,6 +99,11 @@ pub fn build(name: &str, edges: Edges<'_>, tally: &Tally, probe: &Handle<u64>) {
                 .inspect(move |((b, a), _, weight)| tally.add(&[i64::from(*a), i64::from(*b)], *weight))
                 .probe_with(probe);
         }
+        "labels" => {
+            labels(edges)
+                .inspect(move |((x, l), _, weight)| tally.add(&[i64::from(*x), i64::from(*l)], *weight))
+                .probe_with(probe);
+        }
         _ => unreachable!("checked against NAMES"),
     }
 }
@@ -144,5 +151,21 @@ fn continued<'scope>(first: Edges<'scope>, edges: Edges<'scope>) -> Edges<'scope
         let forward = forward.enter(scope);
         let first = first.enter(scope);
         paths.arrange_by_key().join_core(forward, |_b, a, c| Some((*c, *a))).concat(first).distinct()
+    })
+}
+
+/// Of each vertex the least that it is connected with, itself included: (vertex, least).
+fn labels<'scope>(edges: Edges<'scope>) -> Edges<'scope> {
+    let both = edges.clone().map(|(a, b)| (b, a)).concat(edges);
+    let own = both.clone().map(|(a, _)| (a, a)).distinct();
+    let both = both.arrange_by_key();
+    own.clone().iterate(|scope, labels| {
+        let both = both.enter(scope);
+        let own = own.enter(scope);
+        labels
+            .arrange_by_key()
+            .join_core(both, |_x, l, y| Some((*y, *l)))
+            .concat(own)
+            .reduce(|_y, labels, least| least.push((*labels[0].0, 1)))
     })
 }

@@ -1,0 +1,114 @@
+"""`History`: what commits took, from the first to the last, as a bounded number of spans.
+
+A span is a run of commits that follow each other.  When there are ``SPANS`` of them each two neighbours
+become one, and those that follow are as long: all of the past is there, and of the whole the same detail.
+
+Invariants
+
+1. Every commit is in one span.  All but the last span have ``width`` commits; there are at most ``SPANS``.
+2. What spans add up is exact; a span's memory is that behind its last commit.
+3. ``total`` never goes down, by no rounding either: it is added up by itself.
+
+Cost: of a commit some additions.  Memory is looked at once per span that ends: for n commits less than
+``SPANS * (2 + log2(n / SPANS))`` times.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from maintenance.stats import TransactionStats
+
+SPANS = 128
+
+
+@dataclass(frozen=True)
+class Span:
+    """Commits that followed each other, those that changed something.
+
+    Attributes:
+        commits: How many; one that commits many transactions (``apply_many``) counts once.
+        seconds: What they took together, without waiting for the disk.
+        longest: What the slowest of them took.
+        disk_seconds: How long they waited for the disk.
+        operations: Of evaluation, of all heads.
+        housekeeping_rows: Rows that they read to be written anew.
+        ended: When the last of them ended, in seconds since 1970.
+        memory_bytes: By kind, behind the last of them.
+    """
+
+    commits: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    disk_seconds: float = 0.0
+    operations: int = 0
+    housekeeping_rows: int = 0
+    ended: float = 0.0
+    memory_bytes: Mapping[str, int] = field(default_factory=dict)
+
+    def then(self, other: Span) -> Span:
+        """This span and the one behind it as one."""
+        return Span(
+            self.commits + other.commits,
+            self.seconds + other.seconds,
+            max(self.longest, other.longest),
+            self.disk_seconds + other.disk_seconds,
+            self.operations + other.operations,
+            self.housekeeping_rows + other.housekeeping_rows,
+            other.ended,
+            other.memory_bytes,
+        )
+
+
+def one_commit(stats: TransactionStats) -> Span:
+    """The span of a commit that has ended now."""
+    operations = sum(figures.operations for figures in stats.rules.values())
+    return Span(1, stats.seconds, stats.seconds, 0.0, operations, stats.housekeeping_rows, time.time())
+
+
+class History:
+    """Of one workspace, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.total = Span()
+        self._width = 1
+        self._ended: tuple[Span, ...] = ()
+        self._last = Span()
+        """Of fewer commits than the width, perhaps none."""
+
+    def add(self, commit: Span, memory: Callable[[], Mapping[str, int]]) -> None:
+        """Count a commit; ``memory`` says what all takes behind it, by kind, when asked."""
+        with self._lock:
+            self.total = self.total.then(commit)
+            last = self._last.then(commit)
+            if last.commits < self._width:
+                self._last = last
+                return
+            ended, width = (*self._ended, replace(last, memory_bytes=memory())), self._width
+            if len(ended) == SPANS:
+                ended = tuple(one.then(other) for one, other in zip(ended[::2], ended[1::2], strict=True))
+                width *= 2
+            self._last, self._ended, self._width = Span(), ended, width
+
+    def waited(self, seconds: float) -> None:
+        """Count what a commit waited for the disk; where others came since, it is counted with the last."""
+        with self._lock:
+            self.total = _with_wait(self.total, seconds)
+            if self._last.commits or not self._ended:
+                self._last = _with_wait(self._last, seconds)
+            else:
+                self._ended = (*self._ended[:-1], _with_wait(self._ended[-1], seconds))
+
+    def spans(self, memory_bytes: Mapping[str, int]) -> tuple[Span, ...]:
+        """All of them, the oldest first; ``memory_bytes``: what all takes now, by kind."""
+        with self._lock:
+            last = (replace(self._last, memory_bytes=memory_bytes),) if self._last.commits else ()
+            return (*self._ended, *last)
+
+
+def _with_wait(span: Span, seconds: float) -> Span:
+    return replace(span, disk_seconds=span.disk_seconds + seconds)

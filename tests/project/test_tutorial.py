@@ -1,0 +1,59 @@
+"""The tutorial's cells are run, and give what the page shows.
+
+Times are those of the machine that ran them, and are not compared; of cells with ``measured`` in their
+metadata no more is than the kinds of their outputs.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from support.paths import ROOT
+
+PAGE = ROOT / "docs" / "tutorial.ipynb"
+ANEW = f"run it anew: jupyter execute --inplace {PAGE.relative_to(ROOT)}"
+SECONDS = 1800
+"""For one cell: on a loaded machine one that compiles kernels takes minutes."""
+
+TIME = re.compile(r"\bin \d+\.\d+ s\b")
+
+
+def shown(cell: Any) -> list[dict[str, str]]:
+    """The outputs of a cell, each by its kinds; what goes to stderr is for whoever runs it."""
+    outputs = [
+        {"stdout": output["text"]} if output["output_type"] == "stream" else dict(output["data"])
+        for output in cell["outputs"]
+        if output.get("name") != "stderr"
+    ]
+    return [{kind: TIME.sub("in a time", text) for kind, text in output.items()} for output in outputs]
+
+
+def test_the_tutorial_links_to_no_file() -> None:
+    """On the site a notebook's links are as they stand, where pages have other addresses."""
+    cells = nbformat.read(PAGE, as_version=4)["cells"]
+    texts = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
+    assert len(texts) > 10 and not any("](" in text.replace("](https://", "") for text in texts)
+
+
+@pytest.mark.usefixtures("warmed")
+def test_the_tutorial_shows_what_its_cells_give() -> None:
+    page = nbformat.read(PAGE, as_version=4)
+    nbformat.validate(page)
+    again = copy.deepcopy(page)
+    resources = {"metadata": {"path": str(PAGE.parent)}}
+    NotebookClient(again, timeout=SECONDS, kernel_name="python3", resources=resources).execute()
+    cells = [
+        pair for pair in zip(page["cells"], again["cells"], strict=True) if pair[0]["cell_type"] == "code"
+    ]
+    assert len(cells) > 10 and sum("<svg " in str(shown(cell)) for cell, _ in cells) == 3
+    for cell, now in cells:
+        if cell["metadata"].get("measured"):
+            assert [set(output) for output in shown(cell)] == [set(output) for output in shown(now)], ANEW
+        else:
+            assert shown(cell) == shown(now), f"{ANEW}; the cell is:\n{cell['source']}"
