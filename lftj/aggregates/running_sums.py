@@ -1,16 +1,20 @@
 """Counts and sums of whole numbers by group, added up as rows come: no row is kept.
 
-A sum is linear in its rows, so they need not be distinct, nor in order.  Groups stand in a hash table; each
-has its number of assignments and, for each summed variable, a sum of 128 bits.
+A sum is linear in its rows, so they need not be distinct, nor in order.  A group has a number; its place is
+found by a table of all keys that the ranges of the columns allow, where these are few enough, or by a hash
+table.  Each has its number of assignments and, for each summed variable, a sum of 128 bits.
 
 Invariants
 
 1. ``keys[:, :n]`` are the distinct keys in the order in which they came; ``counts`` and both words of
    ``sums`` are of the same groups.
-2. No sum wraps: a summand has 64 bits and there are less than ``2**63`` assignments.
+2. With ranges known (``extent``), every key lies within them, and ``table`` has at its number, ``SUM (key -
+   low) * stride``, that of its group + 1; elsewhere 0.  Without, ``table`` is as
+   :mod:`lftj.storage.row_places` has it.
+3. No sum wraps: a summand has 64 bits and there are less than ``2**63`` assignments.
 
 Cost: O(1) per row.  Memory 8 bytes per key column, 8 for the count and 16 per sum of each group, up to twice
-for growth, and 16 to 32 for its place in the table.
+for growth, and 8 bytes for each place: up to ``MOST_NUMBERS``, or two to four for each group.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -29,7 +33,9 @@ from lftj.storage.row_places import entry_of, number_at, place_of
 
 LEAST_GROUPS = 1 << 6
 
-_DONE, _FULL, _OVERFLOW = 0, 1, 2
+MOST_NUMBERS = 1 << 20
+"""Places of a table of all keys that ranges allow: it stays in the cache, about."""
+
 _MASK = (1 << 32) - 1
 
 
@@ -48,7 +54,10 @@ class RunningSums:
         self._keys = np.empty((n_keys, LEAST_GROUPS), np.int64)
         self._counts = np.zeros(LEAST_GROUPS, np.int64)
         self._sums = np.zeros((2 * n_sums, LEAST_GROUPS), np.int64)
-        self._places = np.zeros(2 * LEAST_GROUPS, np.int64)
+        self._low = np.zeros(n_keys, np.int64)
+        self._extent = np.zeros(n_keys, np.int64)
+        self._is_ranged = True
+        self._table = np.zeros(1, np.int64)
         self._total = 0
 
     @wraps_around
@@ -57,19 +66,13 @@ class RunningSums:
 
         Raises :class:`~lftj.errors.RangeError` when there are ``2**63`` assignments or more in all.
         """
-        n = len(weights)
-        key_rows, summand_rows = _rows_of(keys, n), _rows_of(summands, n)
         weights = np.require(weights, np.int64, ("C", "W"))
-        done, status = 0, _FULL
-        while status == _FULL:
-            done, self.n_groups, self._total, status = _add(
-                key_rows, summand_rows, weights, done, self._keys, self._counts, self._sums, self._places,
-                self.n_groups, self._total,
-            )  # fmt: skip
-            if status == _FULL:
-                self._grow()
-        if status == _OVERFLOW:
+        groups = self._groups_of(_rows_of(keys, len(weights)))
+        self._total = _count(groups, weights, self._counts, self._total)
+        if self._total < 0:
             raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
+        for number, values in enumerate(summands):
+            _sum(groups, np.require(values, np.int64, ("C", "W")), weights, self._sums, 2 * number)
 
     def finish(self) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
         """Sorted keys, the assignments of each, and the sums: int64 (groups, 2), the low word first."""
@@ -82,21 +85,62 @@ class RunningSums:
         ]
         return [column[order] for column in keys], self._counts[:n][order], words
 
+    def _groups_of(self, rows: np.ndarray) -> np.ndarray:
+        """The group of each row of int64 keys (columns, n); new ones are made."""
+        groups = np.empty(rows.shape[1], np.int64)
+        done = 0
+        while done < len(groups):
+            arguments = self._keys, self.n_groups, self._table, groups
+            if self._is_ranged:
+                done, self.n_groups = _enter_ranged(rows, done, self._low, self._extent, *arguments)
+            else:
+                done, self.n_groups = _enter_hashed(rows, done, *arguments)
+            if done < len(groups):
+                if self.n_groups == len(self._counts):
+                    self._grow()
+                else:
+                    self._widen(rows[:, done:])
+        return groups
+
     def _grow(self) -> None:
         """Room for twice as many groups."""
         room = 2 * len(self._counts)
         self._keys, self._sums = (_widened(rows, room) for rows in (self._keys, self._sums))
         self._counts = _widened(self._counts[np.newaxis], room)[0]
-        self._places = np.zeros(2 * room, np.int64)
-        _place(self._keys, self.n_groups, self._places)
+        if not self._is_ranged:
+            self._enter_again()
+
+    def _widen(self, rows: np.ndarray) -> None:
+        """Let the ranges hold these keys too, or do without."""
+        every = np.concatenate([self._keys[:, : self.n_groups], rows], axis=1)
+        numbers, lows, extents = 1, [], []
+        for least, most in zip(every.min(axis=1).tolist(), every.max(axis=1).tolist(), strict=True):
+            lows.append(least)
+            extents.append(most - least + 1)
+            numbers *= extents[-1]
+        self._is_ranged = numbers <= MOST_NUMBERS
+        if self._is_ranged:
+            self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
+        self._enter_again()
+
+    def _enter_again(self) -> None:
+        """Enter all groups into a new table."""
+        known = np.ascontiguousarray(self._keys[:, : self.n_groups])
+        groups = np.empty(self.n_groups, np.int64)
+        if self._is_ranged:
+            self._table = np.zeros(int(np.prod(self._extent)), np.int64)
+            _enter_ranged(known, 0, self._low, self._extent, self._keys, 0, self._table, groups)
+        else:
+            self._table = np.zeros(4 * len(self._counts), np.int64)
+            _enter_hashed(known, 0, self._keys, 0, self._table, groups)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups
         assert len({tuple(row) for row in self._keys[:, :n].T.tolist()}) == n
         assert (self._counts[:n] > 0).all() and int(self._counts[:n].sum()) == self._total
-        if len(self._keys):
-            assert np.count_nonzero(self._places) == n and 2 * n <= len(self._places)
+        assert np.count_nonzero(self._table) == n
+        assert self._groups_of(np.ascontiguousarray(self._keys[:, :n])).tolist() == list(range(n))
 
 
 def _rows_of(columns: Sequence[np.ndarray], n: int) -> np.ndarray:
@@ -110,11 +154,79 @@ def _widened(rows: np.ndarray, room: int) -> np.ndarray:
 
 
 @kernel
-def _place(keys, n_groups, places):
-    """Enter the first ``n_groups`` of int64 keys (columns, room) into places where nothing is."""
-    for group in range(n_groups):
-        place, tag = place_of(keys, group, keys, places)
-        places[place] = entry_of(group, tag)
+def _enter_ranged(rows, first, low, extent, keys, n_groups, table, groups):
+    """Write the group of each row from number ``first`` on; those that are new are appended to ``keys``.
+
+    rows: int64 (columns, n); low, extent: int64 (columns,); keys: int64 (columns, room), table: int64, both
+    as :class:`RunningSums` has them, written; groups: int64 (n,), written.  Returns the number of the first
+    row that is out of range or for whose group there is no room, or n, and how many groups there are.
+    """
+    for row in range(first, rows.shape[1]):
+        number = np.int64(0)
+        for column in range(rows.shape[0]):
+            offset = rows[column, row] - low[column]
+            if offset < 0 or offset >= extent[column] or rows[column, row] < low[column]:
+                return row, n_groups
+            number = number * extent[column] + offset
+        group = table[number] - 1
+        if group < 0:
+            if n_groups == keys.shape[1]:
+                return row, n_groups
+            group = np.int64(n_groups)
+            table[number] = group + 1
+            for column in range(rows.shape[0]):
+                keys[column, group] = rows[column, row]
+            n_groups += 1
+        groups[row] = group
+    return rows.shape[1], n_groups
+
+
+@kernel
+def _enter_hashed(rows, first, keys, n_groups, table, groups):
+    """The same by a hash table, in which every key has its place."""
+    for row in range(first, rows.shape[1]):
+        place, tag = place_of(rows, row, keys, table)
+        group = number_at(table, place)
+        if group < 0:
+            if n_groups == keys.shape[1]:
+                return row, n_groups
+            group = np.int64(n_groups)
+            table[place] = entry_of(group, tag)
+            for column in range(rows.shape[0]):
+                keys[column, group] = rows[column, row]
+            n_groups += 1
+        groups[row] = group
+    return rows.shape[1], n_groups
+
+
+@kernel
+def _count(groups, weights, counts, total):
+    """Add the weights of rows to the counts of their groups; returns the sum of all, -1 beyond int64.
+
+    groups, weights: int64 (n,), weights above 0; counts: int64, written.
+    """
+    for row in range(len(groups)):
+        weight = weights[row]
+        if total > KEY_MAX - weight:
+            return np.int64(-1)
+        total += weight
+        counts[groups[row]] += weight
+    return total
+
+
+@kernel
+def _sum(groups, values, weights, sums, place):
+    """Add ``weights[i] * values[i]`` to the two words of a group's sum, sums[place] and the row behind it."""
+    lows, highs = sums[place], sums[place + 1]
+    for row in range(len(groups)):
+        low, group = values[row], groups[row]
+        high = low >> 63
+        if weights[row] != 1:
+            low, high = _times(low, weights[row])
+        before = np.uint64(lows[group])
+        after = before + np.uint64(low)
+        lows[group] = np.int64(after)
+        highs[group] += high + np.int64(after < before)
 
 
 @part
@@ -133,50 +245,3 @@ def _times(value, weight):
     carry += np.int64(whole < total)
     upper = np.int64(middle >> np.uint64(32)) + (cross >> 32) + high * weight_high + carry
     return np.int64(whole), upper
-
-
-@kernel
-def _add(rows, summands, weights, first, keys, counts, sums, places, n_groups, total):
-    """Add rows from number ``first`` on: (number of the first that was not, groups, assignments, status).
-
-    rows, summands: int64 (columns, n); weights: int64 (n,); all only read.  keys, counts, sums, places: as
-    :class:`RunningSums` has them, written.
-    """
-    columns = rows.shape[0]
-    group = np.int64(-1)
-    for row in range(first, len(weights)):
-        weight = weights[row]
-        if total > KEY_MAX - weight:
-            return row, n_groups, total, _OVERFLOW
-        same = group >= 0  # neighbours are often of one group
-        for column in range(columns):
-            same = same and keys[column, group] == rows[column, row]
-        if not same:
-            place, tag, group = np.int64(0), np.int64(0), np.int64(-1)
-            if columns:
-                place, tag = place_of(rows, row, keys, places)
-                group = number_at(places, place)
-            elif n_groups:
-                group = np.int64(0)
-            if group < 0:
-                if n_groups == len(counts):
-                    return row, n_groups, total, _FULL
-                group = n_groups
-                for column in range(columns):
-                    keys[column, group] = rows[column, row]
-                if columns:
-                    places[place] = entry_of(group, tag)
-                n_groups += 1
-        total += weight
-        counts[group] += weight
-        for number in range(summands.shape[0]):
-            value = summands[number, row]
-            high = np.int64(-1) if value < 0 else np.int64(0)
-            low = value
-            if weight != 1:
-                low, high = _times(value, weight)
-            before = np.uint64(sums[2 * number, group])
-            after = before + np.uint64(low)
-            sums[2 * number, group] = np.int64(after)
-            sums[2 * number + 1, group] += high + np.int64(after < before)
-    return len(weights), n_groups, total, _DONE

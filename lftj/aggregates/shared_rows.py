@@ -17,9 +17,9 @@ Invariants
 3. A head's groups and values are those that :class:`~lftj.aggregates.whole.Aggregation` gives for it
    alone; an error of the rows themselves names the first head, one of a value its own.
 
-Cost: of running sums O(1) per row.  Of the others that of :class:`~lftj.storage.zset.Weighted` once for each set
-of widest variables; of every further one a sort of net rows, which is one comparison of neighbours where one
-head's variables begin the other's.  Memory follows the groups, or the distinct rows of each.
+Cost: of running sums O(1) per row.  Of the others that of :class:`~lftj.storage.zset.Weighted` once for each
+set of widest variables; of every further one a sort of net rows, which is one comparison of neighbours where
+one head's variables begin the other's.  Memory follows the groups, or the distinct rows of each.
 """
 
 from __future__ import annotations
@@ -102,6 +102,11 @@ class SharedRows:
                 yield self._running[head.variables].aggregated(head, self._types)
             else:
                 yield aggregated(grouped(head, self._types, *net[row_variables(head)]))
+
+
+def keeps_no_rows(heads: Sequence[CheckedHead], types: Mapping[str, ColumnType]) -> bool:
+    """Whether the heads are all counts, sums and averages of whole numbers; others need distinct rows."""
+    return all(isinstance(head.value, Aggregate) and _is_running(head, types) for head in heads)
 
 
 class _Running:
