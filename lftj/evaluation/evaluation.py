@@ -39,6 +39,7 @@ from lftj.language.syntax import Aggregate
 from lftj.process.progress import Advance
 from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
+from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
@@ -78,6 +79,17 @@ class Evaluation:
     fixpoints: list[Fixpoint] = field(default_factory=list)  # of the recursive heads that were evaluated
     wider: Callable[[], CheckedProgram] | None = None  # the program with views of 128 bits, if it has views
     lease: Lease | None = None  # for codes of values that it computes
+
+    @property
+    def operations(self) -> Operations:
+        """What all searches so far took."""
+        took = Operations()
+        for run in self.runs:
+            took.add(Operations(*run.counters.sum(axis=0).tolist()))
+        for fixpoint in self.fixpoints:
+            for body in fixpoint.bodies:
+                took.add(body.operations)
+        return took
 
     # -- heads ------------------------------------------------------------------
 

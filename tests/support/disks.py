@@ -89,6 +89,12 @@ class ModelDisk(Disk):
         self._pending: list[tuple[Path, _Content | None]] = []  # names that came, or went
         self._now: dict[Path, _Content] = {}
 
+    def find(self, folder: Path) -> None:
+        """Take the files of a folder for certain."""
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self._names[path] = self._now[path] = _Content(path.read_bytes())
+
     def left(self, chance: random.Random) -> dict[Path, bytes]:
         """One of the sets of files that a crash may leave."""
         names = dict(self._names)
