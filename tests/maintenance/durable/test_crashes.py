@@ -91,6 +91,32 @@ def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed
                 assert (9, 9) in again["edge"]
 
 
+def test_a_crash_while_a_copy_is_written_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    workspace = Workspace()
+    steps = list(life(chance, 8))
+    for step, _ in steps:
+        if step is not Workspace.checkpoint:
+            step(workspace)
+    expected = steps[-1][1]
+    crashes: list[tuple[str, dict[Path, bytes]]] = []
+    disk = ModelDisk(lambda label: crashes.append((label, disk.left(chance))))
+    with mock.patch.object(Workspace, "_disk", disk):
+        workspace.save(tmp_path / "copy")
+    crashes += [("returned", disk.left(chance)) for _ in range(5)]
+    whole = set()
+    for number, (label, files) in enumerate(crashes):
+        left = tmp_path / f"left-{number}"
+        put(files, tmp_path, left)
+        if (left / "copy").exists():
+            whole.add(label)
+            expected.check(Workspace.load_from(left / "copy"))
+        else:
+            assert label != "returned"
+            assert all(path.name.startswith(".copy-") for path in left.glob("*"))
+    assert len(crashes) > 30 and {"renamed", "returned"} <= whole
+
+
 @pytest.mark.parametrize("older", range(1, FORMAT))
 def test_a_crash_while_a_folder_becomes_one_of_the_newest_format(tmp_path: Path, older: int) -> None:
     chance = random.Random(older)
