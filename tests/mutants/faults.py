@@ -480,6 +480,13 @@ FAULTS = (
         "        if known < at:\n",
         ("maintenance/durable/test_records.py",),
     ),
+    Fault(
+        "a record that follows another one by its number is taken",
+        "maintenance/durable/records.py",
+        "if number is not None and (record.number, before) != (number, chain):",
+        "if number is not None and record.number != number:",
+        ("maintenance/durable/test_records.py",),
+    ),
     # -- files -------------------------------------------------------------------------------------
     Fault(
         "a quoted field that spans blocks is taken for an open one",

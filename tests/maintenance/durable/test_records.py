@@ -108,6 +108,15 @@ def test_a_record_of_another_file_is_none_of_this_one() -> None:
     assert read is not None and read.is_torn and not read.records
 
 
+def test_a_record_that_followed_another_one_is_left_out() -> None:
+    """A crash lost the first of two and left the second; another was written in the place of the first."""
+    before, ends = file_of([b"lost", b"left"], synced=False)
+    after, _ = file_of([b"made", b"next"], synced=False)
+    read = read_records(after[: ends[1]] + before[ends[1] :], PATH)
+    assert read is not None and read.is_torn
+    assert ([bytes(record.content) for record in read.records], read.end) == ([b"made"], ends[1])
+
+
 def test_a_header_that_is_none() -> None:
     data, _ = file_of(CONTENTS)
     for place in range(FILE_HEADER_BYTES):
