@@ -40,6 +40,7 @@ from lftj.planning.lowering import Lowered
 from lftj.process.progress import Advance
 from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
+from lftj.search.regions.evaluation import Operations
 from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
@@ -95,6 +96,20 @@ class Evaluation:
     scans: list[ScanRun] = field(default_factory=list)  # of the bodies that were not searched
     wider: Callable[[], CheckedProgram] | None = None  # the program with views of 128 bits, if it has views
     lease: Lease | None = None  # for codes of values that it computes
+
+    @property
+    def operations(self) -> Operations:
+        """What all searches so far took, and scans: a row as a step, a look-up as a seek."""
+        took = Operations()
+        for scanned in self.scans:
+            n_rows = scanned.scan.relation.n_rows
+            took.add(Operations(nexts=n_rows, seeks=scanned.scan.steps - n_rows))
+        for run in self.runs:
+            took.add(Operations(*run.counters.sum(axis=0).tolist()))
+        for fixpoint in self.fixpoints:
+            for body in fixpoint.bodies:
+                took.add(body.operations)
+        return took
 
     # -- heads ------------------------------------------------------------------
 

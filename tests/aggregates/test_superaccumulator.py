@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import struct
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -237,23 +236,3 @@ def test_many_rows_of_one_sign_need_carries() -> None:
     value = -math.nextafter(2.0**600, 0)
     found = sum_floats(np.full(rows, value), np.full(rows, 1023), np.array([0, rows]))
     assert found.tolist() == [nearest(Fraction(value) * 1023 * rows)]
-
-
-@pytest.mark.compiled
-def test_speed() -> None:
-    """At least 5 million summands per second of the processor, on values of very different size too.
-
-    The quickest of five: another process on the same core takes from its caches.
-    """
-    rng = np.random.default_rng(7)
-    values = np.ldexp(rng.standard_normal(1_000_000), rng.integers(-900, 900, 1_000_000))
-    weights = np.ones(len(values), np.int64)
-    for groups in (1, 100_000):
-        offsets = np.linspace(0, len(values), groups + 1).astype(np.int64)
-        sum_floats(values, weights, offsets)  # compiled
-        times = []
-        for _ in range(5):
-            start = time.process_time()
-            sum_floats(values, weights, offsets)
-            times.append(time.process_time() - start)
-        assert len(values) / min(times) > 5e6

@@ -443,6 +443,57 @@ FAULTS = (
         "_NANOSECONDS_PER_DAY = 86_400 * 10**6",
         ("values/test_comparisons.py",),
     ),
+    # -- NULLs that are kept -----------------------------------------------------------------------
+    Fault(
+        "NULL joins NULL",
+        "lftj/language/body_checker.py",
+        "read = {name for name, count in places.items() if count > 1}.union(self._aggregated)",
+        "read = {name for name, count in places.items() if count > 2}.union(self._aggregated)",
+        ("evaluation/test_nulls.py",),
+    ),
+    Fault(
+        "NULL is not null",
+        "lftj/planning/lowering.py",
+        'self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE + 1, label=label))',
+        'self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE, label=label))',
+        ("evaluation/test_nulls.py",),
+    ),
+    Fault(
+        "a folder forgets that a relation keeps NULLs when another process tells what was loaded",
+        "maintenance/workspace/recovery.py",
+        '"keep" if loaded.keeps_null else "refuse"',
+        '"refuse"',
+        ("maintenance/workspace/test_nulls_kept.py",),
+    ),
+    # -- workspaces in folders -----------------------------------------------------------------------
+    Fault(
+        "a folder of an older format stays one when it is changed",
+        "maintenance/durable/store.py",
+        "if self._manifest.format < FORMAT:",
+        "if self._manifest.format > FORMAT:",
+        ("maintenance/workspace/test_kept_folders.py",),
+    ),
+    Fault(
+        "a commit is told before it is on disk",
+        "maintenance/durable/store.py",
+        '        if self.durability == "commit":\n            self._journal.wait(number)\n',
+        '        if self.durability != "commit":\n            self._journal.wait(number)\n',
+        ("maintenance/workspace/test_kept_disks.py",),
+    ),
+    Fault(
+        "a tail is cut off though a later record had known it on disk",
+        "maintenance/durable/records.py",
+        "        if known > at:\n",
+        "        if known < at:\n",
+        ("maintenance/durable/test_records.py",),
+    ),
+    Fault(
+        "a record that follows another one by its number is taken",
+        "maintenance/durable/records.py",
+        "if number is not None and (record.number, before) != (number, chain):",
+        "if number is not None and record.number != number:",
+        ("maintenance/durable/test_records.py",),
+    ),
     # -- files -------------------------------------------------------------------------------------
     Fault(
         "a quoted field that spans blocks is taken for an open one",
