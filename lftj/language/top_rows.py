@@ -15,7 +15,8 @@ Invariants
 
 1. Behind :func:`with_bars` no body has a :class:`TopRows`, and every rule but the bars' stands where it stood
    among the others: the last one stays the last.
-2. A bar has a name that stands nowhere in the program as it was written, and one rule.
+2. A bar has a name that stands nowhere in the program as it was written, and one rule, whose span is that
+   of the ``top``: no two rules of a program have the same.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _without_top(rule: Rule, top: TopRows, bar: str) -> tuple[Rule, Rule]:
     least = Variable(_free("bar", names), top.span)
     reached = Atom(bar, (*top.groups, least), True, False, top.span, top.span)
     kept = Comparison(operator, top.value, least, top.span)
-    return Rule((head,), body, rule.span), replace(rule, body=(*body, reached, kept))
+    return Rule((head,), body, top.span), replace(rule, body=(*body, reached, kept))
 
 
 def _relations(rule: Rule) -> Iterator[str]:

@@ -43,7 +43,9 @@ SALES = [("x", "a", 9), ("x", "b", 7), ("x", "c", 7), ("x", "d", 1), ("y", "a", 
     ],
 )
 def test_what_it_is_short_for(short: str, long: str) -> None:
-    assert parse(short) == parse(long)
+    program = parse(short)
+    assert program == parse(long)
+    assert len({rule.span for rule in program.rules}) == len(program.rules)
 
 
 def test_relations_may_be_called_top() -> None:
