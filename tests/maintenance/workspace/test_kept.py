@@ -190,6 +190,22 @@ def test_a_head_of_a_rule_with_several_is_taken_away(folder: Path) -> None:
         assert (sorted(again["second"]), sorted(again["edge"])) == ([("x",)], [("a", "b", "c")])
 
 
+def test_the_best_rows_and_their_bar(folder: Path) -> None:
+    with Workspace.open(folder) as workspace:
+        workspace.load("edge", EDGES, columns=["x", "y"])
+        workspace.install("best(a, b) <- edge(a, b), top(2, by: b).")
+        workspace.install("best(a, b) <- edge(a, b), top(1, by: b, per: a).", replace=True)
+        insert(workspace, (1, 4))
+    without_image(folder)
+    with Workspace.open(folder) as again:
+        assert sorted(again["best_bar"]) == [(1, 4), (2, 3)]
+        insert(again, (2, 5))
+        assert sorted(again["best"]) == [(1, 4), (2, 5)]
+        again.uninstall("best", "best_bar")
+    with Workspace.open(folder, read_only=True) as bare:
+        assert bare.heads == ()
+
+
 def test_an_aggregate_that_is_not_registered_here_is_named(folder: Path) -> None:
     code = (
         "import sys, maintenance, numba; from maintenance import Workspace\n"
