@@ -10,7 +10,7 @@
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make dist    wheel and sdist, each installed in an empty environment and tried there
-#   make kills   1,000 kills of a process that changes a workspace on disk, compared each time; SEED=, KILLS=
+#   make kills   1,000 kills of a process that changes a workspace on disk, 10 million changes; SEED=, KILLS=, CHANGES=
 #   make docs    the documentation as a web site in site/
 #
 # The tools live in .venv.  A stamp says which group of packages is in it; the
@@ -72,7 +72,7 @@ soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))
 
 kills: $(STAMPS)/bench
-	$(BIN)/python -m bench.kills $(if $(SEED),--seed $(SEED)) $(if $(KILLS),--kills $(KILLS))
+	$(BIN)/python -m bench.kills $(if $(SEED),--seed $(SEED)) $(if $(KILLS),--kills $(KILLS)) $(if $(CHANGES),--changes $(CHANGES))
 
 mutants: $(STAMPS)/dev
 	$(BIN)/python tests/mutants

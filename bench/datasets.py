@@ -74,6 +74,32 @@ def _orders_at_scale(orders: int) -> dict[str, pa.Table]:
     }
 
 
+def _sales(rows: int) -> dict[str, pa.Table]:
+    """Sales, and what their keys lead to: products, stores in cities, customers."""
+    generator = np.random.default_rng(1)
+    return {
+        "sale": pa.table(
+            {
+                "sale": np.arange(rows),
+                "product": generator.integers(0, 2_000, rows),
+                "store": generator.integers(0, 300, rows),
+                "customer": generator.integers(0, 10_000, rows),
+                "amount": generator.integers(1, 1_000, rows),
+            }
+        ),
+        "product": pa.table({"product": np.arange(2_000), "kind": generator.integers(0, 20, 2_000)}),
+        "store": pa.table(
+            {
+                "store": np.arange(300),
+                "region": generator.integers(0, 10, 300),
+                "city": generator.integers(0, 100, 300),
+            }
+        ),
+        "customer": pa.table({"customer": np.arange(10_000), "segment": generator.integers(0, 5, 10_000)}),
+        "city": pa.table({"city": np.arange(100), "country": generator.integers(0, 8, 100)}),
+    }
+
+
 _TPCH_COLUMNS = {
     "customer": ["c_custkey", "c_mktsegment"],
     "orders": ["o_orderkey", "o_custkey", "o_orderdate"],
@@ -87,6 +113,7 @@ _PATTERNS: Mapping[str, Callable[..., pa.Table]] = {
     r"star-(\d+)": lambda spokes: _edges(graphs.star(int(spokes))),
     r"pairs-(\d+)-(\d+)bit": lambda rows, bits: _edges(graphs.pairs(int(rows), bits=int(bits))),
     r"orders-(\d+)/(\w+)": lambda orders, table: _orders_at_scale(int(orders))[table],
+    r"sales-(\d+)/(\w+)": lambda rows, table: _sales(int(rows))[table],
     r"(email-enron)": _undirected,
     r"directed/([\w-]+)": _directed,
     r"upward-(\d+)-(\d+)": lambda nodes, edges: _edges(graphs.upward(int(nodes), int(edges))),

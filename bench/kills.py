@@ -8,7 +8,8 @@ the times while it opens the folder, else when it has committed some.  Checkpoin
 themselves and now and then on purpose.  Each time the folder is opened again and compared with an oracle, a
 set of plain numbers that had the same transactions as far as the child said by a pipe that they were
 committed, and one more at most: the one that was going on.  So are a head that counts, and, now and then, the
-triangles, by what :meth:`maintenance.Workspace.changes_since` says of them since the time before.
+triangles, by what :meth:`maintenance.Workspace.changes_since` says of them since the time before.  Before the
+last kill the child commits what is left of the changes that were asked for.  The folder must not grow.
 
 A transaction is known by its number: the oracle and the child make it each for itself.
 
@@ -49,6 +50,9 @@ KEPT = 24
 CHECKPOINT_BYTES = 2 << 20
 FEED_BYTES = 64 << 20
 """More than is committed from one comparison of all triangles to the next."""
+FOLDER_BYTES = FEED_BYTES + 16 * CHECKPOINT_BYTES
+"""At most: what is kept of the journal, what is not in a checkpoint yet, data, images, what was left half."""
+
 OPENING_SECONDS = 0.4
 """Kills amid opening come within this time."""
 
@@ -151,6 +155,14 @@ class Oracle:
             self.rows.difference_update(went.tolist())
             self.changes += len(came) + len(went) + 2
 
+    def number_behind(self, changes: int) -> int:
+        """The transaction by which so many changes more are made."""
+        number = self.number
+        while changes > 0:
+            number += 1
+            changes -= sum(map(len, transaction(number))) + 2
+        return number
+
     def compare(self, workspace: Workspace, returned: int) -> None:
         """Raise AssertionError if a workspace is not what it was after ``returned``, or one more."""
         edges = workspace["edge"].table
@@ -205,8 +217,16 @@ def run(folder: Path, kills: int, changes: int, seconds: float, chance: random.R
                 server.stdin.write(f"{folder} {oracle.number + 1}\n")
                 server.stdin.flush()
                 child = int(server.stdout.readline().split()[1])
-                left = max(changes - oracle.changes, 0) / max(kills - kill, 1) / AT_ONCE
-                returned = _killed(server.stdout, child, chance, oracle.number, 2 * left)
+                left = changes - oracle.changes
+                if kill < kills - 1:
+                    mean = 2 * max(left, 0) / (kills - kill) / AT_ONCE
+                    upto = oracle.number + round(chance.random() * 2 * mean)
+                    while_opening = chance.random() < 0.5
+                else:
+                    upto, while_opening = oracle.number_behind(left), False
+                returned = _killed(
+                    server.stdout, child, chance, oracle.number, None if while_opening else upto
+                )
                 with (
                     Workspace.open(folder, read_only=True)
                     if (folder / "lock").exists()
@@ -214,6 +234,8 @@ def run(folder: Path, kills: int, changes: int, seconds: float, chance: random.R
                 ):
                     if "edge" in again:
                         oracle.compare(again, returned)
+                        nbytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+                        assert nbytes <= FOLDER_BYTES, f"the folder has grown to {nbytes:,} bytes"
                         if again.heads and (kill % TRIANGLES_EVERY == 0 or kill == kills - 1):
                             oracle.compare_triangles(again)
                             again.verify()
@@ -223,19 +245,20 @@ def run(folder: Path, kills: int, changes: int, seconds: float, chance: random.R
                     )
         finally:
             server.stdin.close()
+    assert oracle.changes >= changes, f"{oracle.changes:,} changes were made, fewer than {changes:,}"
     return kills, oracle
 
 
-def _killed(output: object, child: int, chance: random.Random, number: int, mean: float) -> int:
+def _killed(output: object, child: int, chance: random.Random, number: int, upto: int | None) -> int:
     """Kill a child; the last transaction that it said it committed.
 
-    ``mean``: about so many transactions are waited for, where the child is not killed while it opens.
+    ``number``: the last one before it; ``upto``: the one that is waited for, None where it is killed while it
+    opens.
     """
     returned, lines = number, iter(output.readline, "")  # type: ignore[attr-defined]
-    if chance.random() < 0.5:
+    if upto is None:
         time.sleep(chance.random() * OPENING_SECONDS)
     else:
-        upto = number + round(chance.random() * 2 * mean)
         for line in lines:
             if line == "ended\n" or (returned := max(returned, int(line))) >= upto:
                 break
@@ -251,7 +274,7 @@ def _killed(output: object, child: int, chance: random.Random, number: int, mean
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.kills", description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=KILLS)
-    parser.add_argument("--changes", type=int, default=CHANGES, help="about so many in all")
+    parser.add_argument("--changes", type=int, default=CHANGES, help="at least so many in all")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

@@ -114,12 +114,11 @@ class Kept:
 
     def row(self, title: str, size: int, strategy: str) -> list[str]:
         everything = sum(self.workspace.stats.memory_bytes.values())
-        operations = number(statistics.median(self.operations)) if any(self.operations) else "not counted"
         return [
             title,
             str(size),
             strategy,
-            operations,
+            number(statistics.median(self.operations)),
             spread(self.seconds),
             f"{self.views:,}",
             number(everything / 1e6),

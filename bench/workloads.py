@@ -11,6 +11,7 @@ Every ``expected`` count was found by at least two engines, or is published.
 
 from __future__ import annotations
 
+from bench.joins.grouped_sums import grouped_sums
 from bench.joins.lsqb import lsqb
 from bench.joins.patterns import RMAT_COUNTS, adversarial, cliques, paths, triangles
 from bench.joins.recursion import closure, components, document, ontology, same_generation
@@ -55,6 +56,7 @@ def full() -> list[Workload]:
         adversarial(500_000, targets=(Target("seconds", 2, 1),), limit=60),
         paths("email-enron", 187_059_171, "email-enron", (Target("ratio", 1 / 1.5, 1, "duckdb"),)),
         *star_joins(),
+        *grouped_sums(),
         closure(
             "upward-3000-4436",
             (896_071, 9160312164684357510),

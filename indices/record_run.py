@@ -249,7 +249,7 @@ class RecordRun:
     @property
     def address(self) -> int:
         """Where its words stand."""
-        return int(self.words.__array_interface__["data"][0])
+        return int(self.words.ctypes.data)
 
     def write_groups(self, first: int, prefixes: Sequence[np.ndarray], starts: np.ndarray) -> None:
         """Groups from number ``first`` on: their prefixes' columns, their first records."""

@@ -18,10 +18,14 @@ from indices.array_views import view_of
 
 
 def address(array: np.ndarray) -> int:
-    """Address of the first item of a C-contiguous array."""
+    """Address of the first item of a C-contiguous array.
+
+    Not by ``__array_interface__``: its use fills up Python's table of interned strings, which is written
+    anew now and then, megabytes of it: the commit amid which that came took 25 to 45 times the median.
+    """
     if not array.flags.c_contiguous:
         raise ValueError("only a C-contiguous array has one address for all its items")
-    return int(array.__array_interface__["data"][0])  # quicker than array.ctypes
+    return int(array.ctypes.data)
 
 
 view = view_of(np.int64)

@@ -6,17 +6,20 @@ head's Z-set::
 
     Aggregation(head, rows) = Aggregation(head, net rows of any variables that include the head's)
 
+Counts, sums and averages of whole numbers need no net rows: they are added up as rows come
+(:mod:`lftj.aggregates.running_sums`), for all heads of the same keys together.
+
 Invariants
 
-1. Heads of the same variables in the same order read the same net rows.
+1. Heads of the same variables in the same order read the same net rows, or the same sums.
 2. Rows are kept of *widest* variables only: where one head's include another's, the other is
    fed from the net rows of the first, when these are there.
 3. A head's groups and values are those that :class:`~lftj.aggregates.whole.Aggregation` gives for it
    alone; an error of the rows themselves names the first head, one of a value its own.
 
-Cost: of :class:`~lftj.storage.zset.Weighted` once for each set of widest variables; of every further one
-a sort of net rows, which is one comparison of neighbours where one head's variables begin
-the other's.  Memory follows the distinct rows of each, as for heads that are evaluated apart.
+Cost: of running sums O(1) per row.  Of the others that of :class:`~lftj.storage.zset.Weighted` once for each
+set of widest variables; of every further one a sort of net rows, which is one comparison of neighbours where
+one head's variables begin the other's.  Memory follows the groups, or the distinct rows of each.
 """
 
 from __future__ import annotations
@@ -26,9 +29,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates.whole import aggregated, grouped, of_head, row_variables
+from lftj.aggregates.group_names import GroupNames
+from lftj.aggregates.running_sums import RunningSums
+from lftj.aggregates.sum_values import quotients, values_of_floats, values_of_sums
+from lftj.aggregates.whole import aggregated, argument_names, grouped, of_head, row_variables
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate
 from lftj.storage.zset import Run, Weighted
 from lftj.values.schema import ColumnType
 
@@ -53,8 +60,13 @@ class SharedRows:
         """``types``: of every variable that a head has as a key or an argument."""
         self._heads = heads
         self._types = types
+        self._running: dict[tuple[str, ...], _Running] = {}
+        for head in heads:
+            if _is_running(head, types):
+                self._running.setdefault(head.variables, _Running()).summed.update(_arguments(head))
         self._sources: dict[tuple[str, ...], tuple[str, ...] | None] = {}
-        for names in sorted(map(row_variables, heads), key=lambda names: -len(set(names))):
+        others = [head for head in heads if not _is_running(head, types)]
+        for names in sorted(map(row_variables, others), key=lambda names: -len(set(names))):
             wider = next((other for other in self._sources if set(names) <= set(other)), None)
             self._sources.setdefault(names, wider)
         self._rows = {n: Weighted(len(n)) for n, source in self._sources.items() if source is None}
@@ -69,6 +81,8 @@ class SharedRows:
         try:
             for names, rows in self._rows.items():
                 rows.add([columns[name] for name in names], weights)
+            for keys, running in self._running.items():
+                running.add(keys, columns, weights)
         except RangeError as error:
             raise of_head(self._heads[0], error) from None
 
@@ -84,4 +98,60 @@ class SharedRows:
                 rows.add([columns[source.index(name)] for name in names], weights)
             net[names] = rows.finish()
         for head in self._heads:
-            yield aggregated(grouped(head, self._types, *net[row_variables(head)]))
+            if _is_running(head, self._types):
+                yield self._running[head.variables].aggregated(head, self._types)
+            else:
+                yield aggregated(grouped(head, self._types, *net[row_variables(head)]))
+
+
+def keeps_no_rows(heads: Sequence[CheckedHead], types: Mapping[str, ColumnType]) -> bool:
+    """Whether the heads are all counts, sums and averages of whole numbers; others need distinct rows."""
+    return all(isinstance(head.value, Aggregate) and _is_running(head, types) for head in heads)
+
+
+class _Running:
+    """Sums by the same keys.  ``summed``: the variables that are, once each, in their order."""
+
+    def __init__(self) -> None:
+        self.summed: dict[str, None] = {}
+        self._sums: RunningSums | None = None
+        self._found: tuple[list[np.ndarray], np.ndarray, list[np.ndarray]] | None = None
+
+    def add(self, keys: tuple[str, ...], columns: Mapping[str, np.ndarray], weights: np.ndarray) -> None:
+        if self._sums is None:
+            self._sums = RunningSums(len(keys), len(self.summed))
+        self._sums.add([columns[name] for name in keys], [columns[name] for name in self.summed], weights)
+
+    def aggregated(
+        self, head: CheckedHead, types: Mapping[str, ColumnType]
+    ) -> tuple[list[np.ndarray], pa.Array]:
+        """A head's keys and values, as :func:`lftj.aggregates.whole.aggregated` gives them."""
+        if self._found is None:
+            sums = self._sums or RunningSums(len(head.variables), len(self.summed))
+            self._found, self._sums = sums.finish(), None
+        keys, counts, sums_ = self._found
+        groups = GroupNames(head, types, keys)
+        if not len(counts):
+            return keys, groups.declared.domain.decode(counts, groups.declared.arrow)
+        call = head.value
+        assert isinstance(call, Aggregate)
+        if call.function == "count":
+            return keys, pa.array(counts, groups.declared.arrow)
+        (name,) = _arguments(head)
+        words = sums_[list(self.summed).index(name)].view(np.uint32)
+        if call.function == "sum":
+            return keys, values_of_sums(groups, words, types[name])
+        return keys, values_of_floats(groups, quotients(words, counts, 0))
+
+
+def _arguments(head: CheckedHead) -> dict[str, None]:
+    assert isinstance(head.value, Aggregate)
+    return dict.fromkeys(argument_names(head.value))
+
+
+def _is_running(head: CheckedHead, types: Mapping[str, ColumnType]) -> bool:
+    """Whether a head counts, or sums whole numbers, whose codes are the numbers."""
+    assert isinstance(head.value, Aggregate)
+    if head.value.function not in ("count", "sum", "avg"):
+        return False
+    return all(types[name].domain.name not in ("float", "decimal") for name in _arguments(head))

@@ -27,10 +27,10 @@ group.
 
 Sums that are *maintained* are kept apart in :mod:`lftj.aggregates.limb_pool`, which adds summands by the
 same ``_add_doubles`` and ``_add_words`` and rounds by the same ``_finish``: the results are the same
-bit for bit.  Sums of a whole query are rounded here group by group, and never written down as numbers in
-between.  Of 10 million summands this makes no difference in up to 10,000 groups (76 million
-doubles or 35 million integers per second, both ways); in a million groups a pool takes twice
-as long (30 for 72 million doubles), in five million four times (6 for 24).  The loop over a group's integers
+bit for bit.  Sums of a whole query, but for those of whole numbers (:mod:`lftj.aggregates.running_sums`), are
+rounded here group by group, and never written down as numbers in between.  Of 10 million doubles this makes
+no difference in up to 10,000 groups (76 million a second, both ways); in a million groups a pool takes twice
+as long (30 for 72 million a second), in five million four times (6 for 24).  The loop over a group's numbers
 is written out in each kernel: as a function of its own it makes groups of two rows a third slower.
 
 Source: ILFTJ 2.3.4.  It stores segments of 52 bits of S + C, where C's
@@ -315,25 +315,6 @@ def _integer_sums(words, weights, offsets, carry_rows, out):  # type: ignore[no-
         limbs[low : high + 1] = 0
 
 
-@kernel(makes_arrays=True)
-def _integer_averages(words, weights, offsets, carry_rows, out):  # type: ignore[no-untyped-def]
-    """Averages of integers.  Arrays as for :func:`_integer_sums`; ``out`` as for :func:`_float_groups`."""
-    limbs = np.zeros(_LIMBS, np.int64)
-    for group in range(len(offsets) - 1):
-        low = (_UNIT >> 5) + _GUARD
-        high = low
-        count = uncarried = 0
-        for row in range(offsets[group], offsets[group + 1]):
-            count += weights[row]
-            high = max(high, _add_words(limbs, words, row, weights[row], _UNIT))
-            uncarried += 1
-            if uncarried == carry_rows:
-                high = _carry(limbs, low, high)
-                uncarried = 0
-        result = _finish(limbs, low, high, count)
-        out[group] = result if count > 0 else _NAN
-
-
 # -- the functions that others call -----------------------------------------
 
 
@@ -376,20 +357,6 @@ def sum_integers(words: np.ndarray, weights: np.ndarray, offsets: np.ndarray) ->
     out = np.empty((len(offsets) - 1, words.shape[1] + 4), np.uint32)
     _integer_sums(_writable(words), _writable(weights), _writable(offsets), _CARRY_ROWS, out)
     return out
-
-
-def average_integers(words: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The correctly rounded quotient, as float64, of each group's exact sum and its sum of weights.
-
-    Arguments as for :func:`sum_integers`; sums of weights as for :func:`average_floats`.  O(rows * k).
-
-    >>> ints = np.array([1, 2, 2])
-    >>> average_integers(ints.view(np.uint32).reshape(3, 2), np.ones(3, np.int64), np.array([0, 3])).tolist()
-    [1.6666666666666667]
-    """
-    out = np.empty(len(offsets) - 1, np.int64)
-    _integer_averages(_writable(words), _writable(weights), _writable(offsets), _CARRY_ROWS, out)
-    return cast(np.ndarray, out.view(np.float64))
 
 
 def _floats(values: np.ndarray, weights: np.ndarray, offsets: np.ndarray, average: bool) -> np.ndarray:

@@ -222,16 +222,15 @@ def _sum(groups: Groups, type_: ColumnType) -> pa.Array:
 
 
 def _average(groups: Groups, type_: ColumnType) -> pa.Array:
-    from lftj.aggregates.superaccumulator import average_floats, average_integers, sum_integers
+    from lftj.aggregates.superaccumulator import average_floats, sum_integers
 
     (codes,) = groups.arguments
     if type_.domain.name == "float":
         averages = average_floats(doubles(codes, type_), groups.weights, groups.offsets)
-    elif type_.domain.name == "decimal":
-        sums = sum_integers(words(codes, type_), groups.weights, groups.offsets)
-        averages = quotients(sums, groups.counts(), decimal_scale(type_))
     else:
-        averages = average_integers(words(codes, type_), groups.weights, groups.offsets)
+        sums = sum_integers(words(codes, type_), groups.weights, groups.offsets)
+        scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
+        averages = quotients(sums, groups.counts(), scale)
     return values_of_floats(groups, averages)
 
 

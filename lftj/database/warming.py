@@ -25,7 +25,9 @@ import pyarrow as pa
 from indices import announcement
 from indices.cache_folder import cache_folder, share
 from indices.monoid import SUM
+from lftj.aggregates.running_sums import RunningSums
 from lftj.database.database import Database
+from lftj.evaluation.plans import LEAST_SCANNED
 from lftj.process.progress import bar
 from lftj.process.siblings import check_siblings
 from lftj.storage.best_values import IN_ORDER, BestValues
@@ -95,6 +97,8 @@ def steps() -> Sequence[Step]:
         lambda: database.query(CLOSURE),
         lambda: database.query(SHORTEST),
         _tuples,
+        _groups,
+        _scan,
         _strings,
         _sorts,
         _own_aggregates,
@@ -107,6 +111,18 @@ def _tuples() -> None:
         TupleSet(arity, fewest_bits=1).add([far_apart] * arity)
     many = np.arange(2 * LEAST_GROUPS)
     BestValues(1, largest=False).add([many], many, IN_ORDER)
+
+
+def _groups() -> None:
+    far_apart = np.array([-1 << 40, 1 << 40])
+    RunningSums(1, 1).add([far_apart], [far_apart], np.ones(2, np.int64))
+
+
+def _scan() -> None:
+    """Rows of a relation, and its look-ups in itself."""
+    database = Database()
+    database.load("next", [(n, n + 1) for n in range(LEAST_SCANNED)], columns=["n", "m"])
+    database.query("h[m] = sum(k) <- next(n, m), next(m, k).")
 
 
 def _strings() -> None:

@@ -25,20 +25,23 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates.shared_rows import SharedRows
+from lftj.aggregates.shared_rows import SharedRows, keeps_no_rows
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import finish
 from lftj.evaluation.fixpoint import Fixpoint
-from lftj.evaluation.plans import BodyRun, Plans, Wanted, lowered_body
+from lftj.evaluation.plans import LEAST_SCANNED, BodyRun, Plans, Wanted, lowered_body
 from lftj.evaluation.sharing import searches
 from lftj.evaluation.wanted import common_variables, grouped_together, wanted_together, wanted_variables
 from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
+from lftj.planning.lowering import Lowered
 from lftj.process.progress import Advance
 from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
+from lftj.search.regions.evaluation import Operations
+from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.zset import Distinct
@@ -47,6 +50,9 @@ from lftj.values.functional import refuse_conflicts
 from lftj.values.literals import Value
 
 Columns = list[np.ndarray]
+
+SCANNED_ROWS = 1 << 14
+"""Of a batch: its columns stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,17 @@ class Settings:
     order: tuple[str, ...] | None = None
     advance: Advance | None = None
     max_rounds: int = MAX_ROUNDS
+
+
+@dataclass
+class ScanRun:
+    """One body that is scanned for aggregate heads."""
+
+    rule: CheckedRule
+    heads: tuple[CheckedHead, ...]
+    lowered: Lowered
+    scan: Scan
+    rows: int = 0
 
 
 @dataclass
@@ -76,8 +93,23 @@ class Evaluation:
     searches: dict[int, list[list[CheckedHead]]] = field(default_factory=dict)  # aggregate heads by rule
     aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
     fixpoints: list[Fixpoint] = field(default_factory=list)  # of the recursive heads that were evaluated
+    scans: list[ScanRun] = field(default_factory=list)  # of the bodies that were not searched
     wider: Callable[[], CheckedProgram] | None = None  # the program with views of 128 bits, if it has views
     lease: Lease | None = None  # for codes of values that it computes
+
+    @property
+    def operations(self) -> Operations:
+        """What all searches so far took, and scans: a row as a step, a look-up as a seek."""
+        took = Operations()
+        for scanned in self.scans:
+            n_rows = scanned.scan.relation.n_rows
+            took.add(Operations(nexts=n_rows, seeks=scanned.scan.steps - n_rows))
+        for run in self.runs:
+            took.add(Operations(*run.counters.sum(axis=0).tolist()))
+        for fixpoint in self.fixpoints:
+            for body in fixpoint.bodies:
+                took.add(body.operations)
+        return took
 
     # -- heads ------------------------------------------------------------------
 
@@ -247,6 +279,11 @@ class Evaluation:
     def _aggregated(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[tuple[Columns, pa.Array]]:
         """Key columns and values of aggregate heads that are fed together."""
         feed = SharedRows(heads, rule.bodies[0].types)
+        scan = self._scan(rule, heads)
+        if scan is not None:
+            for rows, weights in self._scanned(scan):
+                feed.add(rows, weights)
+            return list(feed.finish())
         runs = self._plan_bodies(rule, heads)
         if len(runs) == 1:
             for rows, weights in self._rows(runs[0]):
@@ -261,6 +298,45 @@ class Evaluation:
         columns, weights = collected.finish()
         feed.add(dict(zip(common, columns, strict=True)), weights)
         return list(feed.finish())
+
+    # -- scans -----------------------------------------------------------------------------
+
+    def _scan(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> ScanRun | None:
+        """The body as a scan with look-ups, where that can be, costs less, and no key order is given."""
+        ordered = self.settings.order is not None and any(map(self._is_target, heads))
+        body = rule.bodies[0]
+        if len(rule.bodies) > 1 or ordered or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
+            return None
+        if all(self.relations[name].n_rows < LEAST_SCANNED for name in body.relations):
+            return None
+        wanted = Wanted(tuple(wanted_together(heads)), True, grouped_together(heads))
+        lowered, scan = self.plans.scanned(body, self.values, self.relations, wanted)
+        if lowered is None or scan is None:
+            return None
+        run = ScanRun(rule, tuple(heads), lowered, scan)
+        self.scans.append(run)
+        return run
+
+    def _scanned(self, run: ScanRun) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """As :meth:`_rows`."""
+        emitted = run.lowered.problem.emitted
+        for columns, n_rows in run.scan.batches(SCANNED_ROWS, self.settings.advance):
+            rows = {name: columns[name] for name in emitted}
+            rows, weights = self._finished(run, rows, np.ones(n_rows, np.int64))
+            run.rows += len(weights)
+            if len(weights):
+                yield rows, weights
+
+    def _finished(
+        self, run: BodyRun | ScanRun, rows: dict[str, np.ndarray], weights: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Rows with what the search could not do (:mod:`lftj.evaluation.finishing`)."""
+        if run.lowered.finishes_in_search:
+            return rows, weights
+        try:
+            return finish(run.lowered, rows, weights, self.relations)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, run.rule.text) from error.__cause__
 
     # -- bodies ----------------------------------------------------------------------------
 
@@ -334,11 +410,7 @@ class Evaluation:
             if weights is None:
                 weights = np.ones(n_rows, dtype=np.int64)
             rows = dict(zip(plan.problem.emitted, columns, strict=True))
-            if not lowered.finishes_in_search:
-                try:
-                    rows, weights = finish(lowered, rows, weights, self.relations)
-                except (RangeError, EvaluationError) as error:
-                    raise with_rule(error, run.rule.text) from error.__cause__
+            rows, weights = self._finished(run, rows, weights)
             run.rows += len(weights)
             if len(weights):
                 yield rows, weights
@@ -354,8 +426,9 @@ class Evaluation:
                 self.plan_body(rule, head, body, wanted_variables(head), counted=False)
             return
         for rule, head in self.program.rules_of(name):
-            aggregated = isinstance(head.value, Aggregate)
-            self._plan_bodies(rule, self._fed_together(rule, head) if aggregated else [head])
+            heads = self._fed_together(rule, head) if isinstance(head.value, Aggregate) else [head]
+            if self._scan(rule, heads) is None:
+                self._plan_bodies(rule, heads)
 
     # -- counting -----------------------------------------------------------------------------
 

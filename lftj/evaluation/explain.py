@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lftj.aggregates.group_names import spelled_call
-from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.evaluation import Evaluation, ScanRun
 from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.plans import BodyRun
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
@@ -25,6 +25,7 @@ from lftj.language.expressions import comparison_text, text_of
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
+from lftj.planning.lowering import Lowered
 from lftj.search import layout as L
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
@@ -73,7 +74,10 @@ def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
     else:
         evaluation.plan_head(name)
     seconds = time.perf_counter() - started if analyze else None
-    reports = tuple(report for run in evaluation.runs for report in _reports(evaluation, run, analyze))
+    reports = (
+        *(report for run in evaluation.runs for report in _reports(evaluation, run, analyze)),
+        *(_scan_report(evaluation, run, analyze) for run in evaluation.scans),
+    )
     drawn: tuple[Box, ...] = ()
     if len(evaluation.program.strata) > 1 or evaluation.fixpoints:
         drawn = strata_boxes([rule for stratum in evaluation.program.strata for rule in stratum])
@@ -140,6 +144,27 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
     )
 
 
+def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyReport:
+    """Of a body that was not searched."""
+    first = run.heads[0]
+    notes = [f"{', '.join(map(_spelled, run.heads))}: added up as the rows come"]
+    if evaluation.settings.threads > 1:
+        notes.append("one thread scans")
+    return BodyReport(
+        head=first.relation,
+        rule=" ".join(run.rule.text.split()),
+        order=(),
+        reason="",
+        piloted=(),
+        indexes=(),
+        depths=(),
+        notes=(*notes, *_row_notes(run.lowered, "scan")),
+        rows=run.rows if analyze else None,
+        scanned=f"{run.scan.atom.label}: {run.scan.relation.n_rows:,} rows",
+        lookups=tuple(f"{one.atom.label}  by {one.by}" for one in run.scan.lookups),
+    )
+
+
 def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
     """Why rows can't leave as the search finds them."""
     head, problem = run.head, run.plan.problem
@@ -176,15 +201,15 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
             notes.append(f"this search also feeds {', '.join(map(_spelled, run.shared_with))}")
     else:
         notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
-    for comparison in lowered.comparisons:
-        text = comparison_text(comparison)
-        notes.append(f"on the rows, after the search: {text}")
-    for assignment in lowered.assignments:
-        source = text_of(assignment.expression)
-        notes.append(f"on the rows, after the search: {assignment.variable} = {source}")
-    for negation in lowered.negations:
-        notes.append(f"on the rows, after the search: not {negation.relation}, of an assigned variable")
-    return notes
+    return [*notes, *_row_notes(lowered, "search")]
+
+
+def _row_notes(lowered: Lowered, before: str) -> list[str]:
+    """What is done on the rows that a search or a scan gives."""
+    done = [comparison_text(comparison) for comparison in lowered.comparisons]
+    done += [f"{one.variable} = {text_of(one.expression)}" for one in lowered.assignments]
+    done += [f"not {negation.relation}, of an assigned variable" for negation in lowered.negations]
+    return [f"on the rows, after the {before}: {text}" for text in done]
 
 
 def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
@@ -220,6 +245,13 @@ def _index_text(atom: JoinAtom, order: tuple[str, ...]) -> str:
 def _text(body: BodyReport, analyzed: bool) -> str:
     if body.shared:
         return "\n".join([body.rule, *(f"  note: {note}" for note in body.notes)])
+    if body.scanned:
+        lines = [
+            body.rule,
+            f"  scan        {body.scanned}",
+            *(f"  look-up     {one}" for one in body.lookups),
+        ]
+        return "\n".join([*lines, *_endings(body)])
     lines = [body.rule, f"  key order   {', '.join(body.order) or '(none)'}   ({body.reason})"]
     for order, operations in body.piloted:
         lines.append(f"    pilot     {', '.join(order)}: {operations:,.0f} operations")
@@ -239,8 +271,14 @@ def _text(body: BodyReport, analyzed: bool) -> str:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append(f"  {'  '.join(cells)}   {'; '.join(depth_notes)}".rstrip())
-    lines += [f"  note: {note}" for note in body.notes]
+    return "\n".join([*lines, *_endings(body)])
+
+
+def _endings(body: BodyReport) -> list[str]:
+    """The notes, and what was measured."""
+    lines = [f"  note: {note}" for note in body.notes]
     if body.rows is not None:
         noun = "row" if body.rows == 1 else "rows"
-        lines.append(f"  measured: {body.rows:,} {noun}, {body.operations:,} operations")
-    return "\n".join(lines)
+        searched = "" if body.scanned else f", {body.operations:,} operations"
+        lines.append(f"  measured: {body.rows:,} {noun}{searched}")
+    return lines

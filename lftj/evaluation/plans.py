@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -27,11 +28,18 @@ from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
-from lftj.planning.planner import OrderChoice, choose_order
+from lftj.planning.planner import OrderChoice, choose_order, least_operations
 from lftj.process.interrupts import deaf
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
+from lftj.search.scan import Scan, scan_of
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value
+
+LEAST_SCANNED = 1 << 14
+"""Rows of a relation that is scanned: of fewer a search has kept its plan, and is done as soon."""
+
+SCAN_STEP = 0.15
+"""What a row, and each look-up of it, takes of the time of a search's operation."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,9 @@ class Planned:
     kept: str | None = None
 
 
+Scanned = tuple[Lowered, Scan] | tuple[None, None]
+
+
 @dataclass
 class BodyRun:
     """One body, planned; the counters fill as it runs."""
@@ -76,21 +87,24 @@ class BodyRun:
     kept: str | None = None  # where the plan comes from, if not from this run
 
 
-class _Bound:
-    """What a plan was bound to last, as long as all the tables live."""
+Made = TypeVar("Made")
 
-    def __init__(self, tables: Sequence[Table], planned: Planned) -> None:
-        self._planned: Planned | None = planned
+
+class _Bound(Generic[Made]):
+    """What was made for tables last, as long as all of them live."""
+
+    def __init__(self, tables: Sequence[Table], made: Made) -> None:
+        self._made: Made | None = made
         self._tables = [weakref.ref(table, self._forget) for table in tables]
 
     @deaf
     def _forget(self, _: object) -> None:
-        self._planned = None
+        self._made = None
 
-    def over(self, tables: Sequence[Table]) -> Planned | None:
-        """The plan, if these are the tables."""
+    def over(self, tables: Sequence[Table]) -> Made | None:
+        """It, if these are the tables."""
         same = all(known() is table for known, table in zip(self._tables, tables, strict=True))
-        return self._planned if same else None
+        return self._made if same else None
 
 
 @dataclass
@@ -104,7 +118,7 @@ class _Kept:
     plan: Plan
     warning: str | None
     lowered: Lowered
-    bound: _Bound | None = None
+    bound: _Bound[Planned] | None = None
 
 
 @dataclass
@@ -112,6 +126,7 @@ class Plans:
     """The plans of a program's bodies, which stay the same objects.  Safe to use from several threads."""
 
     _kept: dict[tuple[int, Wanted], _Kept] = field(default_factory=dict)
+    _scanned: dict[tuple[int, Wanted], tuple[Body, _Bound[Scanned]]] = field(default_factory=dict)
     _listed: dict[tuple[int, tuple[str, ...]], tuple[Body, Lowered]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -165,6 +180,20 @@ class Plans:
             self._kept[key] = kept
         return planned
 
+    def scanned(self, body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Scanned:
+        """A body with values of its parameters as a scan of tables, where that costs less than a search."""
+        key = id(body), wanted
+        tables = [catalog[name] for name in body.relations]
+        with self._lock:
+            known = self._scanned.get(key)
+        found = known[1].over(tables) if known and not values else None
+        if found is None:
+            found = _as_scan(body, values, catalog, wanted)
+            if not values:
+                with self._lock:
+                    self._scanned[key] = body, _Bound(tables, found)
+        return found
+
     def listed(
         self, body: Body, values: Mapping[str, Value], catalog: Catalog, variables: tuple[str, ...]
     ) -> Lowered:
@@ -177,6 +206,17 @@ class Plans:
             with self._lock:
                 self._listed[key] = known
         return known[1]
+
+
+def _as_scan(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Scanned:
+    lowered = lowered_body(body, values, catalog, wanted)
+    if lowered.selections or lowered.negations or lowered.empty:
+        return None, None
+    scan = scan_of(lowered.problem, catalog, LEAST_SCANNED)
+    if scan is None or SCAN_STEP * scan.steps > least_operations(lowered.problem, catalog):
+        return None, None
+    lowered.check(catalog)
+    return lowered, scan
 
 
 def lowered_body(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Lowered:

@@ -35,6 +35,8 @@ class BodyReport:
     notes: tuple[str, ...]
     rows: int | None
     shared: str = ""  # the head whose search gives the rows; then this has neither depths nor indexes
+    scanned: str = ""  # the atom whose rows are scanned; then there are no depths
+    lookups: tuple[str, ...] = ()  # and the other atoms, each with the variable by which it is looked up
 
     @property
     def operations(self) -> int:

@@ -10,11 +10,13 @@ Invariants
 1. Every node's ``span`` is the place it was read from.
 2. ``Negative`` never stands before a number: ``-5`` and ``-(5)`` are ``Constant(-5)``.
 3. No tree is nested deeper than :data:`MAX_NESTING`: later passes may recurse.
+4. What is short for other rules is taken apart (:mod:`lftj.language.top_rows`).
 """
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,7 @@ def parse(text: str) -> Program:
 
     from lftj.language.messages import syntax_error
     from lftj.language.reader import Reader
+    from lftj.language.top_rows import with_bars
 
     if not isinstance(text, str):
         raise TypeError(f"a program is a str, not {type(text).__name__}")
@@ -55,7 +58,7 @@ def parse(text: str) -> Program:
         raise error.orig_exc from None
     program = Program(tuple(rules), text)
     _refuse_deep_nesting(program)
-    return program
+    return replace(program, rules=tuple(with_bars(rules, text)))
 
 
 @functools.cache

@@ -6,6 +6,7 @@ itself imported on first use (:func:`lftj.language.parser.parse`).
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -35,6 +36,7 @@ from lftj.language.syntax import (
     Variable,
     Wildcard,
 )
+from lftj.language.top_rows import TopRows, is_top
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
 from lftj.values.names import AGGREGATES, RANKED
@@ -179,17 +181,39 @@ class Reader(LiteralReader):
 
     # -- body ---------------------------------------------------------------
 
-    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison:
+    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows:
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
             raise self.error(span_of(meta), f"atom '{name}' needs at least one term")
+        if is_top(name, [isinstance(one, _Named) for one in arguments]):
+            return self._top_rows(meta, str(name), arguments)
         if is_test(name) and not all(
             isinstance(_unnamed(one), Variable | Constant | Wildcard) for one in arguments
         ):
             return holds(self.call(meta, [name, arguments]))
         names, terms = self._names_and_terms(arguments)
         return Atom(str(name), terms, False, False, span_of(meta), token_span(name), names)
+
+    def _top_rows(self, meta: Any, name: str, arguments: list[Any]) -> TopRows:
+        rank, *named = arguments
+        if not isinstance(rank, Constant) or type(rank.value) is not int or rank.value < 1:
+            raise self.error(rank.span, f"'{name}' takes a whole number from 1 first: {name}(3, by: v)")
+        variables: dict[str, list[Variable]] = {"by": [], "per": []}
+        for one in named:
+            if one.name.name not in variables:
+                raise self.error(
+                    one.name.span, f"'{name}' takes by: and per:, as in {name}(3, by: v, per: a)"
+                )
+            if not isinstance(one.term, Variable):
+                written = self._written(one.term)
+                raise self.error(
+                    one.term.span, f"'{name}' takes variables: write v here and v = {written} in the body"
+                )
+            variables[one.name.name].append(one.term)
+        if len(variables["by"]) != 1:
+            raise self.error(span_of(meta), f"'{name}' goes by one variable: {name}(3, by: v)")
+        return TopRows(name, rank, variables["by"][0], tuple(variables["per"]), span_of(meta))
 
     def functional_atom(self, meta: Any, children: list[Any]) -> Atom:
         name, arguments, value = children
@@ -198,8 +222,11 @@ class Reader(LiteralReader):
         terms = (*keys, *self._terms([value]))
         return Atom(str(name), terms, True, False, span_of(meta), token_span(name), names)
 
-    def negation(self, meta: Any, children: list[Atom | Comparison]) -> Atom | Comparison:
+    def negation(self, meta: Any, children: list[Atom | Comparison | TopRows]) -> Atom | Comparison:
         (atom,) = children
+        if isinstance(atom, TopRows):
+            way = "derive the rows in a rule of their own, and negate its head"
+            raise self.error(span_of(meta), f"'{atom.function}' can't be negated: {way}")
         if isinstance(atom, Comparison):
             assert isinstance(atom.left, Call)
             return holds(atom.left, negated=True)
@@ -245,6 +272,10 @@ class Reader(LiteralReader):
         return Comparison(operator, left, right, span_of(meta))
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
+        for literal in itertools.chain(*children):
+            if isinstance(literal, TopRows):
+                way = "write it outside of the parentheses, or a rule for each alternative"
+                raise self.error(literal.span, f"'{literal.function}' is of a whole body: {way}")
         return Disjunction(tuple(tuple(alternative) for alternative in children), span_of(meta))
 
     def _names_and_terms(self, arguments: list[Any]) -> tuple[tuple[ColumnName, ...], tuple[Term, ...]]:

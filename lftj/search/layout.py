@@ -177,6 +177,7 @@ N_WEIGHT = 10  # last depth: product of the factors that are bound before it
 N_HIGH = 5  # greatest key that may match
 N_LOGGED = 6  # 1: the node's binding stands in its log
 N_TURN = 7  # place in D_RING of the participant whose turn it is
+N_APART = 8  # 1: last depth, the keys that runs have are looked up apart
 NODE_FIELDS = 11
 
 # -- state: cursor rows, one for each iterator ---------------------------------
@@ -193,6 +194,7 @@ P_MOVED = 5  # base keys that the last seek moved on by; at least 1
 P_ACTIVE = 6  # runs with tuples under the prefix
 P_FROM = 7  # record that is still growing
 P_TO = 8
+P_STOP = 8  # where none records: end of the range that is intersected
 P_PENDING = 9
 P_MARKED = 10  # of a fixed one where none records: 1 + start of its range that marks are of; 0: none
 P_RUNS = 11  # per run of the version: range still ahead, and where the tuples of the key landed on end

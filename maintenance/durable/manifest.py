@@ -8,6 +8,8 @@ Invariants
 1. The folder holds a workspace when it holds a manifest; the one with the highest number counts, and the
    changes of the journal behind it.
 2. What it names is on disk before it is.
+3. Its format is that of the whole folder: whoever changes a folder of an older one writes the manifest anew
+   first (:meth:`maintenance.durable.store.Store.begin`), so that an older version does not go on with it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ FILES = Numbered("manifest-", 20, ".json", r"\.part")
 class Manifest:
     """``number`` and ``chain``: of the last change that is in it (:mod:`maintenance.durable.records`).
 
-    ``settings``: those of the workspace that hold for all heads.
+    ``settings``: those of the workspace that hold for all heads.  ``format``: of the file that it was read
+    from.
     """
 
     number: int
@@ -43,6 +46,7 @@ class Manifest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     relations: tuple[Loaded, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    format: int = FORMAT
 
     @property
     def files(self) -> set[str]:
@@ -60,7 +64,7 @@ class Manifest:
         >>> manifest_of(manifest.to_bytes(), Path("m")) == manifest
         True
         """
-        line = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True).encode()
+        line = json.dumps(asdict(self), sort_keys=True).encode()
         return b"%s\n%08x\n" % (line, zlib.crc32(line))
 
 
@@ -74,7 +78,7 @@ def manifest_of(data: bytes, path: Path) -> Manifest:
         if checksum != b"%08x\n" % zlib.crc32(line):
             raise ValueError("its checksum is that of other bytes")
         fields = json.loads(line)
-        format_ = fields.pop("format")
+        format_ = fields["format"]
         if format_ > FORMAT:
             raise newer_format(path, format_)
         relations = tuple(plain_entry(Loaded, each) for each in fields.pop("relations"))

@@ -31,10 +31,11 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 2
+FORMAT = 3
 """Of a whole folder; goes up when something in it changes its meaning.
 
-1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint."""
+1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.
+2: no relation keeps NULL."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")

@@ -40,6 +40,7 @@ from maintenance.durable.folder_lock import FolderLock
 from maintenance.durable.journal import Journal
 from maintenance.durable.manifest import Manifest, write_manifest
 from maintenance.durable.reading import Found, leftovers, read_folder
+from maintenance.durable.records import FORMAT
 from maintenance.store.disk import Disk
 from maintenance.store.fault_points import reached
 
@@ -297,8 +298,17 @@ class Store:
         return self._journal.failed is not None
 
     def begin(self, found: Found) -> None:
-        """Go on behind what was found; what a process that was stopped has left is deleted."""
+        """Go on behind what was found; what a process that was stopped has left is deleted.
+
+        Raises DurabilityError where the folder is of an older format and can't be made one of this.
+        """
         self.contents = found.contents
+        if self._manifest.format < FORMAT:
+            self._manifest = replace(self._manifest, format=FORMAT)
+            try:
+                write_manifest(self._disk, self.folder, self._manifest)
+            except OSError as error:
+                raise DurabilityError(f"{self.folder}: can't be opened: {error.strerror or error}") from error
         self._delete(found.unbegun)
         self._delete(leftovers(self.folder, self._manifest.number, self._feed_bytes))
         needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete

@@ -47,19 +47,19 @@ def _crowded_key(version: RelationVersion, columns: Columns, weights: np.ndarray
     if len(columns) == 1:
         return 0 if version.n_rows > 1 else None
     index = version.index(tuple(range(len(columns))))
-    row = int(crowded(index.memory, table_of(columns, len(weights)), weights))
+    row = int(crowded(index.memory, table_of(columns, len(weights)), weights > 0))
     return row if row >= 0 else None
 
 
 @kernel(makes_arrays=True)
-def crowded(index, rows, weights):
+def crowded(index, rows, came):
     """The first inserted tuple whose keys, all columns but the last, have more than one tuple; -1: none.
 
-    index: X_* memory after the change; rows: int64 (levels, n); weights: int64 (n,), +1 or -1.
+    index: X_* memory after the change; rows: int64 (levels, n); came: bool (n,), the inserted ones.
     """
     below = np.empty(rows.shape, dtype=np.int64)
     net_weights(index, rows, below)
     for row in range(rows.shape[1]):
-        if weights[row] > 0 and below[rows.shape[0] - 2, row] > 1:
+        if came[row] and below[rows.shape[0] - 2, row] > 1:
             return row
     return -1

@@ -42,15 +42,20 @@ class RecomputedHead(HeadSource):
         self.sorted_by = tuple(range(len(schema.columns)))
 
     def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
-        codes = self._evaluated(versions, Settings(threads=threads, advance=advance)).codes
+        codes = (
+            self._evaluation(versions, Settings(threads=threads, advance=advance)).relation(self._name).codes
+        )
         return codes, np.ones(len(codes[0]), dtype=np.int64)
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        return changed(self._evaluated(change.new, Settings()).codes, change.old[self._name].columns())
+        evaluation = self._evaluation(change.new, Settings())
+        found = evaluation.relation(self._name)
+        stats.count(evaluation.operations)
+        return changed(found.codes, change.old[self._name].columns())
 
-    def _evaluated(self, versions: Versions, settings: Settings) -> Relation:
+    def _evaluation(self, versions: Versions, settings: Settings) -> Evaluation:
         relations: dict[str, Table] = {name: versions[name] for name in self._reads}
-        return Evaluation(self._program, relations, settings).relation(self._name)
+        return Evaluation(self._program, relations, settings)
 
 
 class Recompute(HeadStrategy):
@@ -67,10 +72,10 @@ class RecomputedComponent(KeptComponent):
         self._request = request
 
     def build(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Tuples]:
-        return all_tuples(evaluated_anew(self._request, versions, threads, advance)[0])
+        return all_tuples(evaluated_anew(self._request, versions, RuleStats(), threads, advance)[0])
 
     def step(self, change: Round, stats: RuleStats) -> dict[str, Tuples]:
-        found, _ = evaluated_anew(self._request, change.new)
+        found, _ = evaluated_anew(self._request, change.new, stats)
         return {name: changed(one.codes, change.old[name].columns()) for name, one in found.items()}
 
     def describe(self) -> list[str]:
@@ -85,13 +90,18 @@ class RecomputeComponent(ComponentStrategy):
 
 
 def evaluated_anew(
-    request: ComponentRequest, versions: Versions, threads: int = 1, advance: Advance | None = None
+    request: ComponentRequest,
+    versions: Versions,
+    stats: RuleStats,
+    threads: int = 1,
+    advance: Advance | None = None,
 ) -> tuple[dict[str, Relation], int]:
-    """A component evaluated over versions, and how many rows its rounds found."""
+    """A component evaluated over versions, and how many rows its rounds found; ``stats``: what it took."""
     relations: dict[str, Table] = {name: versions[name] for name in request.reads}
     settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
     evaluation = Evaluation(request.program, relations, settings)
     found = evaluation.recursive(request.names)
+    stats.count(evaluation.operations)
     return found, sum(one.found for one in evaluation.fixpoints[0].rounds)
 
 

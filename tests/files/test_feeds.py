@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -345,9 +344,7 @@ def test_an_interrupted_wait_keeps_whole_transactions(number: int, status: int) 
         process.say("txn,a,b,weight\n1,2,4,1\n2,1,4,1\n")
         assert process.hear(2) == ["txn,a,b,c,weight", "1,2,3,4,1"]
         process.process.send_signal(number)
-        sent = time.perf_counter()
         assert process.process.wait(timeout=ANSWER_SECONDS) == status
-        assert time.perf_counter() - sent < 20
         _, out, err = process.end()
     assert out == ""
     assert err.splitlines()[-1] == "error: interrupted after 1 transaction, whose changes are written"

@@ -160,6 +160,13 @@ FAULTS = (
         REGIONS,
     ),
     Fault(
+        "a key that a run erases is there again behind it",
+        "lftj/search/regions/apart.py",
+        "state[cursor + P_POSITION] = position + 1",
+        "state[cursor + P_POSITION] = position",
+        REGIONS,
+    ),
+    Fault(
         "cover goes to the first participant that lacks a key, whose turn ever it is",
         "lftj/search/regions/search.py",
         "return np.int64(number + 1)",
@@ -402,6 +409,13 @@ FAULTS = (
     ),
     # -- rules: strata, lowering, values, sums ----------------------------------------------------
     Fault(
+        "the row that is the bar itself is not among the best",
+        "lftj/language/top_rows.py",
+        '("kth_largest", ">=")',
+        '("kth_largest", ">")',
+        ("language/test_top.py",),
+    ),
+    Fault(
         "a relation is complete before all of its rules",
         "lftj/language/strata.py",
         "complete.update(dict.fromkeys(component, max(levels)))",
@@ -435,6 +449,57 @@ FAULTS = (
         "_NANOSECONDS_PER_DAY = 86_400 * 10**9",
         "_NANOSECONDS_PER_DAY = 86_400 * 10**6",
         ("values/test_comparisons.py",),
+    ),
+    # -- NULLs that are kept -----------------------------------------------------------------------
+    Fault(
+        "NULL joins NULL",
+        "lftj/language/body_checker.py",
+        "read = {name for name, count in places.items() if count > 1}.union(self._aggregated)",
+        "read = {name for name, count in places.items() if count > 2}.union(self._aggregated)",
+        ("evaluation/test_nulls.py",),
+    ),
+    Fault(
+        "NULL is not null",
+        "lftj/planning/lowering.py",
+        'self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE + 1, label=label))',
+        'self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE, label=label))',
+        ("evaluation/test_nulls.py",),
+    ),
+    Fault(
+        "a folder forgets that a relation keeps NULLs when another process tells what was loaded",
+        "maintenance/workspace/recovery.py",
+        '"keep" if loaded.keeps_null else "refuse"',
+        '"refuse"',
+        ("maintenance/workspace/test_nulls_kept.py",),
+    ),
+    # -- workspaces in folders -----------------------------------------------------------------------
+    Fault(
+        "a folder of an older format stays one when it is changed",
+        "maintenance/durable/store.py",
+        "if self._manifest.format < FORMAT:",
+        "if self._manifest.format > FORMAT:",
+        ("maintenance/workspace/test_kept_folders.py",),
+    ),
+    Fault(
+        "a commit is told before it is on disk",
+        "maintenance/durable/store.py",
+        '        if self.durability == "commit":\n            self._journal.wait(number)\n',
+        '        if self.durability != "commit":\n            self._journal.wait(number)\n',
+        ("maintenance/workspace/test_kept_disks.py",),
+    ),
+    Fault(
+        "a tail is cut off though a later record had known it on disk",
+        "maintenance/durable/records.py",
+        "        if known > at:\n",
+        "        if known < at:\n",
+        ("maintenance/durable/test_records.py",),
+    ),
+    Fault(
+        "a record that follows another one by its number is taken",
+        "maintenance/durable/records.py",
+        "if number is not None and (record.number, before) != (number, chain):",
+        "if number is not None and record.number != number:",
+        ("maintenance/durable/test_records.py",),
     ),
     # -- files -------------------------------------------------------------------------------------
     Fault(

@@ -299,6 +299,41 @@ def test_any_number_of_participants_is_intersected(case: Case, capacity: int) ->
     event(f"marks: {marks is not None}, some rows: {bool(expected)}")
 
 
+@given(clique_cases(), st.sampled_from((1, 2, 7, 1 << 10)), st.data())
+def test_keys_of_runs_stand_apart(case: Case, capacity: int, data: st.DataObject) -> None:
+    """Under prefixes where runs insert and erase, as where each key is sought, and in full buffers too."""
+    states = [case.states[0]["e"]]
+    key = st.sampled_from((*case.keys, BOTTOM, TOP))
+    for _ in range(2):
+        states.append(states[-1] ^ data.draw(st.frozensets(st.tuples(key, key), max_size=8)))
+    case = replace(case, states=tuple({"e": pairs} for pairs in states))
+    with mock.patch.object(index_version, "BASE_LEAST", 1000):
+        plan, indexes, expected = compiled(case, 8)
+    region = whole(plan.depths)
+    with mock.patch.object(region_evaluation, "MOST_CAPACITY", capacity):
+        for its in (plan, without(plan, L.D_MERGES, 0)):
+            assert rows_of(RegionSearch(its, capacity).run(indexes, region, False)[0]) == expected
+
+
+@pytest.mark.parametrize("inserted", [range(1000, 1005), range(3000, 4000)])
+def test_runs_cost_no_more_than_the_shortest_range(inserted: range) -> None:
+    """A few of their keys are looked up one by one; many are leapt over where another range is short."""
+    held = {
+        "a": frozenset((x, key) for x, n in ((1, 1000), (2, 9000)) for key in range(n)),
+        "b": frozenset((1, key) for key in range(0, 50, 5)),
+    }
+    atoms = tuple(atom_of(name, 2, (0, 1), ("x", "y"), label=name) for name in held)
+    after = {**held, "a": (held["a"] | {(1, key) for key in inserted}) - {(1, 10)}}
+    case = Case(JoinProblem(atoms), ("x", "y"), (held, after))
+    plan, versions = compile_regions(case.problem, case.order, 0), first_versions(case)
+    with mock.patch.object(index_version, "BASE_LEAST", 10_000):
+        indexes = [stepped(versions, held, after)[use.relation].index_at(use.key) for use in plan.indexes]
+    assert any(index.runs for index in indexes)
+    found = evaluate_whole(plan, indexes, False)
+    assert rows_of(found[0]) == brute_rows(case.problem, case.order, after)
+    assert found[2].seeks <= 45, found[2]
+
+
 # -- exact records and the trace ---------------------------------------------------------
 
 

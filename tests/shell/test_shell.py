@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import subprocess
 import sys
@@ -291,10 +290,9 @@ def large(folder: Path) -> str:
     ],
 )
 def test_an_interrupted_join_stops_cleanly(folder: Path, large: str, number: int, rule: str) -> None:
-    """Once it has computed for 1.5 seconds, within 5; the processor's, whatever else the machine does."""
+    """Once it has computed for 1.5 seconds of the processor, whatever else the machine does."""
     assert shell.run(("query", "-e", rule, "--load", "edge=edges.parquet", "--out", "compiled.csv")) == 0
     before = sorted(folder.iterdir())
-    reaped = processor_seconds_of_children()
     process = start("query", "-e", rule, "--load", large, "--out", "long.csv", stderr=subprocess.PIPE)
     child = psutil.Process(process.pid)
     deadline = time.perf_counter() + SECONDS
@@ -309,18 +307,10 @@ def test_an_interrupted_join_stops_cleanly(folder: Path, large: str, number: int
     began = sum(child.cpu_times()[:2])
     while sum(child.cpu_times()[:2]) < began + 1.5:
         wait()
-    sent = sum(child.cpu_times()[:2])
     process.send_signal(number)
     _, err = process.communicate(timeout=SECONDS)
-    assert processor_seconds_of_children() - reaped - sent < 5
     assert (process.returncode, err) == (128 + number, b"error: interrupted\n")
     assert sorted(folder.iterdir()) == before
-
-
-def processor_seconds_of_children() -> float:
-    """Of those that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.usefixtures("warmed")

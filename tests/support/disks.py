@@ -80,38 +80,49 @@ class _ModelFile(DiskFile):
         self._disk.step("truncated")
 
 
+_Names = dict[Path, _Content | None]
+"""Names that came, with what they hold, and names that went."""
+
+
 class ModelDisk(Disk):
     """Does everything, and calls ``at_step`` between any two steps, where :meth:`left` may be asked."""
 
     def __init__(self, at_step: Callable[[str], None]) -> None:
         self.step = at_step
         self._names: dict[Path, _Content] = {}  # certain
-        self._pending: list[tuple[Path, _Content | None]] = []  # names that came, or went
+        self._pending: list[tuple[Path, _Names]] = []  # what came and went by one step, and in which folder
         self._now: dict[Path, _Content] = {}
+
+    def find(self, folder: Path) -> None:
+        """Take the files of a folder for certain."""
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self._names[path] = self._now[path] = _Content(path.read_bytes())
 
     def left(self, chance: random.Random) -> dict[Path, bytes]:
         """One of the sets of files that a crash may leave."""
         names = dict(self._names)
         every = chance.random() < 0.3
-        for path, content in self._pending:
+        for _, some in self._pending:
             if every or chance.random() < 0.5:
-                self._name(names, path, content)
+                self._name(names, some)
         return {path: content.left(chance) for path, content in names.items()}
 
-    def _name(self, names: dict[Path, _Content], path: Path, content: _Content | None) -> None:
-        if content is None:
-            names.pop(path, None)
-        else:
-            names[path] = content
+    def _name(self, names: dict[Path, _Content], some: _Names) -> None:
+        for path, content in some.items():
+            if content is None:
+                names.pop(path, None)
+            else:
+                names[path] = content
 
-    def _note(self, path: Path, content: _Content | None) -> None:
-        self._name(self._now, path, content)
-        self._pending.append((path, content))
+    def _note(self, folder: Path, some: _Names) -> None:
+        self._name(self._now, some)
+        self._pending.append((folder, some))
 
     def create(self, path: Path) -> DiskFile:
         content = _Content()
         file = _ModelFile(self, path, os.O_RDWR | os.O_CREAT | os.O_EXCL, content)
-        self._note(path, content)
+        self._note(path.parent, {path: content})
         self.step("created")
         return file
 
@@ -123,30 +134,40 @@ class ModelDisk(Disk):
     def rename(self, path: Path, new: Path) -> None:
         self.step("before a rename")
         super().rename(path, new)
-        content = self._now[path]
-        self._note(new, content)
-        self._note(path, None)
+        if path in self._now:
+            self._note(path.parent, {new: self._now[path]})
+            self._note(path.parent, {path: None})
+        else:
+            self._note(path.parent, self._moved(path, new))
         self.step("renamed")
+
+    def _moved(self, folder: Path, new: Path) -> _Names:
+        """A folder gets another name: all in it is on disk by then, and goes with it."""
+        inside = {path: content for path, content in self._now.items() if folder in path.parents}
+        assert not any(content.pending for content in inside.values()), "files are not on disk"
+        assert not any(folder in path.parents for _, some in self._pending for path in some), "names are not"
+        gone: _Names = dict.fromkeys(inside)
+        return {**gone, **{new / path.relative_to(folder): content for path, content in inside.items()}}
 
     def link(self, path: Path, new: Path) -> None:
         self.step("before a link")
         super().link(path, new)
-        self._note(new, self._now[path])
+        self._note(new.parent, {new: self._now[path]})
         self.step("linked")
 
     def delete(self, path: Path) -> bool:
         was_there = super().delete(path)
         if was_there:
-            self._note(path, None)
+            self._note(path.parent, {path: None})
             self.step("deleted")
         return was_there
 
     def sync_folder(self, path: Path) -> None:
         self.step("before the sync of a folder")
         super().sync_folder(path)
-        for name, content in [each for each in self._pending if each[0].parent == path]:
-            self._name(self._names, name, content)
-        self._pending = [each for each in self._pending if each[0].parent != path]
+        for _, some in [each for each in self._pending if each[0] == path]:
+            self._name(self._names, some)
+        self._pending = [each for each in self._pending if each[0] != path]
         self.step("synced a folder")
 
 

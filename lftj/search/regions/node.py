@@ -41,6 +41,7 @@ from lftj.search.layout import (
     I_STREAM,
     L_CAPACITY,
     L_COUNT,
+    N_APART,
     N_HIGH,
     N_LEADER,
     N_LOGGED,
@@ -95,6 +96,7 @@ def open_node(plan, state, indexes, log, row, low, high):
     state[node + N_HIGH] = high
     state[node + N_LOGGED] = 0
     state[node + N_LEADER] = -1
+    state[node + N_APART] = 0
     first = plan[row + D_STREAM]
     for place in range(first, first + plan[row + D_STREAMS]):
         state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0

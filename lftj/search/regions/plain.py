@@ -42,6 +42,7 @@ from lftj.search.layout import (
     P_MARKED,
     P_PENDING,
     P_POSITION,
+    P_STOP,
     P_TO,
     R_COUNTERS,
     R_MARKED,
@@ -163,35 +164,52 @@ def list_common(plan, state, row, rows):
     last = first + plan[row + D_PARTICIPANTS]
     high = state[plan[row + D_NODE] + N_HIGH]
     use_marks = state[R_MARKS] != 0 and mark_fixed(plan, state, row, rows)
-    leader, start, end = np.int64(-1), np.int64(0), KEY_MAX
-    for place in range(first, last):
-        if not (use_marks and is_fixed(plan, plan[place])):
-            low, to = range_below(state, plan[plan[place] + I_CURSOR], high)
-            if to - low < end - start:
-                leader, start, end = np.int64(place), low, to
     if use_marks and state[R_MARKED] == 0:
         return STATUS_DONE
-    cursor = plan[plan[leader] + I_CURSOR]
+    leader = np.int64(-1)
+    for place in range(first, last):
+        if not (use_marks and is_fixed(plan, plan[place])):
+            cursor = plan[plan[place] + I_CURSOR]
+            start, end = range_below(state, cursor, high)
+            state[cursor + P_STOP] = end
+            if leader < 0 or end - start < state[leader + P_STOP] - state[leader + P_POSITION]:
+                leader = cursor
+    return list_shared(plan, state, row, rows, leader, use_marks)
+
+
+@part
+def list_shared(plan, state, row, rows, leader, use_marks):
+    """Write the leader's keys up to its P_STOP that all others have up to theirs; a STATUS_*.
+
+    leader: cursor row of the shortest of the ranges.  use_marks: what is fixed is marked instead.
+    """
     at = state[R_ROWS]
+    start, end = state[leader + P_POSITION], state[leader + P_STOP]
     stop = min(end, start + rows.shape[1] - at)
     out = rows[plan[H_DEPTHS] - 1]
-    keys = view(state[cursor + P_LIST], end)
+    keys = view(state[leader + P_LIST], end)
     work = stop - start
-    state[cursor + P_POSITION] = stop
+    state[leader + P_POSITION] = stop
     low, to = start, stop
     if use_marks:
         marks = view(state[R_MARKS], state[R_MARKS_WORDS])
         found = intersect_marked(keys, low, to, marks, np.int64(0), state[R_MARKS_BASE], out, at)
         keys, low, to = out, at, at + found
-    for place in range(first, last):
-        if place != leader and not (use_marks and is_fixed(plan, plan[place])):
-            other = plan[plan[place] + I_CURSOR]
-            other_low, other_to = range_below(state, other, high)
+    first = plan[row + D_FIRST]
+    alone = not use_marks
+    for place in range(first, first + plan[row + D_PARTICIPANTS]):
+        other = plan[plan[place] + I_CURSOR]
+        if other != leader and not (use_marks and is_fixed(plan, plan[place])):
+            other_low, other_to = state[other + P_POSITION], state[other + P_STOP]
             others = view(state[other + P_LIST], other_to)
             work += min(to - low, other_to - other_low)
             found = intersect(keys, low, to, others, other_low, other_to, out, at)
             keys, low, to = out, at, at + found
-    repeat_prefix(plan, state, rows, at, to - at)
+            alone = False
+    if alone:
+        for match in range(to - low):
+            out[at + match] = keys[low + match]
+    repeat_prefix(plan, state, rows, at, to - low)
     state[R_COUNTERS + SEEKS] += work
     state[R_WORK] += work
     return STATUS_DONE if stop == end else STATUS_FULL

@@ -67,6 +67,7 @@ from lftj.search.layout import (
     MOVE_NEXT,
     MOVE_OPEN,
     MOVE_REGION,
+    N_APART,
     N_LOGGED,
     OPENS,
     P_KEY,
@@ -98,6 +99,7 @@ from lftj.search.layout import (
     STATUS_LOG_FULL,
     STATUS_PAUSED,
 )
+from lftj.search.regions.apart import goes_apart, list_apart
 from lftj.search.regions.block import (
     bind_match,
     fill_block,
@@ -330,6 +332,8 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
                 going = open_block(plan, state, indexes, row, low, high)
             if not opened:
                 going = open_node(plan, state, indexes, log, row, low, high)
+                if going and depth == last and goes_apart(plan, state, indexes, row):
+                    state[plan[row + D_NODE] + N_APART] = 1
             if going and plan[row + D_PARTICIPANTS] == 0:  # bound by an equality alone
                 going = low == high and accept(plan, state, indexes, log, row, low)
                 if going:
@@ -351,11 +355,15 @@ def run_search(plan, state, indexes, log, regions, rows, budget):
         if going and move == MOVE_NEXT:
             going = step(plan, state, indexes, log, row)
             move = MOVE_ALIGN
-        if going and depth == last and is_plain(plan, state, row):
+        plain = going and depth == last and is_plain(plan, state, row)
+        if plain or (going and depth == last and state[plan[row + D_NODE] + N_APART]):
             if state[R_ROWS] == rows.shape[1]:
                 status = STATUS_FULL
                 break
-            status = list_plain(plan, state, log, row, rows)
+            if plain:
+                status = list_plain(plan, state, log, row, rows)
+            else:
+                status = list_apart(plan, state, indexes, row, rows)
             if status == STATUS_FULL and listed < depths:
                 status = STATUS_DONE
                 continue

@@ -2,7 +2,8 @@
 
 A head begins without views, its bodies kept by :mod:`maintenance.strategies.auto.auto_body`.  What its
 commits take is metered, and entered into an account (:mod:`maintenance.strategies.auto.ledger`) beside what
-the other way would take, per row of its relations that changed:
+the other way would take, per row of its relations that changed.  To step a rule takes its time whatever
+changed, ``STEP_OPERATIONS``: so views, each of them a rule, have to spare more where transactions are small.
 
 * *views, before they were in use*: ``VIEW_PRIOR`` times what the model of their rewriting says, and
   ``LEAST_PER_ROW`` before that was asked; afterwards, what they took when they were last in use;
@@ -43,6 +44,9 @@ VIEW_PRIOR = 4.0
 LEAST_PER_ROW = 16.0
 """Operations per changed row below which nobody asks for views."""
 
+STEP_OPERATIONS = 2_000
+"""What a rule that is stepped takes besides its operations: a tenth of a millisecond or a little less."""
+
 
 def first_choice(program: CheckedProgram, name: str) -> ViewChoice | None:
     """The choice of a head of a program as it was written; None where it sums up no join."""
@@ -80,7 +84,11 @@ class ViewChoice:
         self._deltas: Sequence[DeltaBody] = ()
         self._shadow: float | None = None  # of the last sample, per row
         self._spent = 0  # of the last sample
-        self._taken, self._rows, self._steps = 0, 0, 0
+        self._taken, self._rows, self._metered, self._steps = 0, 0, 0, 0
+        self._rules = 1
+        """That a commit steps without views."""
+        self._view_rules = sum(atoms.values()) + 1
+        """And with them; as long as they were not tried, a view for each atom and the head."""
 
     @property
     def wants_change(self) -> bool:
@@ -99,8 +107,11 @@ class ViewChoice:
         taken = self._taken >= SHADOW_SHARE * self._spent
         return self._shadow is None or (taken and self._steps % SHADOW_EVERY == 0)
 
-    def enter(self, taken: int, n_rows: int, change: Round | None, stats: RuleStats) -> None:
-        """A commit that changed so many rows of the atoms took so many operations; ``change``: to sample."""
+    def enter(self, taken: int, n_rules: int, n_rows: int, change: Round | None, stats: RuleStats) -> None:
+        """A commit that changed so many rows of the atoms took so many operations, in so many rules.
+
+        ``change``: to sample.
+        """
         if not n_rows:
             return
         if change is not None and self._samples:
@@ -110,14 +121,17 @@ class ViewChoice:
             self._taken = 0
             stats.shadow_operations += self._spent
         self._steps += 1
+        self._metered += 1
         self._taken += taken
         self._rows += n_rows
         if self.in_use:
-            self._views_per_row = taken / n_rows
-            other = self._shadow
+            self._views_per_row, self._view_rules = taken / n_rows, n_rules
+            other, more = self._shadow, n_rules - self._rules
         else:
+            self._rules = n_rules
             other = LEAST_PER_ROW if self._views_per_row is None else self._views_per_row
-        self.ledger.enter(taken, taken if other is None else other * n_rows)
+            more = n_rules - self._view_rules
+        self.ledger.enter(taken + STEP_OPERATIONS * more, taken if other is None else other * n_rows)
 
     def pays(self, model: float) -> bool:
         """Whether views that take so many operations per row, by the model, are to be tried now.
@@ -127,7 +141,8 @@ class ViewChoice:
         if self._was_tried:
             return True
         expected = VIEW_PRIOR * model
-        if self._taken > expected * self._rows:
+        stepping = STEP_OPERATIONS * (self._view_rules - self._rules) * self._metered
+        if self._taken > expected * self._rows + stepping:
             return True
         self._views_per_row = expected
         self.why = (
@@ -144,7 +159,7 @@ class ViewChoice:
 
     def _begin_again(self, price: float) -> None:
         self.ledger.price, self.ledger.balance = price, 0.0
-        self._taken, self._rows = 0, 0
+        self._taken, self._rows, self._metered = 0, 0, 0
 
     def gone_over(self, price: float, deltas: Sequence[DeltaBody] = ()) -> ViewChoice:
         """The choice of the same head when it is kept the other way; ``price``: of the way back.
@@ -160,6 +175,7 @@ class ViewChoice:
             other.ledger.changed(2 * max(self.ledger.price, price))
         other._was_tried = True
         other._views_per_row = self._views_per_row
+        other._rules, other._view_rules = self._rules, self._view_rules
         other._deltas = deltas
         return other
 

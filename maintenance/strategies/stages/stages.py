@@ -93,7 +93,7 @@ class StagedComponent(KeptComponent):
     # -- building -------------------------------------------------------------------
 
     def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
-        found, instances = evaluated_anew(self._request, versions, threads, advance)
+        found, instances = evaluated_anew(self._request, versions, RuleStats(), threads, advance)
         self._staged = _State({}, 0, instances)
         if self._refusal is None and not self._bodies:
             catalog: dict[str, Table] = {**{name: versions[name] for name in self._request.reads}, **found}
@@ -127,7 +127,7 @@ class StagedComponent(KeptComponent):
             else:
                 self._staged = _State(tables, top, kept.instances)
                 return found
-        relations, instances = evaluated_anew(self._request, change.new)
+        relations, instances = evaluated_anew(self._request, change.new, stats)
         self._staged = _State({}, 0, instances, rests_on_itself)
         return {name: changed(one.codes, change.old[name].columns()) for name, one in relations.items()}
 

@@ -154,6 +154,24 @@ def test_figures_are_a_mapping_of_all_heads(tx: Transaction) -> None:
     json.dumps({head: figures.as_dict() for head, figures in stats.items()})
 
 
+def test_recomputing_counts_what_evaluating_takes() -> None:
+    """At least an operation for each row that it finds again; what follows the change takes a few."""
+    workspace = Workspace()
+    workspace.load("edge", [(number, number + 1) for number in range(300)], columns=["a", "b"])
+    for name, strategy in (("anew", "recompute"), ("followed", "delta")):
+        workspace.install(
+            f"{name}(a, c) <- edge(a, b), edge(b, c). n_{name}[a] = count() <- edge(a, _).", strategy
+        )
+    workspace.install("path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c), a > 280.", "recompute")
+    with workspace.transaction() as tx:
+        tx.insert("edge", [(300, 301)])
+    for name in ("anew", "n_anew"):
+        assert tx.stats[name].operations >= 300
+    assert tx.stats["path"].operations >= workspace["path"].count == 301 + 20 * 21 // 2 - 20
+    for name in ("followed", "n_followed"):
+        assert 0 < tx.stats[name].operations < 50
+
+
 @pytest.mark.parametrize("of", [lambda tx: tx.changes, lambda tx: tx.stats], ids=["changes", "stats"])
 def test_an_unknown_head_is_named_with_the_nearest(tx: Transaction, of: Callable[[Transaction], Any]) -> None:
     with pytest.raises(UnknownRelationError) as raised:

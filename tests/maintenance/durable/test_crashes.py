@@ -8,6 +8,7 @@ with the rows of a head then, is told what leads from them to the rows that came
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 from pathlib import Path
 from unittest import mock
@@ -15,6 +16,7 @@ from unittest import mock
 import pytest
 
 from maintenance import Workspace
+from maintenance.durable.records import FORMAT
 from support.disks import ModelDisk, put
 from support.head_rows import Rows, applied
 from support.kept_lives import Expected, life
@@ -68,6 +70,10 @@ def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed
     expected[-1].check(workspace)
 
     assert len(crashes) > 100
+    assert {label for label, *_ in crashes} == {
+        *("created", "half written", "written", "before a sync", "synced", "before a rename", "renamed"),
+        *("before the sync of a folder", "synced a folder", "deleted"),
+    }
     for number, (label, done, cursor, files) in enumerate(crashes):
         left = tmp_path / f"left-{number}"
         put_folder(files, folder, left)
@@ -83,6 +89,51 @@ def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed
                 with again.transaction() as tx:
                     tx.insert("edge", [(9, 9)])
                 assert (9, 9) in again["edge"]
+
+
+def test_a_crash_while_a_copy_is_written_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    workspace = Workspace()
+    steps = list(life(chance, 8))
+    for step, _ in steps:
+        if step is not Workspace.checkpoint:
+            step(workspace)
+    expected = steps[-1][1]
+    crashes: list[tuple[str, dict[Path, bytes]]] = []
+    disk = ModelDisk(lambda label: crashes.append((label, disk.left(chance))))
+    with mock.patch.object(Workspace, "_disk", disk):
+        workspace.save(tmp_path / "copy")
+    crashes += [("returned", disk.left(chance)) for _ in range(5)]
+    whole = set()
+    for number, (label, files) in enumerate(crashes):
+        left = tmp_path / f"left-{number}"
+        put(files, tmp_path, left)
+        if (left / "copy").exists():
+            whole.add(label)
+            expected.check(Workspace.load_from(left / "copy"))
+        else:
+            assert label != "returned"
+            assert all(path.name.startswith(".copy-") for path in left.glob("*"))
+    assert len(crashes) > 30 and {"renamed", "returned"} <= whole
+
+
+@pytest.mark.parametrize("older", range(1, FORMAT))
+def test_a_crash_while_a_folder_becomes_one_of_the_newest_format(tmp_path: Path, older: int) -> None:
+    chance = random.Random(older)
+    folder = tmp_path / "first"
+    shutil.copytree(Path(__file__).parent / f"format_{older}", folder)
+    crashes: list[tuple[str, dict[Path, bytes]]] = []
+    disk = ModelDisk(lambda label: crashes.append((label, disk.left(chance))))
+    disk.find(folder)
+    with mock.patch.object(Workspace, "_disk", disk):
+        Workspace.open(folder).close()
+    assert {"half written", "before a rename", "renamed"} <= {label for label, _ in crashes}
+    for number, (label, files) in enumerate(crashes):
+        left = tmp_path / f"left-{number}"
+        put_folder(files, folder, left)
+        with Workspace.open(left) as again:
+            assert set(again["edge"]) == {(2, 3), (1, 3), (3, 4), (2, 4), (1, 4)}, label
+            assert set(again["tri"]) == {(1, 3, 4), (2, 3, 4)}, label
 
 
 @pytest.mark.parametrize("durability", ["commit", "interval", "none"])

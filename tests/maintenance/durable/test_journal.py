@@ -40,7 +40,7 @@ def test_a_tail_is_cut_off_and_the_journal_goes_on(tmp_path: Path) -> None:
     journal.append(b"a", None)
     journal.close()
     path = tmp_path / FILES.name(1)
-    path.write_bytes(path.read_bytes() + b"half a record")
+    path.write_bytes(path.read_bytes() + b"half a record" * 10)  # longer than what is written over it
     read = read_records(path.read_bytes(), path)
     assert read is not None and read.is_torn
     journal = Journal.continued(Disk(), path, read)
@@ -95,22 +95,28 @@ def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path) -> None:
 
 
 class SlowFile(DiskFile):
-    """Waits in each sync until it may go on, and counts them."""
+    """Waits in each sync until it may end."""
+
+    def __init__(self, disk: SlowDisk, path: Path) -> None:
+        super().__init__(path, os.O_RDWR)
+        self._disk = disk
 
     def sync(self) -> None:
-        SlowDisk.began.release()
-        SlowDisk.may_end.acquire()
-        SlowDisk.syncs += 1
+        self._disk.began.release()
+        self._disk.may_end.acquire()
+        self._disk.syncs += 1
         super().sync()
 
 
 class SlowDisk(Disk):
-    began = threading.Semaphore(0)
-    may_end = threading.Semaphore(0)
-    syncs = 0
+    """Counts the syncs of files that are opened."""
+
+    def __init__(self) -> None:
+        self.began, self.may_end = threading.Semaphore(0), threading.Semaphore(1)
+        self.syncs = 0
 
     def open(self, path: Path) -> DiskFile:
-        return SlowFile(path, os.O_RDWR)
+        return SlowFile(self, path)
 
 
 def test_those_who_wait_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
@@ -118,22 +124,21 @@ def test_those_who_wait_at_the_same_time_share_a_sync(tmp_path: Path) -> None:
     path = tmp_path / FILES.name(1)
     read = read_records(path.read_bytes(), path)
     assert read is not None
-    SlowDisk.may_end.release()
-    journal = Journal.continued(SlowDisk(), path, read)
-    SlowDisk.began.acquire()
+    disk = SlowDisk()
+    journal = Journal.continued(disk, path, read)
+    disk.began.acquire()
     journal.append(b"first", None)
     threads = [threading.Thread(target=journal.wait, args=(1,))]
     threads[0].start()
-    SlowDisk.began.acquire()  # the first one waits for the disk
+    assert disk.began.acquire(timeout=60)  # the first one waits for the disk
     for number in range(2, 10):
         journal.append(b"other", None)
         threads.append(threading.Thread(target=journal.wait, args=(number,)))
         threads[-1].start()
-    SlowDisk.may_end.release(2)
+    disk.may_end.release(100)
     for thread in threads:
         thread.join(60)
-    assert (journal.synced, SlowDisk.syncs) == (9, 3)  # when it was opened, for the first, for the eight
-    SlowDisk.may_end.release()
+    assert (journal.synced, disk.syncs) == (9, 3)  # when it was opened, for the first, for the eight
     journal.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj import errors
+from maintenance.durable import entries, records
+from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import (
     Changed,
     DataFile,
@@ -22,6 +25,7 @@ from maintenance.durable.entries import (
     entry_bytes,
     entry_of,
 )
+from maintenance.durable.manifest import Manifest
 from maintenance.durable.records import FILE_HEADER_BYTES, FORMAT, FileHeader, read_records, record_bytes
 
 PATH = Path("journal")
@@ -104,6 +108,15 @@ def test_a_record_of_another_file_is_none_of_this_one() -> None:
     assert read is not None and read.is_torn and not read.records
 
 
+def test_a_record_that_followed_another_one_is_left_out() -> None:
+    """A crash lost the first of two and left the second; another was written in the place of the first."""
+    before, ends = file_of([b"lost", b"left"], synced=False)
+    after, _ = file_of([b"made", b"next"], synced=False)
+    read = read_records(after[: ends[1]] + before[ends[1] :], PATH)
+    assert read is not None and read.is_torn
+    assert ([bytes(record.content) for record in read.records], read.end) == ([b"made"], ends[1])
+
+
 def test_a_header_that_is_none() -> None:
     data, _ = file_of(CONTENTS)
     for place in range(FILE_HEADER_BYTES):
@@ -118,6 +131,43 @@ def test_a_newer_format_is_refused() -> None:
     data[8] = FORMAT + 1
     with pytest.raises(errors.DurabilityError, match=f"its format is {FORMAT + 1}, .* up to {FORMAT}:"):
         read_records(bytes(data), PATH)
+
+
+def test_numbers_stand_in_one_order_on_every_machine() -> None:
+    """The least byte first: what is written here is read where processors have the other order."""
+    assert {packed.format[0] for packed in (records._FILE_HEADER, records._HEADER, entries._LENGTH)} == {"<"}
+    header = FileHeader(first=0x0102, chain=0x0304, salt=0x0506)
+    assert header.to_bytes()[:-4] == b"LFTJJRNL" + bytes([FORMAT, 0, 0, 0]) + bytes.fromhex(
+        "0201000000000000 04030000 06050000"
+    )
+    record, chain = record_bytes(header, 0x0708, 0x090A, 0x0B0C, b"content")
+    assert record[:32] == b"\xa7lj\n" + bytes.fromhex(
+        "0700000000000000 0807000000000000 0a09000000000000 0c0b0000"
+    )
+    assert record[36:40] == chain.to_bytes(4, "little")
+    content = entry_bytes(Uninstalled(("a",)))
+    assert content[:8] == (len(content) - 8).to_bytes(8, "little")
+
+
+def test_what_is_written_has_the_fields_of_its_format() -> None:
+    """Whoever adds one raises the format, so that older versions refuse it, and keeps a folder of before."""
+    fields = {
+        kind.__name__: " ".join(field.name for field in dataclasses.fields(kind))
+        for kind in (Manifest, Definition, Loaded, DataFile, Changed, Installed, Uninstalled, StrategySet)
+    }
+    assert FORMAT == 3
+    assert fields == {
+        "Manifest": "number chain settings relations definitions format",
+        "Definition": "text strategies sensitivity_bytes order max_rounds since",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null",
+        "DataFile": "name rows nbytes checksum",
+        "Changed": "changes transactions",
+        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds",
+        "Uninstalled": "heads",
+        "StrategySet": "strategies",
+    }
+    kept = {path.name for path in Path(__file__).parent.glob("format_*")}
+    assert kept == {f"format_{number}" for number in range(1, FORMAT)}
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 30))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lftj import errors
 from maintenance import Workspace
 from maintenance.image import read_image, write_image
+from maintenance.strategies.auto import view_choice
 from support.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -270,7 +271,9 @@ def test_a_side_may_be_a_join_and_a_relation_may_be_both_sides() -> None:
     ws.verify()
 
 
-def test_auto_finds_them() -> None:
+def test_auto_finds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only operations count; what stepping rules takes is for ``test_view_choice.py``."""
+    monkeypatch.setattr(view_choice, "STEP_OPERATIONS", 0)
     rows = dense(1500)
     ws = loaded(rows)
     ws.install(rule("x - y > 2", PRODUCT))

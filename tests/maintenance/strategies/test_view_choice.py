@@ -32,6 +32,7 @@ PRICE = 2_000
 def low_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (auto_body, view_choice):
         monkeypatch.setattr(module, "LEAST_BUDGET", PRICE)
+    monkeypatch.setattr(view_choice, "STEP_OPERATIONS", 0)
 
 
 def star(strategy: str = "auto", program: str = STAR_SUM, n: int = 150, **options: int) -> Workspace:
@@ -85,6 +86,24 @@ def test_a_head_goes_over_to_views_when_that_would_have_paid() -> None:
     with ws.transaction() as tx:
         tx.insert("R", [(3, 999)])
     assert tx.stats["h"].chosen == ("views",) and tx.stats["h"].strategy == "auto"
+    ws.verify()
+    ws.check_invariants()
+
+
+def test_small_transactions_go_without_views_and_large_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each view is a rule to step, whatever changed."""
+    monkeypatch.setattr(view_choice, "STEP_OPERATIONS", 800)
+    ws = star(n=600)
+    toggle(ws, 50)
+    assert not choice_of(ws).in_use
+    rows = [("R", (number % 12, 1_000 + number), 1) for number in range(60)]
+    for _ in range(20):
+        commit(ws, *rows)
+        commit(ws, *((name, row, -weight) for name, row, weight in rows))
+    assert choice_of(ws).in_use
+    choice_of(ws).ledger.changed(PRICE)
+    toggle(ws, 10)
+    assert not choice_of(ws).in_use and "auto: no views: views had lost" in shown(ws)
     ws.verify()
     ws.check_invariants()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from lftj import errors
 from lftj.language.parser import parse
 from maintenance import Workspace
+from maintenance.workspace import copying
 from support.disks import FailingDisk
 from support.kept_lives import EDGES, TRIANGLES, insert, with_edges, without_image
 
@@ -107,6 +109,24 @@ def test_a_copy_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
             with pytest.raises(errors.DurabilityError, match="No space left"):
                 workspace.save(tmp_path / "copy")
             assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_others_commit_while_a_copy_is_written(tmp_path: Path) -> None:
+    """What they commit is not in it."""
+    workspace = in_memory()
+    expected, original = contents(workspace), copying.write_rows
+
+    def meanwhile(*arguments: object) -> object:
+        other = threading.Thread(target=insert, args=(workspace, (7, 8)))
+        other.start()
+        other.join(60)
+        assert not other.is_alive(), "it waits for the copy"
+        return original(*arguments)  # type: ignore[arg-type]
+
+    with mock.patch.object(copying, "write_rows", side_effect=meanwhile):
+        workspace.save(tmp_path / "copy")
+    assert (7, 8) in workspace["edge"]
+    assert contents(Workspace.load_from(tmp_path / "copy")) == expected
 
 
 def test_a_copy_that_was_stopped_half_way_is_refused(tmp_path: Path) -> None:

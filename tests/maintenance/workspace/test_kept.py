@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numba
@@ -15,7 +18,7 @@ import pytest
 import maintenance
 from lftj import errors
 from lftj.values.semigroup import registered_names
-from maintenance import Workspace
+from maintenance import Workspace, image
 from maintenance.workspace import kept
 from support.kept_lives import EDGES, TRIANGLES, insert, life, with_edges, without_image
 from support.paths import ROOT, child_environment
@@ -62,26 +65,47 @@ def test_an_image_saves_evaluating(folder: Path) -> None:
 
 def test_an_image_of_other_changes_is_not_used(folder: Path, tmp_path: Path) -> None:
     with_edges(folder).close()
-    (image,) = folder.glob("image-*")
+    (path,) = folder.glob("image-*")
     with Workspace.open(tmp_path / "other") as other:
         other.load("edge", [(7, 8)], columns=["x", "y"])
         other.install(TRIANGLES)
     without_image(tmp_path / "other")
-    image.rename(tmp_path / "other" / image.name)
+    path.rename(tmp_path / "other" / path.name)
     assert sorted(Workspace.open(tmp_path / "other", read_only=True)["edge"]) == [(7, 8)]
 
 
-@pytest.mark.parametrize("damage", ["mode", "content", "empty"])
-def test_an_image_that_can_not_be_used_is_left_alone(folder: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    "why", ["others may write", "another user", "cut", "empty", "damaged", "other sources", "another machine"]
+)
+def test_an_image_that_can_not_be_used_is_not_unpickled(folder: Path, why: str) -> None:
     with_edges(folder).close()
-    (image,) = folder.glob("image-*")
-    if damage == "mode":
-        image.chmod(0o620)
-    else:
-        image.write_bytes(image.read_bytes()[: 0 if damage == "empty" else 5000])
-    with mock.patch.object(kept, "rebuild", wraps=kept.rebuild) as rebuilt, Workspace.open(folder) as again:
-        assert rebuilt.call_count == 1
-        assert sorted(again["tri"]) == [(1, 2, 3)]
+    (path,) = folder.glob("image-*")
+    whole = path.read_bytes()
+    unpickle = mock.Mock(side_effect=AssertionError)
+    with contextlib.ExitStack() as stack:
+        if why == "others may write":
+            path.chmod(0o620)
+        elif why == "another user":
+            stack.enter_context(mock.patch.object(os, "geteuid", return_value=os.geteuid() + 1))
+        elif why == "other sources":
+            stack.enter_context(mock.patch.object(image, "_SOURCES", "0" * 64))
+        elif why == "another machine":
+            other = {"little": "big", "big": "little"}[sys.byteorder]
+            stack.enter_context(mock.patch.object(image, "sys", SimpleNamespace(byteorder=other)))
+        elif why == "damaged":
+            place = whole.index(b"Workspace")  # within the pickle
+            path.write_bytes(whole[:place] + b"w" + whole[place + 1 :])
+        else:
+            path.write_bytes(whole[: 0 if why == "empty" else 5000])
+        stack.enter_context(mock.patch.object(image, "pickle", SimpleNamespace(loads=unpickle)))
+        rebuilt = stack.enter_context(mock.patch.object(kept, "rebuild", wraps=kept.rebuild))
+        reader = Workspace.open(folder, read_only=True)
+        assert (rebuilt.call_count, unpickle.call_count) == (1, 0)
+        assert sorted(reader["tri"]) == [(1, 2, 3)]
+    path.write_bytes(whole)
+    path.chmod(0o600)
+    with mock.patch.object(kept, "rebuild", side_effect=AssertionError):  # it was the only reason
+        assert sorted(Workspace.open(folder, read_only=True)["tri"]) == [(1, 2, 3)]
 
 
 def test_values_of_all_kinds_come_back_in_their_types(folder: Path) -> None:
@@ -164,6 +188,22 @@ def test_a_head_of_a_rule_with_several_is_taken_away(folder: Path) -> None:
     with Workspace.open(folder) as again:
         assert again.heads == ("second",)
         assert (sorted(again["second"]), sorted(again["edge"])) == ([("x",)], [("a", "b", "c")])
+
+
+def test_the_best_rows_and_their_bar(folder: Path) -> None:
+    with Workspace.open(folder) as workspace:
+        workspace.load("edge", EDGES, columns=["x", "y"])
+        workspace.install("best(a, b) <- edge(a, b), top(2, by: b).")
+        workspace.install("best(a, b) <- edge(a, b), top(1, by: b, per: a).", replace=True)
+        insert(workspace, (1, 4))
+    without_image(folder)
+    with Workspace.open(folder) as again:
+        assert sorted(again["best_bar"]) == [(1, 4), (2, 3)]
+        insert(again, (2, 5))
+        assert sorted(again["best"]) == [(1, 4), (2, 5)]
+        again.uninstall("best", "best_bar")
+    with Workspace.open(folder, read_only=True) as bare:
+        assert bare.heads == ()
 
 
 def test_an_aggregate_that_is_not_registered_here_is_named(folder: Path) -> None:

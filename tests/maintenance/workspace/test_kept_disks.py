@@ -6,6 +6,7 @@ import errno
 import random
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pyarrow as pa
@@ -141,21 +142,54 @@ def test_threads_that_commit_while_the_disk_is_busy_share_one_sync(folder: Path)
     assert len(Workspace.open(folder, read_only=True)["edge"]) == 3 + 8
 
 
-@pytest.mark.parametrize("durability", ["interval", "none"])
-def test_a_commit_that_does_not_wait_for_the_disk(folder: Path, durability: str) -> None:
+class Clock(threading.Event):
+    """In place of what the thread that syncs waits by: it waits until the test says that the time is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float | None] = []
+        self.waits, self.is_over = threading.Semaphore(0), threading.Semaphore(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.append(timeout)
+        self.waits.release()
+        self.is_over.acquire()
+        return self.is_set()
+
+    def set(self) -> None:
+        super().set()
+        self.is_over.release()
+
+
+def test_with_an_interval_all_that_came_is_on_disk_when_it_is_over(folder: Path) -> None:
+    """By one sync; no commit waits for one."""
+    disk, clock = FailingDisk(errno.EIO), Clock()
+    stand_in = SimpleNamespace(Event=lambda: clock, Thread=threading.Thread)
+    with mock.patch.object(Workspace, "_disk", disk), mock.patch.object(store_module, "threading", stand_in):
+        workspace = with_edges(folder, durability="interval", interval=0.25)
+    assert clock.waits.acquire(timeout=60)
+    for number in range(3):
+        disk.steps.clear()
+        for other in range(4):
+            insert(workspace, (10 * number, other))
+        assert disk.steps == ["write"] * 4
+        assert workspace.stats.changes_not_on_disk == 4 + (0 if number else 2)
+        clock.is_over.release()
+        assert clock.waits.acquire(timeout=60)
+        assert disk.steps == ["write"] * 4 + ["sync"]
+        assert workspace.stats.changes_not_on_disk == 0
+    assert clock.asked == [0.25] * 4
+    workspace.close()
+    assert len(Workspace.open(folder, read_only=True)["edge"]) == 3 + 12
+
+
+def test_a_commit_that_is_left_to_the_system_syncs_nothing(folder: Path) -> None:
     disk = FailingDisk(errno.EIO)
     with mock.patch.object(Workspace, "_disk", disk):
-        workspace = with_edges(folder, durability=durability, interval=0.01)
-    if durability == "interval":
-        store = workspace._published.store
-        assert store is not None
-        insert(workspace, (3, 4))
-        while store._journal.synced < store.number:
-            threading.Event().wait(0.005)
-    else:
-        disk.steps.clear()
-        insert(workspace, (3, 4))
-        assert disk.steps == ["write"]
+        workspace = with_edges(folder, durability="none")
+    disk.steps.clear()
+    insert(workspace, (3, 4))
+    assert disk.steps == ["write"]
     workspace.close()
     assert len(Workspace.open(folder, read_only=True)["edge"]) == 4
 
@@ -170,6 +204,9 @@ def test_a_checkpoint_writes_what_changed_and_cuts_the_journal(folder: Path) -> 
         workspace.checkpoint()
         after = {path.name for path in (folder / "data").iterdir()}
         assert len(before) == len(after) == 2 and len(before & after) == 1
+        (path,) = (folder / "data").glob("edge-*")
+        with pa.ipc.open_file(path) as reader:  # which is Arrow's own format
+            assert reader.read_all().sort_by("x").equals(workspace["edge"].table.sort_by("x"))
         names = sorted(path.name.split("-")[0] for path in folder.iterdir())
         assert names == ["data", "image", "journal", "lock", "manifest"]
         (journal,) = folder.glob("journal-*")
@@ -213,19 +250,26 @@ def test_a_checkpoint_that_fails_is_tried_again_when_the_journal_has_grown(
     assert len(Workspace.open(folder, read_only=True)["edge"]) == 3 + 35
 
 
-def test_readers_see_a_commit_while_a_checkpoint_is_written(folder: Path) -> None:
+def test_others_commit_and_load_while_a_checkpoint_is_written(folder: Path) -> None:
     """What came behind the cut is in the next journal, and is written by the next checkpoint."""
     with with_edges(folder) as workspace:
         insert(workspace, (3, 4))
         original = store_module.write_rows
 
-        def meanwhile(*arguments: object) -> object:
+        def change() -> None:
             insert(workspace, (4, 5))
             workspace.load("new", [(1,)], columns=["a"])
+
+        def meanwhile(*arguments: object) -> object:
+            writing.side_effect = original
+            other = threading.Thread(target=change)
+            other.start()
+            other.join(60)
+            assert not other.is_alive(), "it waits for the checkpoint"
+            assert (4, 5) in workspace["edge"]
             return original(*arguments)  # type: ignore[arg-type]
 
         with mock.patch.object(store_module, "write_rows", side_effect=meanwhile) as writing:
-            writing.side_effect = lambda *a: (setattr(writing, "side_effect", original), meanwhile(*a))[1]
             workspace.checkpoint()
     without_image(folder)
     with Workspace.open(folder) as again:

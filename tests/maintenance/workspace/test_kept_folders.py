@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from lftj import errors
 from lftj.language.parser import parse
 from maintenance import Workspace
+from maintenance.durable import manifest, records
+from maintenance.durable.records import FORMAT
+from support.disks import FailingDisk
 from support.kept_lives import EDGES, insert, with_edges, without_image
 from support.paths import ROOT, TESTS, child_environment
 
@@ -81,6 +88,20 @@ def test_a_workspace_that_is_closed_can_be_read_and_not_changed(folder: Path) ->
     ):
         with pytest.raises(errors.ClosedError, match="closed: open it again"):
             change()
+
+
+def test_a_fork_can_not_change_what_its_parent_has_open(folder: Path) -> None:
+    with with_edges(folder) as workspace:
+        with (
+            mock.patch.object(os, "getpid", return_value=os.getpid() + 1),
+            pytest.raises(
+                errors.ClosedError, match="another process opened the workspace, and this is a fork"
+            ),
+        ):
+            insert(workspace, (3, 4))
+        assert sorted(workspace["edge"]) == sorted(EDGES)
+        insert(workspace, (3, 4))
+    assert len(Workspace.open(folder, read_only=True)["edge"]) == 4
 
 
 def test_a_workspace_in_memory_has_no_folder() -> None:
@@ -160,13 +181,27 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     assert len(Workspace.open(folder, read_only=True)["edge"]) == 4
 
 
-def test_a_folder_of_the_first_format_is_opened_and_goes_on_in_the_newest(folder: Path) -> None:
-    """It was written before journals were kept behind checkpoints, at change 3; 4 and 5 are in its own."""
-    shutil.copytree(TESTS / "maintenance" / "durable" / "format_1", folder)
+def format_of(folder: Path) -> int:
+    """What the manifest says."""
+    (path,) = folder.glob("manifest-*")
+    return int(json.loads(path.read_bytes().partition(b"\n")[0])["format"])
+
+
+def put_older(folder: Path, number: int) -> None:
+    """A folder as an older version wrote it: a manifest of change 3, and 4 and 5 in its journal."""
+    shutil.copytree(TESTS / "maintenance" / "durable" / f"format_{number}", folder)
+
+
+@pytest.mark.parametrize("older", range(1, FORMAT))
+def test_a_folder_of_an_older_format_is_opened_and_goes_on_in_the_newest(folder: Path, older: int) -> None:
+    put_older(folder, older)
     rows = {(2, 3), (1, 3), (3, 4), (2, 4), (1, 4)}
-    for _ in range(2):
+    assert set(Workspace.load_from(folder)["edge"]) == rows
+    for format_ in (older, FORMAT):
         assert set(Workspace.open(folder, read_only=True)["edge"]) == rows
+        assert format_of(folder) == format_
         with Workspace.open(folder) as workspace:
+            assert format_of(folder) == FORMAT
             assert set(workspace["edge"]) == rows
             assert set(workspace["tri"]) == {(1, 3, 4), (2, 3, 4)}
             assert set(workspace["back"]) == {(b, a) for a, b in rows}
@@ -178,14 +213,75 @@ def test_a_folder_of_the_first_format_is_opened_and_goes_on_in_the_newest(folder
             with pytest.raises(errors.CursorError):
                 workspace.changes_since(2, "tri")
             workspace.checkpoint()
-    (manifest,) = folder.glob("manifest-*")
-    assert b'"format": 2' in manifest.read_bytes()
+
+
+@pytest.mark.parametrize("begun", range(1, FORMAT + 1))
+def test_an_older_version_refuses_what_this_one_wrote(folder: Path, begun: int) -> None:
+    """Here relations that keep NULL, which versions of format 2 would take for damage, or for values.
+
+    Also where the process was killed before a checkpoint, in a folder that an older version had begun.
+    """
+    if begun < FORMAT:
+        put_older(folder, begun)
+    left = folder.with_name("left")
+    with Workspace.open(folder) as workspace:
+        workspace.load("person", [(1, None), (2, "Bo")], columns=["id", "name"], nulls="keep")
+        with workspace.transaction() as tx:
+            tx.insert("person", [(None, "Ann")])
+        shutil.copytree(folder, left)
+    ways: list[Callable[[Path], Workspace]] = [
+        Workspace.open,
+        Workspace.load_from,
+        lambda place: Workspace.open(place, read_only=True),
+    ]
+    for place in (folder, left):
+        with (
+            mock.patch.object(records, "FORMAT", FORMAT - 1),
+            mock.patch.object(manifest, "FORMAT", FORMAT - 1),
+        ):
+            for way in ways:
+                with pytest.raises(
+                    errors.DurabilityError, match=f"its format is {FORMAT}, and .* up to {FORMAT - 1}:"
+                ):
+                    way(place)
+        with Workspace.open(place) as again:
+            assert set(again["person"]) == {(1, None), (2, "Bo"), (None, "Ann")}
 
 
 def test_a_newer_manifest_is_refused(folder: Path) -> None:
     with_edges(folder).close()
     (path,) = folder.glob("manifest-*")
-    line = path.read_bytes().partition(b"\n")[0].replace(b'"format": 2', b'"format": 3')
+    fields = json.loads(path.read_bytes().partition(b"\n")[0])
+    line = json.dumps({**fields, "format": FORMAT + 1}).encode()
     path.write_bytes(b"%s\n%08x\n" % (line, zlib.crc32(line)))
-    with pytest.raises(errors.DurabilityError, match="its format is 3, and this version of lftj reads"):
+    with pytest.raises(
+        errors.DurabilityError, match=f"its format is {FORMAT + 1}, and this version of lftj reads"
+    ):
         Workspace.open(folder)
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_a_folder_that_can_not_be_made_one_of_the_newest_format_stays_as_it_is(
+    tmp_path: Path, lasting: bool
+) -> None:
+    """A disk that fails at any step of opening."""
+    disk = FailingDisk(errno.ENOSPC)
+    put_older(tmp_path / "good", 2)
+    with mock.patch.object(Workspace, "_disk", disk), Workspace.open(tmp_path / "good"):
+        n_steps = len(disk.steps)
+    assert n_steps > 5
+    refused = 0
+    for place in range(n_steps):
+        folder = tmp_path / f"{place}"
+        put_older(folder, 2)
+        fails = (lambda n, _, k=place: n >= k) if lasting else (lambda n, _, k=place: n == k)
+        with mock.patch.object(Workspace, "_disk", FailingDisk(errno.ENOSPC, fails)):
+            try:
+                Workspace.open(folder)._published.store.close()  # type: ignore[union-attr]
+            except errors.DurabilityError as error:
+                refused += "No space left" in str(error)
+        assert set(Workspace.open(folder, read_only=True)["tri"]) == {(1, 3, 4), (2, 3, 4)}
+        with Workspace.open(folder) as again:
+            insert(again, (4, 5))
+        assert (4, 5) in Workspace.open(folder, read_only=True)["edge"]
+    assert refused > 3

@@ -10,9 +10,12 @@ from unittest import mock
 
 import pytest
 
+from lftj import errors
 from maintenance import Workspace
 from maintenance.durable import store as store_module
+from maintenance.workspace import image_cache
 from maintenance.workspace.metrics import WorkspaceStats
+from support.disks import FailingDisk
 from support.kept_lives import EDGES, TRIANGLES, insert, with_edges
 from support.openmetrics import openmetrics_samples
 
@@ -99,3 +102,27 @@ def test_what_a_folder_does_is_logged(tmp_path: Path, caplog: pytest.LogCaptureF
     for expected in ("opened at version 0", "checkpoint at change 2", "closed at version 2"):
         assert expected in messages
     assert all(name.startswith("maintenance.") for _, name, _ in told)
+
+
+def test_what_goes_wrong_in_a_folder_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk = FailingDisk(errno.EIO)
+    with mock.patch.object(Workspace, "_disk", disk):
+        workspace = with_edges(tmp_path / "ws")
+    full = OSError(errno.ENOSPC, "full")
+    with mock.patch.object(image_cache, "write_image", side_effect=full):
+        workspace.checkpoint()
+    with mock.patch.object(store_module, "write_manifest", side_effect=full):
+        assert workspace._checkpoints is not None
+        workspace._checkpoints._make_quietly()  # as one that comes by itself
+    disk.fails = lambda number, kind: kind == "sync"
+    with pytest.raises(errors.ClosedError):
+        insert(workspace, (4, 5))
+    workspace.close()
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in told] == ["WARNING", "ERROR", "ERROR"]
+    for (_, message), expected in zip(
+        told,
+        ("no image was written, opening will take longer", "no checkpoint was made", "takes no changes"),
+        strict=True,
+    ):
+        assert expected in message and str(tmp_path) in message

@@ -16,8 +16,7 @@ duckdb = pytest.importorskip("duckdb")
 RULES = """
 bar[s] = kth_largest(v, 3) <- sale(s, _, v).
 best(s, i, v) <- sale(s, i, v), bar[s] = least, v >= least.
-low[s] = kth_smallest(i, 2) <- sale(s, i, _).
-first(s, i) <- sale(s, i, _), low[s] = most, i <= most.
+first(s, i) <- sale(s, i, _), bottom(2, by: i, per: s).
 """
 SQL = {
     "best": "select s, i, v from (select *, rank() over (partition by s order by v desc) as r from sale)"

@@ -1,0 +1,247 @@
+"""Counts and sums of whole numbers by group, added up as rows come: no row is kept.
+
+A sum is linear in its rows, so they need not be distinct, nor in order.  A group has a number; its place is
+found by a table of all keys that the ranges of the columns allow, where these are few enough, or by a hash
+table.  Each has its number of assignments and, for each summed variable, a sum of 128 bits.
+
+Invariants
+
+1. ``keys[:, :n]`` are the distinct keys in the order in which they came; ``counts`` and both words of
+   ``sums`` are of the same groups.
+2. With ranges known (``extent``), every key lies within them, and ``table`` has at its number, ``SUM (key -
+   low) * stride``, that of its group + 1; elsewhere 0.  Without, ``table`` is as
+   :mod:`lftj.storage.row_places` has it.
+3. No sum wraps: a summand has 64 bits and there are less than ``2**63`` assignments.
+
+Cost: O(1) per row.  Memory 8 bytes per key column, 8 for the count and 16 per sum of each group, up to twice
+for growth, and 8 bytes for each place: up to ``MOST_NUMBERS``, or two to four for each group.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from indices.compiled import kernel, part
+from indices.keys import KEY_MAX
+from indices.wrapping import wraps_around
+from lftj.errors import RangeError
+from lftj.storage.row_places import entry_of, number_at, place_of
+
+LEAST_GROUPS = 1 << 6
+
+MOST_NUMBERS = 1 << 20
+"""Places of a table of all keys that ranges allow: it stays in the cache, about."""
+
+_MASK = (1 << 32) - 1
+
+
+class RunningSums:
+    """Groups in the making.
+
+    >>> sums = RunningSums(1, 1)
+    >>> sums.add([np.array([7, 5, 7])], [np.array([10, 20, 30])], np.array([1, 1, 2]))
+    >>> keys, counts, words = sums.finish()
+    >>> keys[0].tolist(), counts.tolist(), words[0][:, 0].tolist()
+    ([5, 7], [1, 3], [20, 70])
+    """
+
+    def __init__(self, n_keys: int, n_sums: int) -> None:
+        self.n_groups = 0
+        self._keys = np.empty((n_keys, LEAST_GROUPS), np.int64)
+        self._counts = np.zeros(LEAST_GROUPS, np.int64)
+        self._sums = np.zeros((2 * n_sums, LEAST_GROUPS), np.int64)
+        self._low = np.zeros(n_keys, np.int64)
+        self._extent = np.zeros(n_keys, np.int64)
+        self._is_ranged = True
+        self._table = np.zeros(1, np.int64)
+        self._total = 0
+
+    @wraps_around
+    def add(self, keys: Sequence[np.ndarray], summands: Sequence[np.ndarray], weights: np.ndarray) -> None:
+        """Add rows: int64 columns of the keys and of what is summed; ``weights``: int64, above 0.
+
+        Raises :class:`~lftj.errors.RangeError` when there are ``2**63`` assignments or more in all.
+        """
+        weights = np.require(weights, np.int64, ("C", "W"))
+        groups = self._groups_of(_rows_of(keys, len(weights)))
+        self._total = _count(groups, weights, self._counts, self._total)
+        if self._total < 0:
+            raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
+        for number, values in enumerate(summands):
+            _sum(groups, np.require(values, np.int64, ("C", "W")), weights, self._sums, 2 * number)
+
+    def finish(self) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
+        """Sorted keys, the assignments of each, and the sums: int64 (groups, 2), the low word first."""
+        n = self.n_groups
+        keys = [column[:n] for column in self._keys]
+        order = np.lexsort(keys[::-1]) if keys else np.arange(n)
+        words = [
+            np.ascontiguousarray(self._sums[place : place + 2, :n].T[order])
+            for place in range(0, len(self._sums), 2)
+        ]
+        return [column[order] for column in keys], self._counts[:n][order], words
+
+    def _groups_of(self, rows: np.ndarray) -> np.ndarray:
+        """The group of each row of int64 keys (columns, n); new ones are made."""
+        groups = np.empty(rows.shape[1], np.int64)
+        done = 0
+        while done < len(groups):
+            arguments = self._keys, self.n_groups, self._table, groups
+            if self._is_ranged:
+                done, self.n_groups = _enter_ranged(rows, done, self._low, self._extent, *arguments)
+            else:
+                done, self.n_groups = _enter_hashed(rows, done, *arguments)
+            if done < len(groups):
+                if self.n_groups == len(self._counts):
+                    self._grow()
+                else:
+                    self._widen(rows[:, done:])
+        return groups
+
+    def _grow(self) -> None:
+        """Room for twice as many groups."""
+        room = 2 * len(self._counts)
+        self._keys, self._sums = (_widened(rows, room) for rows in (self._keys, self._sums))
+        self._counts = _widened(self._counts[np.newaxis], room)[0]
+        if not self._is_ranged:
+            self._enter_again()
+
+    def _widen(self, rows: np.ndarray) -> None:
+        """Let the ranges hold these keys too, or do without."""
+        every = np.concatenate([self._keys[:, : self.n_groups], rows], axis=1)
+        numbers, lows, extents = 1, [], []
+        for least, most in zip(every.min(axis=1).tolist(), every.max(axis=1).tolist(), strict=True):
+            lows.append(least)
+            extents.append(most - least + 1)
+            numbers *= extents[-1]
+        self._is_ranged = numbers <= MOST_NUMBERS
+        if self._is_ranged:
+            self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
+        self._enter_again()
+
+    def _enter_again(self) -> None:
+        """Enter all groups into a new table."""
+        known = np.ascontiguousarray(self._keys[:, : self.n_groups])
+        groups = np.empty(self.n_groups, np.int64)
+        if self._is_ranged:
+            self._table = np.zeros(int(np.prod(self._extent)), np.int64)
+            _enter_ranged(known, 0, self._low, self._extent, self._keys, 0, self._table, groups)
+        else:
+            self._table = np.zeros(4 * len(self._counts), np.int64)
+            _enter_hashed(known, 0, self._keys, 0, self._table, groups)
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError on the first broken invariant of the module header."""
+        n = self.n_groups
+        assert len({tuple(row) for row in self._keys[:, :n].T.tolist()}) == n
+        assert (self._counts[:n] > 0).all() and int(self._counts[:n].sum()) == self._total
+        assert np.count_nonzero(self._table) == n
+        assert self._groups_of(np.ascontiguousarray(self._keys[:, :n])).tolist() == list(range(n))
+
+
+def _rows_of(columns: Sequence[np.ndarray], n: int) -> np.ndarray:
+    return np.array(columns, np.int64) if len(columns) else np.empty((0, n), np.int64)
+
+
+def _widened(rows: np.ndarray, room: int) -> np.ndarray:
+    wider = np.zeros((len(rows), room), np.int64)
+    wider[:, : rows.shape[1]] = rows
+    return wider
+
+
+@kernel
+def _enter_ranged(rows, first, low, extent, keys, n_groups, table, groups):
+    """Write the group of each row from number ``first`` on; those that are new are appended to ``keys``.
+
+    rows: int64 (columns, n); low, extent: int64 (columns,); keys: int64 (columns, room), table: int64, both
+    as :class:`RunningSums` has them, written; groups: int64 (n,), written.  Returns the number of the first
+    row that is out of range or for whose group there is no room, or n, and how many groups there are.
+    """
+    for row in range(first, rows.shape[1]):
+        number = np.int64(0)
+        for column in range(rows.shape[0]):
+            offset = rows[column, row] - low[column]
+            if offset < 0 or offset >= extent[column] or rows[column, row] < low[column]:
+                return row, n_groups
+            number = number * extent[column] + offset
+        group = table[number] - 1
+        if group < 0:
+            if n_groups == keys.shape[1]:
+                return row, n_groups
+            group = np.int64(n_groups)
+            table[number] = group + 1
+            for column in range(rows.shape[0]):
+                keys[column, group] = rows[column, row]
+            n_groups += 1
+        groups[row] = group
+    return rows.shape[1], n_groups
+
+
+@kernel
+def _enter_hashed(rows, first, keys, n_groups, table, groups):
+    """The same by a hash table, in which every key has its place."""
+    for row in range(first, rows.shape[1]):
+        place, tag = place_of(rows, row, keys, table)
+        group = number_at(table, place)
+        if group < 0:
+            if n_groups == keys.shape[1]:
+                return row, n_groups
+            group = np.int64(n_groups)
+            table[place] = entry_of(group, tag)
+            for column in range(rows.shape[0]):
+                keys[column, group] = rows[column, row]
+            n_groups += 1
+        groups[row] = group
+    return rows.shape[1], n_groups
+
+
+@kernel
+def _count(groups, weights, counts, total):
+    """Add the weights of rows to the counts of their groups; returns the sum of all, -1 beyond int64.
+
+    groups, weights: int64 (n,), weights above 0; counts: int64, written.
+    """
+    for row in range(len(groups)):
+        weight = weights[row]
+        if total > KEY_MAX - weight:
+            return np.int64(-1)
+        total += weight
+        counts[groups[row]] += weight
+    return total
+
+
+@kernel
+def _sum(groups, values, weights, sums, place):
+    """Add ``weights[i] * values[i]`` to the two words of a group's sum, sums[place] and the row behind it."""
+    lows, highs = sums[place], sums[place + 1]
+    for row in range(len(groups)):
+        low, group = values[row], groups[row]
+        high = low >> 63
+        if weights[row] != 1:
+            low, high = _times(low, weights[row])
+        before = np.uint64(lows[group])
+        after = before + np.uint64(low)
+        lows[group] = np.int64(after)
+        highs[group] += high + np.int64(after < before)
+
+
+@part
+def _times(value, weight):
+    """``value * weight`` as two words, the low one first; weight: int64, above 0."""
+    low, high = np.uint64(value) & np.uint64(_MASK), value >> 32  # value = high * 2**32 + low
+    weight_low, weight_high = np.uint64(weight) & np.uint64(_MASK), weight >> 32
+    parts = np.uint64(low * weight_low)
+    middle = np.uint64(low * np.uint64(weight_high))
+    cross = high * np.int64(weight_low)
+    first = np.uint64(middle << np.uint64(32))
+    second = np.uint64(cross) << np.uint64(32)
+    total = parts + first
+    carry = np.int64(total < parts)
+    whole = total + second
+    carry += np.int64(whole < total)
+    upper = np.int64(middle >> np.uint64(32)) + (cross >> 32) + high * weight_high + carry
+    return np.int64(whole), upper
