@@ -160,6 +160,20 @@ FAULTS = (
         REGIONS,
     ),
     Fault(
+        "a scan takes a look-up that fails for one that lands on the next key",
+        "lftj/search/scan.py",
+        "found += ranks[offset + np.uint64(1)] > ranks[offset]",
+        "found += 1",
+        ("search/test_scan.py",),
+    ),
+    Fault(
+        "a sum of whole numbers loses what it carries to its high word",
+        "lftj/aggregates/running_sums.py",
+        "highs[group] += high + np.int64(after < before)",
+        "highs[group] += high",
+        ("aggregates/test_running_sums.py",),
+    ),
+    Fault(
         "a key that a run erases is there again behind it",
         "lftj/search/regions/apart.py",
         "state[cursor + P_POSITION] = position + 1",

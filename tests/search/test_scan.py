@@ -134,7 +134,7 @@ STAR = "h[k, r] = sum(v) <- sale(_, p, s, v), product(p, k), store(s, r)."
 def shop(n: int = 40) -> Database:
     db = Database()
     db.load("sale", [(i, i % 7, i % 5, i * i) for i in range(n)], columns=["id", "p", "s", "v"])
-    db.load("product", [(p, f"kind {p % 3}") for p in range(6)], columns=["p", "kind"])
+    db.load("product", [(p, f"kind {p % 3}") for p in range(7) if p != 3], columns=["p", "kind"])
     db.load("store", [(s, s % 2) for s in range(5)], columns=["s", "region"])
     return db
 
@@ -144,12 +144,12 @@ def test_explain_says_what_is_scanned() -> None:
     db = shop()
     text = str(db.explain(STAR, analyze=True, threads=2))
     assert "scan        sale(_, p, s, v): 40 rows\n  look-up     product(p, k)  by p\n" in text
-    assert "one thread scans" in text and "measured: 35 rows" in text
+    assert "one thread scans" in text and "measured: 34 rows" in text
     assert "<svg" in db.explain(STAR).svg()
     assert "scan" not in str(db.explain(STAR, order=["k", "r", "p", "s", "v"]))
     expected: dict[tuple[str, int], int] = {}
     for i in range(40):
-        if i % 7 < 6:
+        if i % 7 != 3:
             key = f"kind {i % 7 % 3}", i % 5 % 2
             expected[key] = expected.get(key, 0) + i * i
     assert set(table_rows(db.query(STAR))) == {(*key, value) for key, value in expected.items()}
