@@ -2,12 +2,12 @@
 
     h[b] = sum(v) <- bids(b, p, v), asks(b, q), p - q > 1000.
 
-Each side becomes a view over what both know, ``b``, and its own compared key, ``p`` or ``q``; a change
-of one then meets a range of the other, whose sum a scan tree knows.
+Each side becomes a view over what both know, ``b``, its own variables of the head, and its own compared
+key, ``p`` or ``q``; a change of one then meets a range of the other, whose sum a scan tree knows.
 
 Invariants
 
-1. Every atom, factor and other filter belongs to one side; both know all variables of the head.
+1. Every atom, factor and other filter belongs to one side; the head has no compared key.
 2. An :class:`Inequality` says of codes what the comparison says of values: its keys are of one domain
    whose codes are in value order, not floats, for NaN has no place there; differences are those of
    whole numbers.
@@ -52,11 +52,12 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 @dataclass(frozen=True)
 class Inequality:
-    """``left - right`` lies in one of the spans, which are disjoint."""
+    """``left - right``, each taken ``times`` so often, lies in one of the spans, which are disjoint."""
 
     left: str
     right: str
     spans: tuple[Span, ...]
+    times: tuple[int, int] = (1, 1)
 
 
 def inequality(comparison: Comparison, types: Types) -> Inequality | None:
@@ -68,7 +69,7 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
     >>> p, q = Variable("p"), Variable("q")
     >>> difference = BinaryOperation("-", p, q)
     >>> inequality(Comparison(">", difference, Constant(1000)), {"p": whole, "q": whole})
-    Inequality(left='p', right='q', spans=((1001, None),))
+    Inequality(left='p', right='q', spans=((1001, None),), times=(1, 1))
     >>> far = Comparison(">", Call("abs", (difference,)), Constant(1000))
     >>> inequality(far, {"p": whole, "q": whole}).spans
     ((None, -1001), (1001, None))
@@ -95,25 +96,25 @@ def _of_difference(difference: Expression, operator: str) -> Inequality | None:
     found = _keys(difference)
     if found is None:
         return None
-    left, right, rest = found
-    return Inequality(left, right, _spans(operator, -rest))
+    left, right, times, rest = found
+    return Inequality(left, right, _spans(operator, -rest), times)
 
 
 def _of_distance(operator: str, call: Call, limit: Expression) -> Inequality | None:
-    """``abs(left - right + rest)`` beside a number."""
+    """``abs(a * left - b * right + rest)`` beside a number."""
     found, number = _keys(call.arguments[0]), _linear(limit)
     if call.function != "abs" or found is None or number is None or number[0]:
         return None
-    left, right, rest = found
+    left, right, times, rest = found
     most = number[1]
     if operator in (">", ">="):
         least = most + 1 if operator == ">" else most
         if least > 0:
-            return Inequality(left, right, ((None, -least - rest), (least - rest, None)))
+            return Inequality(left, right, ((None, -least - rest), (least - rest, None)), times)
     elif operator in ("<", "<="):
         most = most - 1 if operator == "<" else most
         if most >= 0:
-            return Inequality(left, right, ((-most - rest, most - rest),))
+            return Inequality(left, right, ((-most - rest, most - rest),), times)
     return None
 
 
@@ -131,19 +132,22 @@ def _spans(operator: str, limit: int) -> tuple[Span, ...]:
     return found[operator]
 
 
-def _keys(expression: Expression) -> tuple[str, str, int] | None:
-    """The x, y and c of ``x - y + c``."""
+def _keys(expression: Expression) -> tuple[str, str, tuple[int, int], int] | None:
+    """The x, y, (a, b) and c of ``a * x - b * y + c``, a and b above 0."""
     found = _linear(expression)
     if found is None:
         return None
     times = {name: number for name, number in found[0].items() if number}
-    if sorted(times.values()) != [-1, 1]:
+    if [number > 0 for number in sorted(times.values())] != [False, True]:
         return None
     right, left = sorted(times, key=lambda name: times[name])
-    return left, right, found[1]
+    return left, right, (times[left], -times[right]), found[1]
 
 
-def _linear(expression: Expression) -> tuple[dict[str, int], int] | None:
+_Linear = tuple[dict[str, int], int] | None
+
+
+def _linear(expression: Expression) -> _Linear:
     """How often each variable is added, and what else; None for what is no sum of variables and numbers."""
     if isinstance(expression, Variable):
         return {expression.name: 1}, 0
@@ -151,19 +155,26 @@ def _linear(expression: Expression) -> tuple[dict[str, int], int] | None:
         return ({}, expression.value) if type(expression.value) is int else None
     if isinstance(expression, Negative):
         return _added(({}, 0), _linear(expression.operand), -1)
-    if isinstance(expression, BinaryOperation) and expression.operator in "+-":
-        sign = 1 if expression.operator == "+" else -1
-        return _added(_linear(expression.left), _linear(expression.right), sign)
+    if isinstance(expression, BinaryOperation) and expression.operator in "+-*":
+        left, right = _linear(expression.left), _linear(expression.right)
+        if expression.operator == "*":
+            return _multiplied(left, right)
+        return _added(left, right, 1 if expression.operator == "+" else -1)
     return None
 
 
-def _added(
-    one: tuple[dict[str, int], int] | None, other: tuple[dict[str, int], int] | None, sign: int
-) -> tuple[dict[str, int], int] | None:
+def _added(one: _Linear, other: _Linear, sign: int) -> _Linear:
     if one is None or other is None:
         return None
     names = one[0].keys() | other[0].keys()
     return {n: one[0].get(n, 0) + sign * other[0].get(n, 0) for n in names}, one[1] + sign * other[1]
+
+
+def _multiplied(one: _Linear, other: _Linear) -> _Linear:
+    if one is None or other is None or (one[0] and other[0]):
+        return None
+    (times, rest), (_, number) = (one, other) if one[0] else (other, one)
+    return {name: number * time for name, time in times.items()}, number * rest
 
 
 # -- taking a body apart ------------------------------------------------------------------
@@ -176,6 +187,7 @@ class RangeSplit:
     comparison: Comparison
     atoms: tuple[tuple[Atom, ...], tuple[Atom, ...]]
     keys: tuple[Names, Names]
+    head: Names
 
     @property
     def first(self) -> Names:
@@ -186,10 +198,17 @@ class RangeSplit:
         """Operations of changes of all atoms, with ordered views."""
         steps = TREE_STEP * math.log2(max(2.0, *(edge.rows for edge in edges.values())))
         cost = 0.0
-        for atoms, keys in zip(self.atoms, self.keys, strict=True):
-            joining, changed = view_cost([edges[atom] for atom in atoms], keys)
-            cost += joining + changed * steps
+        for side in (0, 1):
+            joining, changed = view_cost([edges[atom] for atom in self.atoms[side]], self.keys[side])
+            cost += joining + changed * steps * self._groups(1 - side, edges)
         return cost
+
+    def _groups(self, side: int, edges: Mapping[Atom, Edge]) -> float:
+        """How many groups of its own a side has, each with a range: its variables of the head."""
+        groups = 1.0
+        for name in self.keys[side] & self.head - self.keys[1 - side]:
+            groups *= min(edges[atom].distinct.get(name, math.inf) for atom in self.atoms[side])
+        return groups
 
 
 def range_split(
@@ -211,9 +230,10 @@ def range_split(
             continue
         left, right = map(_known, sides)
         others = [of_comparison(other) for other in comparisons if other is not comparison]
-        if head <= left & right and all(names <= left or names <= right for names in [*filters, *others]):
-            keys = (left & right) | {found.left}, (left & right) | {found.right}
-            return RangeSplit(comparison, sides, keys)
+        compared = {found.left, found.right}
+        if head.isdisjoint(compared) and all(n <= left or n <= right for n in [*filters, *others]):
+            wanted = left & right | head | compared
+            return RangeSplit(comparison, sides, (wanted & left, wanted & right), head)
     return None
 
 
@@ -246,10 +266,11 @@ def _sides(atoms: Sequence[Atom], left: str, right: str) -> tuple[tuple[Atom, ..
 
 @dataclass(frozen=True)
 class OrderedView:
-    """A view as one side of a range join: which of its columns are groups, and which is compared."""
+    """A view as one side of a range join: columns that both sides know, its own others, the one compared."""
 
     atom: Atom
     groups: tuple[int, ...]
+    own: tuple[int, ...]
     key: int
 
     @property
@@ -264,7 +285,10 @@ class OrderedView:
 
 @dataclass(frozen=True)
 class RangeJoin:
-    """Two ordered views, the ``left`` and the ``right`` of an inequality, in groups that both know."""
+    """Two ordered views, the ``left`` and the ``right`` of an inequality.
+
+    ``groups``: variables of groups that both know, then those of the left one's own, then the right one's.
+    """
 
     inequality: Inequality
     comparison: Comparison
@@ -286,14 +310,17 @@ def range_join(body: Body) -> RangeJoin | None:
         if not is_view(atom.relation) or len(set(own)) != len(atom.terms) or not whole:
             return None
     left, right = (0, 1) if found.left in names[0] else (1, 0)
-    groups = tuple(name for name in names[0] if name in names[1])
-    views = []
+    both = [name for name in names[0] if name in names[1]]
+    groups, views = list(both), []
     for side, key in ((left, found.left), (right, found.right)):
-        own = names[side]
-        if sorted(own[:-1]) != sorted((*groups, key)):
+        columns = names[side]
+        if key not in columns[:-1] or columns[-1] in both:
             return None
-        views.append(OrderedView(body.atoms[side], tuple(map(own.index, groups)), own.index(key)))
-    return RangeJoin(found, body.comparisons[0], views[0], views[1], groups)
+        own = [name for name in columns[:-1] if name not in both and name != key]
+        groups += own
+        places = (tuple(map(columns.index, some)) for some in (both, own))
+        views.append(OrderedView(body.atoms[side], *places, columns.index(key)))
+    return RangeJoin(found, body.comparisons[0], views[0], views[1], tuple(groups))
 
 
 def _names(atom: Atom) -> list[str]:

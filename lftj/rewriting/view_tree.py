@@ -25,7 +25,7 @@ Where an inequality alone joins two sides they become ordered views (:mod:`lftj.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -41,7 +41,16 @@ from lftj.language.syntax import (
     Expression,
     Variable,
 )
-from lftj.rewriting.elimination import PASSES, Edge, Elimination, Graph, Names, choose_elimination, tails
+from lftj.rewriting.elimination import (
+    PASSES,
+    Edge,
+    Elimination,
+    Graph,
+    Names,
+    choose_elimination,
+    tails,
+    view_cost,
+)
 from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression, types_below
 from lftj.rewriting.range_join import RangeSplit, range_split
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
@@ -52,6 +61,15 @@ from lftj.values.kinds import kind
 from lftj.values.schema import ColumnType
 
 SUMMED = ("count", "sum", "avg")
+
+
+@dataclass(frozen=True)
+class _CostedSplit:
+    """Two sides; operations of changes of all atoms by range sums, and by the matches of a row."""
+
+    split: RangeSplit
+    cost: float
+    plain: float
 
 
 class ViewTree:
@@ -65,6 +83,7 @@ class ViewTree:
         self.rule = rule
         self.head = head
         self._shared = shared
+        self._catalog = catalog
         if not isinstance(head.value, Aggregate):
             raise NotRewritten("it has no sum")
         self._call = head.value
@@ -77,7 +96,7 @@ class ViewTree:
         self._join = self._without_assignments()
         self._products = self._summed()
         self._splits: dict[Product, RangeSplit] = {}
-        self.eliminations = [self._elimination(product, catalog) for product in self._products]
+        self.eliminations = [self._elimination(product) for product in self._products]
         self.cost = sum(one.cost for one in self.eliminations)
         self.plain = max(one.plain for one in self.eliminations)
         # What another head of the rule sums is not computed for a count.
@@ -119,37 +138,43 @@ class ViewTree:
             )
         return [*products(Aggregate("sum", call.arguments), self._body), Product()]
 
-    def _elimination(self, product: Product, catalog: Catalog) -> Elimination:
+    def _edges(self, atoms: Sequence[Atom], free: Names) -> tuple[Edge, ...]:
+        return tuple(edge_of(atom, self._catalog.get(atom.relation), free) for atom in atoms)
+
+    def _elimination(self, product: Product) -> Elimination:
         join = replace(self._join, factors=product.factors)
         head = frozenset(self.head.variables)
         variables = [of_atom(atom) for atom in join.atoms]
         free = tails(variables, head | join.needed)
-        edges = tuple(edge_of(atom, catalog.get(atom.relation), free) for atom in join.atoms)
+        edges = self._edges(join.atoms, free)
         filters = (*map(of_atom, join.negations), *map(of_comparison, join.comparisons))
         found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
-        return found if self._shared.once else self._or_split(product, join, found, edges, catalog)
+        return found if self._shared.once else self._or_split(product, join, found, edges)
 
     def _or_split(
-        self, product: Product, join: Join, found: Elimination, edges: Sequence[Edge], catalog: Catalog
+        self, product: Product, join: Join, found: Elimination, edges: Sequence[Edge]
     ) -> Elimination:
         """What is found for a product, or what a range join costs, if that is less."""
-        filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
-        split = range_split(
-            join.atoms, join.comparisons, filters, frozenset(self.head.variables), self._types
-        )
-        if split is None:
-            return found
-        cost, plain = split.cost(dict(zip(join.atoms, edges, strict=True))), found.plain
-        if any(is_unknown(catalog.get(atom.relation)) for atom in join.atoms):
-            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
-        if cost >= (found.cost if found.order else plain):
+        split = self._split(join, frozenset(self.head.variables), edges, found.plain)
+        if split is None or (found.order and split.cost >= found.cost):
             return found
         if self._shared.wide:
             if found.order:
                 return found
             raise NotRewritten("a partial sum does not fit 64 bits, and sums of ranges have no more")
-        self._splits[product] = split
-        return Elimination((), cost, plain)
+        self._splits[product] = split.split
+        return Elimination((), split.cost, split.plain)
+
+    def _split(self, join: Join, head: Names, edges: Sequence[Edge], plain: float) -> _CostedSplit | None:
+        """The join in two sides, where range sums cost less than its matches do, ``plain``."""
+        filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
+        split = range_split(join.atoms, join.comparisons, filters, head, self._types)
+        if split is None:
+            return None
+        cost = split.cost(dict(zip(join.atoms, edges, strict=True)))
+        if any(is_unknown(self._catalog.get(atom.relation)) for atom in join.atoms):
+            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
+        return _CostedSplit(split, cost, plain) if cost < plain else None
 
     # -- making the rules ------------------------------------------------------------------
 
@@ -175,10 +200,18 @@ class ViewTree:
             read = frozenset().union(*(of_atom(atom) for atom in join.atoms if of_atom(atom) & names))
             here, rest = join.split(names | (read & values))  # with the values of the views among them
             keys = frozenset().union(*map(of_atom, here.atoms)) - names - free - values
-            atom, value = self._view(here, keys, taken)
+            atom, value = self._view(self._by_ranges(here, keys, free, taken), keys, taken)
             values.add(value.name)
             join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
         return join
+
+    def _by_ranges(self, here: Join, keys: Names, free: Names, taken: set[str]) -> Join:
+        """What a view joins, as a range join if that costs less."""
+        if self._shared.once or self._shared.wide or not here.comparisons:
+            return here
+        edges = self._edges(here.atoms, free & frozenset().union(*map(of_atom, here.atoms)))
+        found = self._split(here, keys, edges, view_cost(edges, keys)[0])
+        return here if found is None else self._ranged(here, found.split, taken)
 
     def _ranged(self, join: Join, split: RangeSplit, taken: set[str]) -> Join:
         """The range join of an ordered view for each side."""

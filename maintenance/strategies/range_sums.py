@@ -6,7 +6,8 @@ A changed row of one side meets a range of the other side's keys.  Of the rows i
 needed, how many they are and what their values add up to, and scan trees have these.  So a changed row
 (group, key, v) of weight w gives two rows at most: one with the values (v, sum of the range) and weight
 w, whose product is what the range adds; and one of product 0 that brings the weights to w times the
-number of rows in the range, the number of assignments.
+number of rows in the range, the number of assignments.  Where the other side has groups of its own,
+each of them has such a range.
 
 Invariants
 
@@ -16,15 +17,15 @@ Invariants
 2. ``_magnitude`` is the sum of the absolute values of a side.  As long as it fits 64 bits no sum of a
    range wraps; where it does not, a step raises RangeError, and the head is kept without range sums.
 
-Cost: O(log n) nodes for each changed row, of a side with n keys.  Memory: two scan trees per side, 32
-bytes a key and 16 for each group column.
+Cost: O(log n) nodes for each changed row, of a side with n keys, and each group of its own.  Memory: two
+scan trees per side, 32 bytes a key and 16 for each group column, and a table of groups of its own.
 
 Source: ILFTJ 3.1 (scan trees); DBToaster's finance views are where it pays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -41,15 +42,17 @@ from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
 
+Key = tuple[int, ...]
+
 
 class RangeSums(BodySearch):
     """A range join.  Its rows are groups and two values, whose products add up to those of all matches."""
 
     def __init__(self, join: RangeJoin) -> None:
         self.join = join
-        spans = join.inequality.spans
-        self._left = _Side(join.left, spans)
-        self._right = _Side(join.right, [_turned(span) for span in spans])
+        spans, times = join.inequality.spans, join.inequality.times
+        self._left = _Side(join.left, spans, times)
+        self._right = _Side(join.right, [_turned(span) for span in spans], times[::-1])
         self._variables = (*join.groups, join.left.value, join.right.value)
 
     @property
@@ -96,17 +99,24 @@ class RangeSums(BodySearch):
 
     def _joined(self, side: _Side, other: _Side, columns: Columns, weights: np.ndarray) -> Assignments:
         """The rows that signed rows of one side make with the other as it is."""
-        groups, keys, values = side.taken(columns)
-        counts, sums = other.summed(groups, keys, side.spans)
+        groups, own, keys, values = side.taken(columns)
+        others: Columns = []
+        if other.has_groups:
+            rows, others = other.groups_at(groups, len(keys))
+            groups, own = [column[rows] for column in groups], [column[rows] for column in own]
+            keys, values, weights = keys[rows], values[rows], weights[rows]
+        counts, sums = other.summed([*groups, *others], keys, side.spans, side.times)
         met = counts > 0
-        groups, values, weights = [column[met] for column in groups], values[met], weights[met]
+        in_order = (*own, *others) if side is self._left else (*others, *own)
+        groups = [column[met] for column in (*groups, *in_order)]
+        values, weights = values[met], weights[met]
         counts, sums = counts[met], sums[met]
         pair = (values, sums) if side is self._left else (sums, values)
         several = counts > 1
-        others = weights[several] * (counts[several] - 1)
-        nothing = np.zeros(len(others), np.int64)
-        more = [*(column[several] for column in groups), nothing, nothing]
-        return gathered([([*groups, *pair], weights), (more, others)])
+        more = weights[several] * (counts[several] - 1)
+        nothing = np.zeros(len(more), np.int64)
+        repeated = [*(column[several] for column in groups), nothing, nothing]
+        return gathered([([*groups, *pair], weights), (repeated, more)])
 
     def describe(self) -> list[str]:
         sides = " and ".join(view.lookup for view in (self.join.left, self.join.right))
@@ -115,16 +125,19 @@ class RangeSums(BodySearch):
 
 
 class _Side(Staged):
-    """One view in the order of its compared key.
+    """One view in the order of its compared key, by groups that both sides know and its own.
 
-    ``spans``: of its key less the other side's, for a match.
+    ``spans``: of its key less the other side's, for a match, taken ``times`` so often.
     """
 
-    def __init__(self, view: OrderedView, spans: Sequence[Span]) -> None:
+    def __init__(self, view: OrderedView, spans: Sequence[Span], times: tuple[int, int]) -> None:
         self.relation = view.atom.relation
         self.spans = spans
+        self.times = times
+        self.has_groups = bool(view.own)
         self._view = view
         self._trees: tuple[ScanTree, ScanTree] | None = None  # how many rows, and their values
+        self._members: dict[Key, dict[Key, int]] = {}  # by groups of both, its own, and rows of each
         self._magnitude = 0
         self._undo: (
             list[tuple[Columns, np.ndarray]] | None
@@ -143,18 +156,29 @@ class _Side(Staged):
         """Nodes visited so far."""
         return 0 if self._trees is None else sum(tree.touched for tree in self._trees)
 
-    def taken(self, columns: Columns) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """Groups, compared keys and values of rows of the view."""
-        return [columns[place] for place in self._view.groups], columns[self._view.key], columns[-1]
+    def taken(self, columns: Columns) -> tuple[Columns, Columns, np.ndarray, np.ndarray]:
+        """Groups of both sides and its own, compared keys and values of rows of the view."""
+        view = self._view
+        groups, own = ([columns[place] for place in places] for places in (view.groups, view.own))
+        return groups, own, columns[view.key], columns[-1]
+
+    def groups_at(self, groups: Columns, n_rows: int) -> tuple[np.ndarray, Columns]:
+        """This side's own groups within each row of groups: the row's number, and columns of them."""
+        found = [list(self._members.get(key, ())) for key in _keys_of(groups, n_rows)]
+        rows = np.repeat(np.arange(n_rows), list(map(len, found)))
+        own = np.array([key for keys in found for key in keys], np.int64)
+        return rows, list(own.reshape(len(rows), len(self._view.own)).T)
 
     def build(self, version: RelationVersion) -> None:
         """Trees of a version of the view."""
-        groups, keys, values = self.taken(version.columns())
-        table = table_of([*groups, keys], len(values)).T
+        groups, own, keys, values = self.taken(version.columns())
+        table = table_of([*groups, *own, keys], len(values)).T
         order = np.lexsort(table.T[::-1])
         table, values = np.ascontiguousarray(table[order]), values[order]
         self._trees = ScanTree.from_sorted(table, None, COUNT), ScanTree.from_sorted(table, values, SUM)
         self._magnitude = sum(map(abs, values.tolist()))
+        self._members = {}
+        self._count_members(groups, own, [1] * len(values))
         self._undo = None
         self._refuse_large()
 
@@ -170,8 +194,8 @@ class _Side(Staged):
         self._refuse_large()
 
     def _change(self, trees: tuple[ScanTree, ScanTree], columns: Columns, weights: np.ndarray) -> None:
-        groups, keys, values = self.taken(columns)
-        table = np.ascontiguousarray(table_of([*groups, keys], len(values)).T)
+        groups, own, keys, values = self.taken(columns)
+        table = np.ascontiguousarray(table_of([*groups, *own, keys], len(values)).T)
         alike = (table[1:] == table[:-1]).all(axis=1)  # the old and the new value of a key stand together
         paired = np.zeros(len(values), bool)
         paired[1:] |= alike
@@ -187,21 +211,34 @@ class _Side(Staged):
             sums.insert_many(table[came], values[came])
         if updated.any():
             sums.update_many(table[updated], values[updated])
-        signed = zip(values.tolist(), weights.tolist(), strict=True)
-        self._magnitude += sum(weight * abs(value) for value, weight in signed)
+        signs = weights.tolist()
+        self._magnitude += sum(sign * abs(value) for value, sign in zip(values.tolist(), signs, strict=True))
+        self._count_members(groups, own, signs)
+
+    def _count_members(self, groups: Columns, own: Columns, signs: Sequence[int]) -> None:
+        """Rows come to its own groups, or go."""
+        if not self.has_groups:
+            return
+        for key, member, sign in zip(_keys_of(groups, len(signs)), _keys_of(own, 0), signs, strict=True):
+            members = self._members.setdefault(key, {})
+            members[member] = members.get(member, 0) + sign
+            if not members[member]:
+                del members[member]
+                if not members:
+                    del self._members[key]
 
     def summed(
-        self, groups: Sequence[np.ndarray], keys: np.ndarray, spans: Sequence[Span]
+        self, groups: Columns, keys: np.ndarray, spans: Sequence[Span], times: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For keys of the other side, by group: how many rows of this side match, and their sum.
+        """For keys of the other side, by groups: how many rows of this side match, and their sum.
 
-        ``spans``: of the other side's key less this one's.
+        ``spans``: of the other side's key less this one's, taken ``times`` so often.
         """
         assert self._trees is not None
         counts, sums = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
         for least, most in spans:
-            lows, below = _less(keys, most, KEY_MIN)
-            highs, above = _less(keys, least, KEY_MAX)
+            lows, below = _bounds(keys, most, times, KEY_MIN)
+            highs, above = _bounds(keys, least, times, KEY_MAX)
             empty = (below > 0) | (above < 0)  # the range begins above all keys, or ends below them
             low_table = table_of([*groups, lows], len(keys)).T
             high_table = table_of([*groups, highs], len(keys)).T
@@ -229,6 +266,11 @@ class _Side(Staged):
             return
         for tree in self._trees:
             tree.check_invariants()
+        counted, self._members = self._members, {}
+        columns = list(self._trees[0].records()[0].T)
+        n_both = len(self._view.groups)
+        self._count_members(columns[:n_both], columns[n_both:-1], [1] * len(self._trees[0]))
+        assert counted == self._members
         (keys, _), (same, values) = (tree.records() for tree in self._trees)
         assert np.array_equal(keys, same)
         assert self._magnitude == sum(map(abs, values.tolist()))
@@ -240,20 +282,27 @@ def _turned(span: Span) -> Span:
     return None if most is None else -most, None if least is None else -least
 
 
-def _less(keys: np.ndarray, number: int | None, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """``keys - number`` within 64 bits, and -1 or 1 where it is beyond; ``end`` without a number."""
-    beyond = np.zeros(len(keys), np.int64)
-    if number is None:
-        return np.full(len(keys), end, np.int64), beyond
-    if not KEY_MIN < number <= KEY_MAX:
-        exact = [key - number for key in keys.tolist()]
-        beyond = np.array([(one > KEY_MAX) - (one < KEY_MIN) for one in exact], np.int64)
-        return np.array([min(max(one, KEY_MIN), KEY_MAX) for one in exact], np.int64), beyond
-    if number > 0:
-        beyond[keys < KEY_MIN + number] = -1
-    elif number < 0:
-        beyond[keys > KEY_MAX + number] = 1
-    with np.errstate(over="ignore"):
-        found = keys - np.int64(number)
-    found[beyond < 0], found[beyond > 0] = KEY_MIN, KEY_MAX
-    return found, beyond
+def _keys_of(columns: Columns, n_rows: int) -> Iterable[Key]:
+    """Rows as tuples; so many empty ones without columns."""
+    return zip(*(column.tolist() for column in columns), strict=True) if columns else [()] * n_rows
+
+
+def _bounds(
+    keys: np.ndarray, number: int | None, times: tuple[int, int], end: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The other side's keys with ``a * key - b * other`` = ``number``, of times (a, b), rounded to within.
+
+    ``end``: the least or the largest key, to which the range goes without a number.  Behind the bounds,
+    which are within 64 bits, -1 or 1 where they lie beyond.
+    """
+    if number is None or not len(keys):
+        return np.full(len(keys), end, np.int64), np.zeros(len(keys), np.int64)
+    a, b = times
+    up = end == KEY_MIN  # the range begins here
+    if max(-int(keys.min()), int(keys.max())) * a + abs(number) <= KEY_MAX:
+        difference = a * keys - number
+        return -(-difference // b) if up else difference // b, np.zeros(len(keys), np.int64)
+    exact = [a * key - number for key in keys.tolist()]
+    exact = [-(-one // b) if up else one // b for one in exact]
+    beyond = np.array([(one > KEY_MAX) - (one < KEY_MIN) for one in exact], np.int64)
+    return np.array([min(max(one, KEY_MIN), KEY_MAX) for one in exact], np.int64), beyond
