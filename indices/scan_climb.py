@@ -304,6 +304,48 @@ def query_ranges(leaves, inners, state, lows, highs, combine, identity, out):
         out[row] = _query(leaves, inners, state, lows[row], highs[row], combine, identity)
 
 
+@part
+def _sum_below(leaves, inners, state, key, zero):
+    """The values of all records with lesser keys, added up."""
+    node = state[ROOT]
+    total = zero
+    for _ in range(state[HEIGHT]):
+        slot = max(slots_below(inners, node, key, 1) - 1, 0)
+        for before in range(slot):
+            total += inners.values[node, before]
+        node = inners.children[node, slot]
+    for before in range(slots_below(leaves, node, key, 0)):
+        total += leaves.values[node, before]
+    return total
+
+
+@kernel
+def find_sums(leaves, inners, state, lows, limits, zero, keys, found):
+    """The first record, from ``lows[row]`` on, with which their values add up to more than ``limits[row]``.
+
+    Of a tree of sums of values from 0, ``limits`` from 0 too.  ``keys``: (rows, columns), ``found``: (rows,)
+    bool, both written: whether there is one.
+    """
+    for row in range(len(lows)):
+        most = _sum_below(leaves, inners, state, lows[row], zero) + limits[row]
+        node = state[ROOT]
+        total = zero
+        for _ in range(state[HEIGHT]):
+            slot = 0
+            while slot < inners.lengths[node] - 1 and total + inners.values[node, slot] <= most:
+                total += inners.values[node, slot]
+                slot += 1
+            node = inners.children[node, slot]
+        slot = 0
+        while slot < leaves.lengths[node] and total + leaves.values[node, slot] <= most:
+            total += leaves.values[node, slot]
+            slot += 1
+        state[TOUCHED] += 2 * (state[HEIGHT] + 1)
+        found[row] = slot < leaves.lengths[node]
+        for column in range(keys.shape[1]):
+            keys[row, column] = leaves.keys[node, slot, column] if found[row] else 0
+
+
 @kernel
 def build(leaves, inners, state, keys, values, combine, identity):
     """Fill empty pools, which have room, with records whose keys are strictly increasing."""

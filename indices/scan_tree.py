@@ -19,7 +19,7 @@ Invariants (:meth:`ScanTree.check_invariants` asserts them)
 
 Cost in nodes, for n records, where h <= log_5(n) is the number of inner levels:
 insert and erase touch h + 1 nodes, and a sibling at each level where one splits
-or is mended; update h + 1; a range query at most 2h + 1.  Each node costs
+or is mended; update h + 1; a range query at most 2h + 1, the search for a sum 2h + 2.  Each node costs
 O(CAPACITY) at most.  A node that was split or merged is several changes away
 from the next time, so splits and merges are O(1) per change when averaged: that
 is all the rebuilding there is.  The one operation that is not O(log n) is an
@@ -44,7 +44,7 @@ from typing import Any, Self
 import numpy as np
 
 from indices.errors import KeyOrderError, MonoidError
-from indices.monoid import Monoid
+from indices.monoid import SUM, Monoid
 from indices.node_pool import CAPACITY, Pool, grown_pool, new_pool, room
 from indices.scan_climb import (
     FULL_ENOUGH,
@@ -56,6 +56,7 @@ from indices.scan_climb import (
     TOUCHED,
     build,
     erase_records,
+    find_sums,
     insert_records,
     query_ranges,
     update_records,
@@ -284,6 +285,26 @@ class ScanTree:
             self._leaves, self._inners, self._state, low_table, high_table, self._combine, self._identity, out
         )
         return out
+
+    def find_many(self, lows: Any, limits: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The first records, from the keys ``lows`` on, with which the values come to more than ``limits``.
+
+        Of a tree of sums whose values are 0 or more, one kernel call.  ``lows``: as for :meth:`query_many`;
+        ``limits``: (m,), 0 or more.  Returns the keys, (m, columns), and whether there are such records.
+
+        >>> from indices.monoid import SUM
+        >>> tree = ScanTree.from_sorted([1, 2, 3], [10, 0, 30], SUM)
+        >>> keys, found = tree.find_many([1, 1, 2, 2], [9, 10, 29, 30])
+        >>> keys[found].tolist(), found.tolist()
+        ([[1], [3], [3]], [True, True, True, False])
+        """
+        if self.monoid is not SUM:
+            raise MonoidError(f"only sums are searched for, not the values of monoid {self.monoid.name}")
+        low_table = _key_table(lows, self.columns, _INT64.min)
+        keys, found = np.zeros(low_table.shape, np.int64), np.zeros(len(low_table), bool)
+        column = self._value_column(limits, len(low_table))
+        find_sums(self._leaves, self._inners, self._state, low_table, column, self._identity, keys, found)
+        return keys, found
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
         """Keys, (n, columns), and values, (n,), of all records in key order; O(n).

@@ -22,10 +22,15 @@ from lftj.values.schema import ColumnType
 def spelled_call(call: Aggregate) -> str:
     """The aggregate as it was written, without separator.
 
-    >>> spelled_call(Aggregate("sum", (Variable("c"),)))
-    'sum(c)'
+    >>> spelled_call(Aggregate("quantile", (Variable("c"), Constant(0.5))))
+    'quantile(c, 0.5)'
     """
-    return f"{call.function}({', '.join(term.name for term in call.arguments if isinstance(term, Variable))})"
+    terms = [
+        term.name if isinstance(term, Variable) else str(term.value)
+        for term in call.arguments
+        if isinstance(term, Variable) or not isinstance(term.value, str)
+    ]
+    return f"{call.function}({', '.join(terms)})"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Aggregates over a rule's assignments: count, sum, avg, min, max, ranks, concat, and the user's own.
+"""Aggregates over a rule's assignments: count, sum, avg, min, max, ranks, quantiles, concat, the user's own.
 
 The input is a Z-set: each row is an assignment of the group's key variables and
 of the aggregate's arguments, its weight the number of assignments of *all* body
@@ -15,7 +15,7 @@ What comes out
 3. ``sum`` of floats is the exact sum rounded once; ``avg`` is the exact quotient
    rounded once, of integers and decimals too.  float32 values are summed as the
    doubles they stand for.
-4. ``min``, ``max`` and ranks are in the order of values.  NaN is the largest float, as
+4. ``min``, ``max``, ranks and quantiles are in the order of values.  NaN is the largest float, as
    in DuckDB: ``max`` is NaN when one is there, ``min`` only when nothing else is.
 5. ``concat`` joins one string per assignment, ordered by the order variables and
    then by the string itself; a user's aggregate (:mod:`lftj.values.semigroup`) folds its
@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.aggregates.group_names import GroupNames, spelled_call
+from lftj.aggregates.quantiles import checked_amounts, skipped
 from lftj.aggregates.sum_values import (
     decimal_scale,
     doubles,
@@ -50,7 +51,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Constant, Variable, rank_of
 from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
-from lftj.values.names import RANKED
+from lftj.values.names import QUANTILES, RANKED
 from lftj.values.schema import ColumnType
 
 _STRING_BYTES = 2**31 - 1  # what the offsets of an Arrow string array can count
@@ -170,16 +171,23 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
         values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
     elif function in RANKED:
         values = declared.domain.decode(ranked_codes(groups, call), declared.arrow)
+    elif function in QUANTILES:
+        values = declared.domain.decode(quantile_codes(groups, call), declared.arrow)
     else:
         values = _folded(groups, function, type_)
     return groups.keys, values
 
 
 def argument_names(call: Aggregate) -> list[str]:
-    """The variables whose values matter, in the order to sort by: the last is the one aggregated."""
+    """The variables whose values matter, in the order to sort by: the last is the one aggregated.
+
+    Of quantiles it is the first, before its weight.
+    """
     if call.function == "count":
         return []
     names = [term.name for term in call.arguments if isinstance(term, Variable)]
+    if call.function in QUANTILES:
+        return names
     return [*names[1:], names[0]]  # concat(s, o1, o2) is ordered by o1, o2 and then s
 
 
@@ -234,7 +242,7 @@ def _average(groups: Groups, type_: ColumnType) -> pa.Array:
     return values_of_floats(groups, averages)
 
 
-# -- min, max and ranks -----------------------------------------------------
+# -- min, max, ranks and quantiles ------------------------------------------
 
 
 def extreme_codes(groups: Groups, function: str) -> np.ndarray:
@@ -251,6 +259,22 @@ def ranked_codes(groups: Groups, call: Aggregate) -> np.ndarray:
     steps = np.minimum(rank_of(call), last - first)
     places = first + steps - 1 if call.function == "kth_smallest" else last - steps
     return groups.arguments[0][np.searchsorted(ends, places, side="right")]
+
+
+def quantile_codes(groups: Groups, call: Aggregate) -> np.ndarray:
+    """Each group's value at the call's share of its weight: the rows are sorted by their values."""
+    codes, *weight = groups.arguments
+
+    def name(row: int) -> str:
+        return f"{groups.name(int(np.searchsorted(groups.offsets, row, 'right')) - 1)} = {groups.call()}"
+
+    amounts, _ = checked_amounts(groups.weights, weight[0] if weight else None, name)
+    ends = np.cumsum(amounts)
+    last = ends[groups.offsets[1:] - 1]
+    first = np.append(0, last[:-1])
+    rows = np.searchsorted(ends, first + skipped(call, last - first), side="right")
+    weightless = groups.offsets[:-1] if call.function == "quantile" else groups.offsets[1:] - 1
+    return codes[np.where(last > first, rows, weightless)]
 
 
 def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarray | None]:

@@ -39,7 +39,7 @@ from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
-from lftj.values.names import AGGREGATES, RANKED
+from lftj.values.names import AGGREGATES, QUANTILES, RANKED
 from lftj.values.schema import Column, ColumnType, Schema
 
 
@@ -227,6 +227,9 @@ class _Checker:
             wanted = "" if given else f"a value and order variables: {call.function}(v, o)"
         elif call.function in RANKED:
             wanted = "" if given == 2 else f"a value and a rank: {call.function}(v, 3)"
+        elif call.function in QUANTILES:
+            example = f"{call.function}(v, 0.5, w)"
+            wanted = "" if given in (2, 3) else f"a value, a share and perhaps a weight: {example}"
         else:
             wanted = "" if given == 1 else "one argument"
         if wanted:
@@ -330,7 +333,22 @@ class _Checker:
                 )
             if term.function not in AGGREGATES:
                 self._check_compiles(term, arrow)
+            if term.function in QUANTILES:
+                self._check_weight(term, body)
         return ColumnType(self._domains.of(arrow), arrow)
+
+    def _check_weight(self, call: Aggregate, body: Body) -> None:
+        for weight in call.arguments[2:]:
+            assert isinstance(weight, Variable)
+            found = body.types[weight.name].arrow
+            if kind(found) != "integer":
+                raise error_at(
+                    TypeClashError,
+                    self._text,
+                    weight.span,
+                    f"the weights of '{call.function}' are whole numbers, and '{weight.name}' is of type"
+                    f" {plain_type(found)}",
+                )
 
     def _check_compiles(self, call: Aggregate, arrow: pa.DataType) -> None:
         from lftj.values.semigroup import semigroup  # with the compiler
@@ -370,7 +388,7 @@ def _columns(names: list[str]) -> str:
 def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
     """Type of an aggregate's value; None when it does not take the argument."""
     name = kind(argument)
-    if function in ("min", "max", *RANKED):
+    if function in ("min", "max", *RANKED, *QUANTILES):
         return argument
     if function == "concat":
         return pa.string() if name == "string" else None

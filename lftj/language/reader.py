@@ -39,7 +39,7 @@ from lftj.language.syntax import (
 from lftj.language.top_rows import TopRows, is_top
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
-from lftj.values.names import AGGREGATES, RANKED
+from lftj.values.names import AGGREGATES, QUANTILES, RANKED
 
 _RESERVED = ("true", "false", "_")
 
@@ -167,6 +167,13 @@ class Reader(LiteralReader):
                 if type(rank) is not int or rank < 1:
                     raise self.error(
                         argument.span, f"the rank of '{name}' is a whole number from 1: {name}(v, 3)"
+                    )
+            elif name in QUANTILES and place == 1:
+                share = argument.value if isinstance(argument, Constant) else None
+                if type(share) not in (int, float, Decimal) or not 0 < share <= 1:
+                    raise self.error(
+                        argument.span,
+                        f"the share of '{name}' is a number above 0 and up to 1: {name}(v, 0.5)",
                     )
             elif name == "concat" and place == 1 and isinstance(argument, Constant):
                 if not isinstance(argument.value, str):

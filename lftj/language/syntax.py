@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from typing import Any
 
 from lftj.values.literals import NULL, Value
@@ -150,6 +152,13 @@ def rank_of(call: Aggregate) -> int:
     _, rank = call.arguments
     assert isinstance(rank, Constant) and isinstance(rank.value, int)
     return rank.value
+
+
+def share_of(call: Aggregate) -> Fraction:
+    """The q of ``quantile(v, q)``, as it was written: 0.1 is a tenth."""
+    share = call.arguments[1]
+    assert isinstance(share, Constant) and isinstance(share.value, int | float | Decimal)
+    return Fraction(str(share.value))
 
 
 def extremum_of(value: object) -> str | None:

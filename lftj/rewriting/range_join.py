@@ -200,10 +200,10 @@ class RangeSplit:
         cost = 0.0
         for side in (0, 1):
             joining, changed = view_cost([edges[atom] for atom in self.atoms[side]], self.keys[side])
-            cost += joining + changed * steps * self._groups(1 - side, edges)
+            cost += joining + changed * steps * self.groups(1 - side, edges)
         return cost
 
-    def _groups(self, side: int, edges: Mapping[Atom, Edge]) -> float:
+    def groups(self, side: int, edges: Mapping[Atom, Edge]) -> float:
         """How many groups of its own a side has, each with a range: its variables of the head."""
         groups = 1.0
         for name in self.keys[side] & self.head - self.keys[1 - side]:

@@ -171,9 +171,11 @@ class ViewTree:
         split = range_split(join.atoms, join.comparisons, filters, head, self._types)
         if split is None:
             return None
-        cost = split.cost(dict(zip(join.atoms, edges, strict=True)))
+        by_atom = dict(zip(join.atoms, edges, strict=True))
+        cost = split.cost(by_atom)
         if any(is_unknown(self._catalog.get(atom.relation)) for atom in join.atoms):
-            plain = max(plain, len(edges) * PASSES * UNKNOWN_ROWS)  # the matches of a row may be many
+            groups = split.groups(0, by_atom) * split.groups(1, by_atom)
+            plain = max(plain, groups * len(edges) * PASSES * UNKNOWN_ROWS)  # a row may match many of each
         return _CostedSplit(split, cost, plain) if cost < plain else None
 
     # -- making the rules ------------------------------------------------------------------

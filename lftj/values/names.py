@@ -20,7 +20,10 @@ _TAKEN = ("_", "true", "false")
 RANKED = ("kth_largest", "kth_smallest")
 """Aggregates that take a rank behind the value."""
 
-AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, "concat")
+QUANTILES = ("quantile", "upper_quantile")
+"""Aggregates that take a share behind the value, and then perhaps a weight."""
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, *QUANTILES, "concat")
 """The aggregates of the rule language itself."""
 
 

@@ -1,11 +1,11 @@
-"""`GroupScan`: the ordered intermediate of ``min``, ``max``, ranks and user semigroups, under signed rows.
+"""`GroupScan`: the ordered intermediate of ``min``, ``max``, ranks, quantiles and user semigroups.
 
-Multiplicities of (groups..., arguments...), and a scan tree over the tuples that
+Under signed rows: multiplicities of (groups..., arguments...), and a scan tree over the tuples that
 have any, whose keys are the groups and the arguments' *places*: numbers in the
 order of values.  Codes are places in an ordered domain; elsewhere labels are
 (:mod:`maintenance.groups.order_labels`), while the multiplicities hold codes, which
-never change.  A record's value is its place (min, max, ranks), or the argument
-combined with itself as often as it occurs (user semigroups).
+never change.  A record's value is its place (min, max, ranks), what it weighs (quantiles), or the
+argument combined with itself as often as it occurs (user semigroups).
 
 Invariants
 
@@ -20,7 +20,7 @@ Invariants
 The function of a user is never called with values of two groups: it may raise
 for them (:class:`~indices.scan_tree.ScanTree`, ``grouped``).
 
-Cost: O(log n) nodes of the tree per tuple that appears, goes or (user
+Cost: O(log n) nodes of the tree per tuple that appears, goes or (quantiles, user
 semigroups) changes its support, and per group asked for; k times that for rank k.
 A batch of more than a quarter of the tree, and labels that were renumbered, build
 it again, O(n log n).
@@ -37,9 +37,10 @@ import numpy as np
 
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
-from indices.monoid import MAX, MIN
+from indices.monoid import MAX, MIN, SUM
 from indices.scan_tree import ScanTree
-from lftj.aggregates.group_names import spelled_call
+from lftj.aggregates.group_names import GroupNames, spelled_call
+from lftj.aggregates.quantiles import checked_amounts, refuse_heavy, skipped
 from lftj.aggregates.whole import Aggregation, argument_names
 from lftj.errors import AggregateError
 from lftj.language.body import CheckedHead
@@ -50,7 +51,7 @@ from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
-from lftj.values.names import AGGREGATES, RANKED
+from lftj.values.names import AGGREGATES, QUANTILES, RANKED
 from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
@@ -106,7 +107,7 @@ class GroupScan(Staged):
         which group it failed on.  ``spacing``: of order labels.
         """
         if not isinstance(head.value, Aggregate) or head.value.function in ("count", "sum", "avg", "concat"):
-            raise ValueError(f"head {head.relation} has no minimum, maximum, rank or semigroup of a user")
+            raise ValueError(f"head {head.relation} has no minimum, maximum, rank, quantile or semigroup")
         call = head.value
         self._head = head
         self._types = types
@@ -120,6 +121,8 @@ class GroupScan(Staged):
         }
         self._label_columns = [self._labels.get(domain) for domain in domains]
         self._floats = domains[-1].name == "float"
+        self._weighs = call.function in QUANTILES
+        self._total = 0  # what all records of the tree weigh
         self._operation = None
         if call.function not in AGGREGATES:
             dtype = np.float64 if self._floats else np.int64
@@ -143,7 +146,7 @@ class GroupScan(Staged):
         Raises :class:`~lftj.errors.AggregateError` when a user's function raises; then :meth:`drop`.
         """
         self._support.staged, rows, before, after = self._support.newest.added(columns, weights)
-        if self._operation is None:
+        if self._operation is None and not self._weighs:
             rows, before, after = crossing(rows, before, after, 1)
         if not len(before):
             return
@@ -183,6 +186,10 @@ class GroupScan(Staged):
         after: np.ndarray,
     ) -> None:
         """Bring the records of some tuples from their supports ``before`` to those ``after``."""
+        if self._weighs:
+            amounts = [self._amounts(rows, supports)[1] for supports in (before, after)]
+            self._total += amounts[1] - amounts[0]
+            refuse_heavy(self._total, lambda row: self._name_of(rows, row))
         with self._watched():
             gone = after == 0
             if gone.any():
@@ -204,7 +211,7 @@ class GroupScan(Staged):
         ``keys``: a column per group column; of ``min`` and ``max`` per group column of a prefix.
         Raises :class:`~lftj.errors.AggregateError` when a user's function raises.
         """
-        whole_groups = self._operation is not None or self._call.function in RANKED
+        whole_groups = self._operation is not None or self._weighs or self._call.function in RANKED
         if len(keys) > self._n_groups or (whole_groups and len(keys) != self._n_groups):
             raise ValueError(f"{len(keys)} columns are no group of {self._n_groups} columns")
         n_keys = len(keys[0]) if len(keys) else 1
@@ -215,6 +222,8 @@ class GroupScan(Staged):
             found = tree.query_many(asked, asked)
             if self._call.function in RANKED:
                 self._walk(tree, asked, found)
+            elif self._weighs:
+                found = self._at_share(tree, asked, found)
         codes = np.zeros(n_keys, np.int64)
         codes[alive] = self._codes(found)
         return codes
@@ -236,6 +245,19 @@ class GroupScan(Staged):
             else:
                 highs[rows, -1] = found[rows] - 1
             found[rows] = tree.query_many(lows[rows], highs[rows])
+
+    def _at_share(self, tree: ScanTree, groups: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        """The place at which each group, which weighs ``totals``, reaches the call's share."""
+        keys, _ = tree.find_many(groups, skipped(self._call, totals))
+        found = keys[:, self._n_groups]
+        weightless = totals == 0
+        if weightless.any():
+            rows, columns, _ = self._support.newest.below(list(groups[weightless].T), int(weightless.sum()))
+            places = self._keys(columns)[:, self._n_groups]
+            firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+            edge = np.minimum if self._call.function == "quantile" else np.maximum
+            found[weightless] = edge.reduceat(places, firsts)
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -284,6 +306,8 @@ class GroupScan(Staged):
             order = np.lexsort(keys.T[::-1])
             rows, keys, supports = [column[order] for column in rows], keys[order], supports[order]
         monoid, grouped = MIN if self._upwards else MAX, 0
+        if self._weighs:
+            monoid, self._total = SUM, self._amounts(rows, supports)[1]
         if self._operation is not None:
             monoid, grouped = self._operation.monoid, self._n_groups
         with self._named(rows), self._watched():
@@ -304,16 +328,28 @@ class GroupScan(Staged):
 
     def _values(self, keys: np.ndarray, rows: Columns, supports: np.ndarray) -> np.ndarray:
         """The records' values; within :meth:`_watched`."""
+        if self._weighs:
+            return self._amounts(rows, supports)[0]
         if self._operation is None:
             return np.ascontiguousarray(keys[:, -1])
         values = floats_of_codes(rows[-1]) if self._floats else rows[-1]
         return self._operation.powers(values, supports)
 
+    def _amounts(self, rows: Columns, supports: np.ndarray) -> tuple[np.ndarray, int]:
+        """What the tuples of a quantile weigh, and all together."""
+        weights = rows[-1] if len(self._arguments) > 1 else None
+        return checked_amounts(supports, weights, lambda row: self._name_of(rows, row))
+
+    def _name_of(self, rows: Columns, row: int) -> str:
+        """What a message calls the value of a tuple's group."""
+        names = GroupNames(self._head, self._types, list(rows[: self._n_groups]))
+        return f"{names.name(row)} = {names.call()}"
+
     def _codes(self, found: np.ndarray) -> np.ndarray:
         """Aggregates as codes."""
         if self._operation is not None:
             return float_codes(found) if self._floats else found
-        labels = self._label_columns[-1]
+        labels = self._label_columns[0 if self._weighs else -1]
         return found if labels is None else labels.codes(found)
 
     # -- a user's function ------------------------------------------------------------

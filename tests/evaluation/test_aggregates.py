@@ -8,14 +8,17 @@ import struct
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from random import Random
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import lftj
 from lftj.aggregates.whole import Aggregation
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
@@ -226,6 +229,54 @@ def test_oracle_ranks(kind: str, data: st.DataObject) -> None:
     )
     check(smallest, by_group(rows, lambda its: sorted(its)[:rank][-1]))
     check(largest, by_group(rows, lambda its: sorted(its, reverse=True)[:rank][-1]))
+
+
+@given(st.data())
+@pytest.mark.parametrize("kind", ["int16", "dictionary", "decimal"])
+def test_oracle_quantiles(kind: str, data: st.DataObject) -> None:
+    type_, values = ORDERED[kind]
+    rows = data.draw(tables(values))
+    share = data.draw(st.sampled_from((0.1, 0.25, 0.5, 0.9, 1)))
+    for function, descending in (("quantile", False), ("upper_quantile", True)):
+        made = case(function, type_, rows, type_, ("v", Constant(share)))
+
+        def reached(its: list[Any], descending: bool = descending) -> Any:
+            place = math.ceil(Fraction(str(share)) * len(its)) - 1
+            return sorted(its, reverse=descending)[place]
+
+        check(made, by_group(rows, reached))
+
+
+def test_quantiles_by_weight_are_those_of_duckdb_by_copies() -> None:
+    random = Random(5)
+    rows = [(random.randrange(4), random.randrange(30), random.randrange(6)) for _ in range(300)]
+    columns = dict(zip("gvw", zip(*rows, strict=True), strict=True))
+    db = lftj.Database()
+    db.load("r", pa.table({**columns, "n": range(300)}))
+    con = duckdb.connect()
+    con.register("r", pa.table(columns))
+    for share in (0.25, 0.5, 1):
+        found = db.query(f"h(g, quantile(v, {share}, w), upper_quantile(v, {share}, w)) <- r(g, v, w, _).")
+        wanted = con.sql(
+            f"select g, percentile_disc({share}) within group (order by v), "
+            f"percentile_disc({share}) within group (order by v desc) "
+            "from (select g, v, unnest(range(w)) from r) group by g order by g"
+        )
+        assert sorted(tuple(row.values()) for row in found.to_pylist()) == wanted.fetchall()
+
+
+def test_weights_are_whole_numbers_from_zero_that_fit_64_bits() -> None:
+    db = lftj.Database()
+    db.load("r", [(1, 5, 2), (2, 7, -3)], columns=["g", "v", "w"])
+    with pytest.raises(lftj.errors.EvaluationError, match=r"h\[2\] = quantile\(v, 0.5, w\): -3 is no weight"):
+        db.query("h[g] = quantile(v, 0.5, w) <- r(g, v, w).")
+    db.load("s", [(1, 5, 2**62), (1, 7, 2**62)], columns=["g", "v", "w"])
+    with pytest.raises(lftj.errors.RangeError, match="come to 9223372036854775808, more than 64 bits hold"):
+        db.query("h[g] = quantile(v, 0.5, w) <- s(g, v, w).")
+    db.load("t", [(1, 5, 0.5)], columns=["g", "v", "w"])
+    with pytest.raises(lftj.errors.TypeClashError, match="the weights of 'quantile' are whole numbers"):
+        db.query("h[g] = quantile(v, 0.5, w) <- t(g, v, w).")
+    assert db.query("h[g] = quantile(v, 0.5, w) <- s(g, v, w), w < 0.").num_rows == 0
 
 
 @given(

@@ -86,6 +86,10 @@ unknown relation 'stat'; did you mean 'stats'?
                                                   ^^^^
 """,
     errors.ArityError: r"""
+'quantile' takes a value, a share and perhaps a weight: quantile(v, 0.5, w)
+  n(x, quantile(y)) <- b(x, y).
+       ^^^^^^^^^^^
+
 'kth_largest' takes a value and a rank: kth_largest(v, 3)
   n(x, kth_largest(y)) <- b(x, y).
        ^^^^^^^^^^^^^^

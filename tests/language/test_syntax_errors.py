@@ -269,6 +269,18 @@ the rank of 'kth_largest' is a whole number from 1: kth_largest(v, 3)
   n[x] = kth_largest(y, $k) <- b(x, y).
                         ^^
 
+the share of 'quantile' is a number above 0 and up to 1: quantile(v, 0.5)
+  n[x] = quantile(y, 0) <- b(x, y).
+                     ^
+
+the share of 'upper_quantile' is a number above 0 and up to 1: upper_quantile(v, 0.5)
+  n[x] = upper_quantile(y, 1.5) <- b(x, y).
+                           ^^^
+
+the share of 'quantile' is a number above 0 and up to 1: quantile(v, 0.5)
+  n[x] = quantile(y, x) <- b(x, y).
+                     ^
+
 the separator of 'concat' is a string
   n[x] = concat(x, 5) <- b(x).
                    ^

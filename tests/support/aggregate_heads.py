@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numba
@@ -20,10 +21,12 @@ from lftj.aggregates.whole import Aggregation
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Constant, Variable
 from lftj.values.domains import Domains
+from lftj.values.names import QUANTILES
 from lftj.values.schema import Column, ColumnType, Schema
 
 POISON = 13
 RANK = 3
+SHARE = 0.3
 
 
 @numba.njit
@@ -87,6 +90,8 @@ MAPS = (
 )
 COUNTS = (pa.int64(), st.sampled_from([1, 2, 3, POISON]))
 
+WEIGHTS = (pa.int32(), st.integers(0, 3))
+
 # What is aggregated, and what it is ordered by.
 CASES: dict[str, tuple[str, tuple[Any, ...]]] = {
     **{
@@ -102,6 +107,10 @@ CASES: dict[str, tuple[str, tuple[Any, ...]]] = {
     },
     "kth_largest of float": ("kth_largest", (FLOATS,)),
     "kth_smallest of string": ("kth_smallest", (STRINGS,)),
+    "quantile of float": ("quantile", (FLOATS,)),
+    "quantile of int by weight": ("quantile", (INTEGERS, WEIGHTS)),
+    "upper_quantile of decimal": ("upper_quantile", (DECIMALS,)),
+    "upper_quantile of string by weight": ("upper_quantile", (STRINGS, WEIGHTS)),
     "concat": ("concat", (STRINGS,)),
     "concat by float": ("concat", (STRINGS, FLOATS)),
     "concat by decimal and string": ("concat", (STRINGS, DECIMALS, STRINGS)),
@@ -152,8 +161,13 @@ class Made:
         return declared.domain.decode(codes, declared.arrow).to_pylist()
 
 
+def row_order(function: str, arguments: Sequence[Any]) -> list[Any]:
+    """What is said of arguments in the order of a row's columns: the value stands last, of quantiles first."""
+    return list(arguments) if function in QUANTILES else [*arguments[1:], *arguments[:1]]
+
+
 def made(function: str, arrows: list[pa.DataType], groups: tuple[pa.DataType, ...] = GROUPS) -> Made:
-    """``h[g0, g1] = function(a0, a1, ...)``; a0 is aggregated, the others are order variables."""
+    """``h[g0, g1] = function(a0, a1, ...)``; a0 is aggregated, the others are order variables or a weight."""
     domains = Domains()
     group_names, names = [f"g{n}" for n in range(len(groups))], [f"a{n}" for n in range(len(arrows))]
     all_arrows = dict(zip([*group_names, *names], [*groups, *arrows], strict=True))
@@ -167,14 +181,18 @@ def made(function: str, arrows: list[pa.DataType], groups: tuple[pa.DataType, ..
         terms.insert(1, Constant("; "))
     if function in ("kth_largest", "kth_smallest"):
         terms.append(Constant(RANK))
+    if function in QUANTILES:
+        terms.insert(1, Constant(SHARE))
     value = Column("value", ColumnType(domains.of(result), result))
     schema = Schema((*(Column(name, types[name]) for name in group_names), value), functional=True)
     head = CheckedHead("h", tuple(group_names), Aggregate(function, tuple(terms)), schema, (0, 0))
-    return Made(head, types, [*group_names, *names[1:], "a0"])
+    return Made(head, types, [*group_names, *row_order(function, names)])
 
 
 def value_of(function: str, multiset: list[tuple[tuple[Any, ...], int]]) -> Any:
-    """The aggregate of (order..., value) tuples with their multiplicities."""
+    """The aggregate of (order..., value) tuples, or (value, weight), with their multiplicities."""
+    if function in QUANTILES:
+        return share_reached(function, [row for row, count in multiset for _ in range(count)])
     ordered = sorted(multiset, key=lambda item: [in_order(part) for part in item[0]])
     values = [row[-1] for row, count in ordered for _ in range(count)]
     if function == "concat":
@@ -185,6 +203,19 @@ def value_of(function: str, multiset: list[tuple[tuple[Any, ...], int]]) -> Any:
         return values[0] if function == "min" else values[-1]
     plain: Callable[[Any, Any], Any] = getattr(FUNCTIONS[function], "py_func", FUNCTIONS[function])
     return functools.reduce(plain, values)
+
+
+def share_reached(function: str, rows: list[tuple[Any, ...]]) -> Any:
+    """The first value, from below or above, with which the share of all weights is reached."""
+    weighed = [(row[0], row[1] if len(row) > 1 else 1) for row in rows]
+    wanted, reached = Fraction(str(SHARE)) * sum(weight for _, weight in weighed), 0
+    for value, weight in sorted(
+        weighed, key=lambda row: in_order(row[0]), reverse=function == "upper_quantile"
+    ):
+        reached += weight
+        if reached >= wanted:
+            return value
+    raise AssertionError("all of them reach any share")
 
 
 def aggregate(

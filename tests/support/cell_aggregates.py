@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
-from support.aggregate_heads import CASES, GROUP, GROUPS, Made, made
+from support.aggregate_heads import CASES, GROUP, GROUPS, Made, made, row_order
 
 MAX = 1.7976931348623157e308
 TINY = 5e-324
@@ -83,7 +83,7 @@ def head_of(case: Case, groups: tuple[pa.DataType, ...] = GROUPS, seed: int = 0)
 
 
 def row_strategy(case: Case, with_groups: bool) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Group values, then arguments in the order of the head's columns: the aggregated one last."""
-    _, kinds, _ = case
-    arguments = st.tuples(*(values for _, values in (*kinds[1:], *kinds[:1])))
+    """Group values, then arguments in the order of the head's columns."""
+    function, kinds, _ = case
+    arguments = st.tuples(*(values for _, values in row_order(function, kinds)))
     return st.tuples(GROUP if with_groups else st.just(()), arguments).map(lambda parts: parts[0] + parts[1])

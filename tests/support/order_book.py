@@ -28,19 +28,24 @@ BSV = """
 """
 INSIDE = """
     {side}_total[] = sum(v) <- {side}(_, _, _, v, _).
-    {side}_at[p] = sum(v) <- {side}(_, _, _, v, p).
-    {side}_from[p] = sum(v) <- {side}_at[p] = _, {side}_at[q] = v, q >= p.
-    {side}_inside(p) <- {side}_from[p] = s, {side}_at[p] = o, {side}_total[] = t, t > 4 * (s - o).
+    {side}_bar[] = upper_quantile(p, 0.25, v) <- {side}(_, _, _, v, p).
 """
-VWAP = "vwap[] = sum(x) <- bids(_, _, _, v, p), bids_inside(p), x = v * p."
+VWAP = "vwap[] = sum(x) <- bids(_, _, _, v, p), bids_bar[] = bar, p >= bar, x = v * p."
 MST = """
-    mst[b] = sum(d) <- bids(_, _, b, v, p), bids_inside(p), asks(_, _, _, w, q), asks_inside(q),
-        d = w * q - v * p.
+    mst[b] = sum(d) <- bids(_, _, b, v, p), bids_bar[] = m, p >= m,
+        asks(_, _, _, w, q), asks_bar[] = n, q >= n, d = w * q - v * p.
 """
 PSP = """
     psp[] = sum(d) <- bids(_, _, _, v, p), bids_total[] = t, 10000 * v > t,
         asks(_, _, _, w, q), asks_total[] = u, 10000 * w > u, d = q - p.
 """
+BY_PRICE = """
+    total[] = sum(v) <- bids(_, _, _, v, _).
+    at[p] = sum(v) <- bids(_, _, _, v, p).
+    from[p] = sum(v) <- at[p] = _, at[q] = v, q >= p.
+    vwap[] = sum(x) <- bids(_, _, _, v, p), from[p] = s, at[p] = o, total[] = t, t > 4 * (s - o), x = v * p.
+"""
+"""The volume-weighted price again, by the volume above each price: for volumes of either sign."""
 PROGRAM = "\n".join([AXF, BSP, BSV, *(INSIDE.format(side=side) for side in ("bids", "asks")), VWAP, MST, PSP])
 
 ANSWERS = {

@@ -325,6 +325,13 @@ def concat(arguments: tuple[Variable | Constant, ...], rows: list[Binding]) -> s
     return str(separator.join(row[value.name] for row in ordered))
 
 
+def quantile(values: list[Any], weights: list[int], share: Fraction, from_above: bool) -> Any:
+    """The first value from one end with which the share of all weight is reached."""
+    rows = sorted(zip(values, weights, strict=True), reverse=from_above)
+    reached = itertools.accumulate(weight for _, weight in rows)
+    return next(v for (v, _), sum_ in zip(rows, reached, strict=True) if sum_ >= share * sum(weights))
+
+
 def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
     """The aggregate of one group's assignments; ``rows`` is not empty."""
     if node.function == "count":
@@ -338,6 +345,13 @@ def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
         rank = node.arguments[1]
         assert isinstance(rank, Constant)
         return sorted(values, reverse=node.function == "kth_largest")[: rank.value][-1]
+    if node.function in ("quantile", "upper_quantile"):
+        share, *weight = node.arguments[1:]
+        assert isinstance(share, Constant)
+        weights = [row[one.name] for one in weight if isinstance(one, Variable) for row in rows]
+        return quantile(
+            values, weights or [1] * len(rows), Fraction(str(share.value)), node.function == "upper_quantile"
+        )
     functions: dict[str, Callable[[list[Any]], Any]] = {
         "sum": exact_sum,
         "avg": average,

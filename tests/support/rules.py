@@ -98,7 +98,7 @@ Literal = Atom | Comparison | Either
 
 @dataclass(frozen=True)
 class Aggregate:
-    function: str  # count sum avg min max kth_largest kth_smallest concat
+    function: str  # count sum avg min max kth_largest kth_smallest quantile upper_quantile concat
     arguments: tuple[Variable | Constant, ...] = ()
 
 

@@ -347,7 +347,7 @@ def draw_aggregate(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
     """An aggregate, and of which kind its values are."""
     argument = draw(st.sampled_from(list(scope)))
     kind = scope[argument]
-    functions = ["min", "max", "count", "kth_largest", "kth_smallest"]
+    functions = ["min", "max", "count", "kth_largest", "kth_smallest", "quantile", "upper_quantile"]
     if kind.number:
         functions += ["sum", "avg"]
     if kind is STRING:
@@ -356,6 +356,8 @@ def draw_aggregate(draw: DrawFn, scope: Scope) -> tuple[Aggregate, Kind]:
     arguments: tuple[Variable | Constant, ...] = () if function == "count" else (Variable(argument),)
     if function in ("kth_largest", "kth_smallest"):
         arguments += (Constant(draw(st.integers(1, 3))),)
+    if function in ("quantile", "upper_quantile"):
+        arguments += (Constant(draw(st.sampled_from((0.1, 0.5, 0.75, 1)))),)
     if function == "concat" and draw(st.booleans()):
         arguments += (Constant(draw(st.sampled_from(("", ", ", "-")))),)
         arguments += tuple(Variable(n) for n in draw_variables(draw, scope, least=0)[:2])

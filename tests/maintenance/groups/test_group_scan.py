@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lftj.errors import AggregateError
 from maintenance.groups.order_labels import SPACING
 from maintenance.groups.scan import GroupScan, scan_for
-from support.aggregate_heads import CASES, GROUP, POISON, made, same, value_of
+from support.aggregate_heads import CASES, GROUP, POISON, made, row_order, same, value_of
 
 pytestmark = pytest.mark.kernel
 
@@ -42,7 +42,7 @@ class GroupScanMachine(RuleBasedStateMachine):
 
     def drawn(self, data: st.DataObject) -> list[tuple[tuple[Any, ...], int]]:
         """Signed rows that leave no negative multiplicity, in any order."""
-        arguments = [values for _, values in (*self.kinds[1:], self.kinds[0])]
+        arguments = [values for _, values in row_order(self.function, self.kinds)]
         row = st.tuples(GROUP, *arguments).map(lambda parts: (*parts[0], *parts[1:]))
         size = data.draw(st.sampled_from([1, 3, 3, 3, 3, 3, 3, 100]))
         changes = [

@@ -28,7 +28,7 @@ def integer_scan(function: str) -> GroupScan:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("function", ["min", "gcd", "compose"])
+@pytest.mark.parametrize("function", ["min", "quantile", "gcd", "compose"])
 @pytest.mark.parametrize("log_size", [9, 12, 15])
 def test_a_change_touches_nodes_in_proportion_to_the_logarithm(function: str, log_size: int) -> None:
     size = 1 << log_size
@@ -187,7 +187,7 @@ def test_what_needs_no_order_is_kept_elsewhere() -> None:
         one = made(function, [pa.int64()])
         with pytest.raises(ValueError, match="no aggregate that needs an order"):
             scan_for(one.head, one.types, 2)
-        with pytest.raises(ValueError, match="no minimum, maximum, rank or semigroup"):
+        with pytest.raises(ValueError, match="no minimum, maximum, rank, quantile or semigroup"):
             GroupScan(one.head, one.types, 2)
     one = made("min", [pa.int64()])
     with pytest.raises(ValueError, match="is no concat"):

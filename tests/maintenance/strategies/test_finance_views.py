@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lftj import errors
 from maintenance import Workspace
 from support import order_book
 from support.order_book import COLUMNS, PROGRAM, Event
@@ -79,6 +80,51 @@ def test_the_standard_book(data_folder: Path) -> None:
     assert values(ws, "twice") == {broker: value**2 for broker, value in worth.items() if value}
     assert max(values(ws, "twice").values()) > 2**63
     ws.check_invariants()
+
+
+def test_an_event_costs_the_logarithm_of_the_book() -> None:
+    """Every price is its own, and each event moves the bar."""
+    operations = []
+    for n in (100, 1600):
+        ws = empty_book()
+        rules = [order_book.INSIDE.format(side=side) for side in ("bids", "asks")]
+        ws.install("".join([*rules, order_book.VWAP, order_book.MST, order_book.PSP]), strategy="views")
+        book: dict[str, set[tuple[int, ...]]] = {"bids": set(), "asks": set()}
+        rows = [(side, 1, (i, i, i % 3, 1 + i % 7, 10 * i)) for i in range(n) for side in book]
+        for begin in range(0, len(rows), 100):
+            follow(ws, rows[begin : begin + 100])
+        spent = 0
+        for i in range(10):
+            moving = ("bids", 1, (n, n + i, 0, n // 5, 10 * n + i))
+            spent += follow(ws, [moving])
+            rows.append(moving)
+        for side, _, row in rows:
+            book[side].add(row)
+        assert {view: values(ws, view) for view in ("vwap", "mst", "psp")} == {
+            view: order_book.by_hand(book)[view] for view in ("vwap", "mst", "psp")
+        }
+        operations.append(spent)
+        ws.check_invariants()
+    assert operations[1] < 2 * operations[0]
+
+
+def test_negative_volumes_have_no_bar_and_are_summed_by_price() -> None:
+    ws, other = empty_book(), empty_book()
+    ws.install(order_book.INSIDE.format(side="bids") + order_book.VWAP)
+    other.install(order_book.BY_PRICE)
+    rows = [(i, i, 0, volume, 10 * i) for i, volume in enumerate((5, 7, 3, 9, 2))]
+    for one in (ws, other):
+        follow(one, [("bids", 1, row) for row in rows])
+    assert values(ws, "vwap") == values(other, "vwap")
+    taken_back = ("bids", 1, (9, 9, 0, -6, 25))
+    with pytest.raises(errors.EvaluationError, match="-6 is no weight"):
+        follow(ws, [taken_back])
+    follow(other, [taken_back])
+    volumes = [(row[4], row[3]) for row in (*rows, taken_back[2])]
+    total = sum(volume for _, volume in volumes)
+    inside = [(p, v) for p, v in volumes if total > 4 * sum(w for q, w in volumes if q > p)]
+    assert values(other, "vwap") == {(): sum(p * v for p, v in inside)}
+    assert values(ws, "vwap") == {(): sum(p * v for p, v in ((30, 9), (40, 2)))}
 
 
 def test_range_sums_take_fewer_operations_than_matches(data_folder: Path) -> None:
