@@ -390,6 +390,13 @@ class ScanTree:
 
 def _key_table(keys: Any, columns: int | None, padding: int | None = None) -> np.ndarray:
     """Keys as a (rows, columns) array, short ones padded if ``padding`` is a number."""
+    if (
+        isinstance(keys, np.ndarray)
+        and keys.dtype == np.int64
+        and keys.ndim == 2
+        and keys.shape[1] == columns
+    ):
+        return keys if keys.flags.carray else keys.copy()
     try:
         table = np.asarray(keys)
     except (ValueError, OverflowError):

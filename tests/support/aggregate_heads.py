@@ -162,7 +162,7 @@ class Made:
 
 
 def row_order(function: str, arguments: Sequence[Any]) -> list[Any]:
-    """What is said of arguments in the order of a row's columns: the value stands last, of quantiles first."""
+    """What is said of arguments in the order of a row's columns: the value stands last, but of quantiles."""
     return list(arguments) if function in QUANTILES else [*arguments[1:], *arguments[:1]]
 
 
