@@ -30,6 +30,9 @@ OF_RULES = tuple(engine for engine in KEPT_BY if engine not in ("lftj:stages", "
 OF_SUMS = ("duckdb", "lftj:recompute", "lftj:delta", "lftj:views", "lftj")
 """Who keeps sums over pairs that an inequality joins."""
 
+OF_THRESHOLDS = ("duckdb", "lftj:views", "lftj")
+"""Who keeps sums over pairs of what passes a threshold."""
+
 OF_RECURSION = ("duckdb", "lftj:recompute", "lftj:stages", "lftj", "differential")
 """Who keeps a recursive one."""
 

@@ -14,7 +14,7 @@ from bench import graphs
 from bench.grid import recursive_views
 from bench.grid.changes import Rows, Stream, around_hub, drawn
 from bench.grid.streams import EDGE, drawn_from, replayed, rows_of, sizes, window_of
-from bench.grid.view import OF_SUMS, Setting, View
+from bench.grid.view import OF_SUMS, OF_THRESHOLDS, Setting, View
 from bench.joins.patterns import TRIANGLE_RULE
 from bench.maintenance import existence, order_book
 
@@ -208,6 +208,21 @@ def finance(table: str, *settings: Setting) -> View:
     )
 
 
+def five(table: str, *settings: Setting) -> View:
+    """Without the ways that list pairs of rows: a bar that moves meets all of them."""
+    return View(
+        table.replace("order-book", "finance-five"),
+        f"five finance views of an {table.replace('-', ' ', 1)}",
+        dict.fromkeys(order_book.RELATIONS, order_book.COLUMNS),
+        order_book.FIVE_RULES,
+        order_book.FIVE_SQL,
+        replayed(table),
+        settings,
+        kept_by=OF_THRESHOLDS,
+        note="VWAP, AXF, BSP, PSP and MST, all of them after each transaction.",
+    )
+
+
 def hub_graph(neighbours: int) -> Rows:
     """A vertex with so many neighbours, and twice as many edges among these, drawn at random."""
     generator = np.random.default_rng(1)
@@ -251,6 +266,7 @@ def grid() -> list[View]:
         star_sums(30_000, *sizes(*all_sizes)),
         order_books("order-book", *(Setting("replay", size) for size in all_sizes)),
         finance("order-book", *(Setting("replay", size) for size in (1, 100, 1_000))),
+        five("order-book", *(Setting("replay", size) for size in (1, 100, 1_000))),
         hub_triangles(13_000, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
         *recursive_views.recursions(),
     ]
@@ -292,6 +308,7 @@ def quick() -> list[View]:
         star_sums(1_000, *sizes(100, kinds=())),
         order_books("order-book-2000", Setting("replay", 100)),
         finance("order-book-2000", Setting("replay", 100)),
+        five("order-book-2000", Setting("replay", 100)),
         hub_triangles(200, Setting("hub by edges", 1), Setting("hub by nodes", 100)),
         *recursive_views.quick(),
     ]

@@ -54,6 +54,34 @@ FINANCE_SQL: dict[tuple[str, ...], str] = {
 }
 
 
+FIVE_RULES = f"""{FINANCE_RULES}
+bid_total[] = sum(v), bid_bar[] = upper_quantile(p, 0.25, v) <- bids(_, _, _, v, p).
+ask_total[] = sum(v), ask_bar[] = upper_quantile(p, 0.25, v) <- asks(_, _, _, v, p).
+vwap[] = sum(x) <- bids(_, _, _, v, p), bid_bar[] = bar, p >= bar, x = v * p.
+mst[b] = sum(d) <- bids(_, _, b, v, p), bid_bar[] = m, p >= m,
+    asks(_, _, _, w, q), ask_bar[] = n, q >= n, d = w * q - v * p.
+psp[] = sum(d) <- bids(_, _, _, v, p), bid_total[] = t, 10000 * v > t,
+    asks(_, _, _, w, q), ask_total[] = u, 10000 * w > u, d = q - p.
+"""
+"""Five of them: also "vwap", "missedtrades" and "pricespread", whose sums go over what passes a threshold."""
+
+_INSIDE = """(SELECT * FROM (SELECT *, sum(volume) OVER () AS total, coalesce(sum(volume) OVER
+    (ORDER BY price DESC GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS higher
+    FROM {}) WHERE total > 4 * higher)"""
+_LARGE = """(SELECT count(*) AS n, sum(price) AS prices FROM {0}
+    WHERE 10000 * volume > (SELECT sum(volume) FROM {0}))"""
+
+FIVE_SQL: dict[tuple[str, ...], str] = {
+    **FINANCE_SQL,
+    ("vwap",): f"SELECT sum(price * volume)::BIGINT FROM {_INSIDE.format('bids')} b",
+    ("mst",): "SELECT broker, (count(*) * any_value(worth) - sum(volume * price) * any_value(n))::BIGINT "
+    f"FROM {_INSIDE.format('bids')} b, "
+    f"(SELECT sum(volume * price) AS worth, count(*) AS n FROM {_INSIDE.format('asks')}) a GROUP BY broker",
+    ("psp",): "SELECT (b.n * a.prices - a.n * b.prices)::BIGINT "
+    f"FROM {_LARGE.format('bids')} b, {_LARGE.format('asks')} a",
+}
+
+
 def random_changes(count: int) -> pa.Table:
     """Changes of an order book, in the form of the published ones: 2 of 5 erase a row that is there."""
     generator = np.random.default_rng(count)
