@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from lftj.language.syntax import (
     Aggregate,
@@ -101,6 +102,13 @@ class CheckedRule:
     span: Span
 
 
+class ViewCosts(NamedTuple):
+    """Operations per changed row of an atom, by the model of the rewriting: by views, and without."""
+
+    by_views: float
+    without: float
+
+
 @dataclass(frozen=True)
 class CheckedProgram:
     """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
@@ -126,8 +134,8 @@ class CheckedProgram:
     """The program of which rules were rewritten into this one (:mod:`lftj.rewriting`), if so."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What the rewriting has to say of a head."""
-    view_costs: Mapping[str, float] = field(default_factory=dict)
-    """Of a head with views: operations per changed row of an atom, by the model of the rewriting."""
+    view_costs: Mapping[str, ViewCosts] = field(default_factory=dict)
+    """Of heads with views."""
     wide_views: bool = False
     """Whether its partial sums of whole numbers hold 128 bits."""
 

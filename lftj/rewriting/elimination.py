@@ -26,7 +26,7 @@ O(2^n * n * edges), and O(n^2 * edges).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -85,14 +85,23 @@ class Edge:
         return most
 
 
+Ranges = Callable[[Sequence[Edge], Sequence[Names], Names], tuple[float, float] | None]
+"""What a join of edges under filters costs by sums of ranges, for some keys, and at least without; None where
+it is no such join."""
+
+
 @dataclass(frozen=True)
 class Graph:
-    """A body.  ``head``: variables that stay.  ``once``: it is evaluated, and not maintained."""
+    """A body.  ``head``: variables that stay.  ``once``: it is evaluated, and not maintained.
+
+    ``ranges``: where filters may be inequalities that join two sides (:mod:`lftj.rewriting.range_join`).
+    """
 
     edges: tuple[Edge, ...]
     filters: tuple[Names, ...]
     head: Names
     once: bool = False
+    ranges: Ranges | None = None
 
 
 @dataclass(frozen=True)
@@ -100,22 +109,25 @@ class Elimination:
     """``order``: the variables to eliminate, a group for each view; none where that costs no less.
 
     ``cost``: operations of a change, by the model, or of the evaluation; ``plain``: those without any view.
+    ``by_ranges``: of the groups, those whose view is the sum of a range join.
     """
 
     order: tuple[Names, ...]
     cost: float
     plain: float
+    by_ranges: frozenset[Names] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Place:
     """A way to a set of eliminated variables: what it costs, and what is left."""
 
+    graph: Graph
     cost: float
     edges: tuple[Edge, ...]
     filters: tuple[Names, ...]
     order: tuple[Names, ...]
-    once: bool = False
+    by_ranges: frozenset[Names]
 
     @cached_property
     def total(self) -> float:
@@ -123,7 +135,13 @@ class _Place:
         return self.cost + self.join_cost(self.edges)
 
     def join_cost(self, edges: Sequence[Edge]) -> float:
-        return _listing_cost(edges) if self.once else _join_cost(edges)
+        return _listing_cost(edges) if self.graph.once else _join_cost(edges)
+
+    def view_cost(self, edges: Sequence[Edge], applied: Sequence[Names], keys: Names) -> tuple[float, bool]:
+        """What the join of a view costs, and whether that is by sums of ranges."""
+        cost = self.join_cost(edges)
+        found = self.graph.ranges(edges, applied, keys) if applied and self.graph.ranges else None
+        return (found[0], True) if found is not None and found[0] < max(cost, found[1]) else (cost, False)
 
 
 def tails(edges: Sequence[Names], needed: Names) -> Names:
@@ -145,9 +163,7 @@ def choose_elimination(graph: Graph) -> Elimination:
     >>> [sorted(names) for names in found.order], found.cost < found.plain / 4
     ([['b'], ['c'], ['d']], True)
     """
-    start = _Place(0.0, graph.edges, graph.filters, (), graph.once)
-    plain = best = start.total
-    order: tuple[Names, ...] = ()
+    best = start = _begin(graph)
     units = _units(graph)
     exact = EXACT_ONCE if graph.once else EXACT
     places = {frozenset[Names](): start}
@@ -165,10 +181,14 @@ def choose_elimination(graph: Graph) -> Elimination:
             cheapest = min(following, key=lambda gone: following[gone].cost)
             following = {cheapest: following[cheapest]}
         for place in following.values():
-            if place.total < best:
-                best, order = place.total, place.order
+            if place.total < best.total:
+                best = place
         places = following
-    return Elimination(order, best, plain)
+    return Elimination(best.order, best.total, start.total, best.by_ranges)
+
+
+def _begin(graph: Graph) -> _Place:
+    return _Place(graph, 0.0, graph.edges, graph.filters, (), frozenset())
 
 
 def _units(graph: Graph) -> tuple[Names, ...]:
@@ -204,16 +224,19 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     distinct = {name: min(e.distinct[name] for e in joined if name in e.listed) for name in keys}
     rows = _matches(joined, frozenset()) * PASSES ** len(applied)
     most = reduce(lambda size, name: size * distinct[name], keys, 1.0)
-    flow = 0.0 if place.once else _flow(joined, distinct)
+    once = place.graph.once
+    flow = 0.0 if once else _flow(joined, distinct)
     n_rows = max(1.0, min(rows, most))
     fullest = {name: min(n_rows, most / distinct[name]) for name in keys if any(e.most for e in joined)}
     view = Edge(keys, frozenset(), n_rows, distinct, flow, is_view=True, most=fullest)
+    cost, by_ranges = place.view_cost(joined, applied, keys)
     return _Place(
-        place.cost + place.join_cost(joined) + (VIEW_ROW * view.rows if place.once else 0.0),
+        place.graph,
+        place.cost + cost + (VIEW_ROW * view.rows if once else 0.0),
         (*(edge for edge in place.edges if edge not in joined), view),
         tuple(one for one in place.filters if one not in applied),
         (*place.order, names),
-        place.once,
+        place.by_ranges | {names} if by_ranges else place.by_ranges,
     )
 
 

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule, ViewCosts
 from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
 from lftj.rewriting.rule_text import body_text, call_text, head_text
@@ -50,7 +50,7 @@ def with_views(
     """
     shared = SharedViews({*taken, *program.derived}, domains, wide, once)
     notes: dict[str, str] = {}
-    costs: dict[str, float] = {}
+    costs: dict[str, ViewCosts] = {}
     strata: list[tuple[CheckedRule, ...]] = []
     for stratum in program.strata:
         before = [len(rules) for rules in shared.rules]
@@ -85,7 +85,7 @@ def _rewritten(
     catalog: Catalog,
     shared: SharedViews,
     notes: dict[str, str],
-    costs: dict[str, float],
+    costs: dict[str, ViewCosts],
     is_worth: Worth | None,
 ) -> Iterable[CheckedRule]:
     """The rule, less the heads that have a rule over views instead, and these."""
@@ -107,7 +107,8 @@ def _rewritten(
             if is_worth is not None and not is_worth(rule, head, rule.bodies[0], tree):
                 raise NotRewritten(f"about {tree.plain:,.0f} assignments are listed about as soon")
             roots.append(tree.root())
-            costs[head.relation] = tree.cost / len(rule.bodies[0].atoms)
+            n_atoms = len(rule.bodies[0].atoms)
+            costs[head.relation] = ViewCosts(tree.cost / n_atoms, tree.plain / n_atoms)
             note = f"a change takes about {tree.cost:,.0f} operations, and {tree.plain:,.0f} without them"
             note += WIDE_NOTE if shared.wide else ""
         except NotRewritten as refused:

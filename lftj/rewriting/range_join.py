@@ -33,8 +33,9 @@ from lftj.language.syntax import (
     Negative,
     Variable,
 )
-from lftj.rewriting.elimination import Edge, Names, view_cost
+from lftj.rewriting.elimination import PASSES, Edge, Names, view_cost
 from lftj.rewriting.joins import of_comparison
+from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.shared_views import is_view
 from lftj.values.kinds import kind
 from lftj.values.schema import ColumnType
@@ -182,45 +183,52 @@ def _multiplied(one: _Linear, other: _Linear) -> _Linear:
 
 @dataclass(frozen=True)
 class RangeSplit:
-    """A body in two sides: their atoms, and the keys of their views."""
+    """A join in two sides: the places of their atoms, what the first knows, and the keys of their views.
+
+    Filters and factors over what the first knows are its own.
+    """
 
     comparison: Comparison
-    atoms: tuple[tuple[Atom, ...], tuple[Atom, ...]]
+    places: tuple[tuple[int, ...], tuple[int, ...]]
+    first: Names
     keys: tuple[Names, Names]
     head: Names
 
-    @property
-    def first(self) -> Names:
-        """What the first side knows; filters and factors of these are its own."""
-        return _known(self.atoms[0])
-
-    def cost(self, edges: Mapping[Atom, Edge]) -> float:
-        """Operations of changes of all atoms, with ordered views."""
-        steps = TREE_STEP * math.log2(max(2.0, *(edge.rows for edge in edges.values())))
+    def cost(self, edges: Sequence[Edge]) -> float:
+        """Operations of changes of all edges, one for each atom, with ordered views."""
+        steps = TREE_STEP * math.log2(max(2.0, *(edge.rows for edge in edges)))
         cost = 0.0
         for side in (0, 1):
-            joining, changed = view_cost([edges[atom] for atom in self.atoms[side]], self.keys[side])
-            cost += joining + changed * steps * self.groups(1 - side, edges)
+            joining, changed = view_cost([edges[place] for place in self.places[side]], self.keys[side])
+            cost += joining + changed * steps * self._groups(1 - side, edges)
         return cost
 
-    def groups(self, side: int, edges: Mapping[Atom, Edge]) -> float:
+    def least_plain(self, edges: Sequence[Edge]) -> float:
+        """What changes of all edges cost at least, as long as nobody knows how many rows they have.
+
+        A row may match many of each group.
+        """
+        groups = self._groups(0, edges) * self._groups(1, edges)
+        return groups * len(edges) * PASSES * UNKNOWN_ROWS
+
+    def _groups(self, side: int, edges: Sequence[Edge]) -> float:
         """How many groups of its own a side has, each with a range: its variables of the head."""
         groups = 1.0
         for name in self.keys[side] & self.head - self.keys[1 - side]:
-            groups *= min(edges[atom].distinct.get(name, math.inf) for atom in self.atoms[side])
+            groups *= min(edges[place].distinct.get(name, math.inf) for place in self.places[side])
         return groups
 
 
 def range_split(
-    atoms: Sequence[Atom],
+    atoms: Sequence[Names],
     comparisons: Sequence[Comparison],
     filters: Iterable[Names],
     head: Names,
     types: Types,
 ) -> RangeSplit | None:
-    """The body in two sides that one of the comparisons joins; None where there is none.
+    """The join in two sides that one of the comparisons joins; None where there is none.
 
-    ``filters``: variables of each negated atom and factor.
+    ``atoms``, ``filters``: variables of each atom, and of each negated atom and factor.
     """
     filters = list(filters)
     for comparison in comparisons:
@@ -228,19 +236,19 @@ def range_split(
         sides = None if found is None else _sides(atoms, found.left, found.right)
         if found is None or sides is None:
             continue
-        left, right = map(_known, sides)
+        left, right = (frozenset().union(*(atoms[place] for place in side)) for side in sides)
         others = [of_comparison(other) for other in comparisons if other is not comparison]
         compared = {found.left, found.right}
         if head.isdisjoint(compared) and all(n <= left or n <= right for n in [*filters, *others]):
             wanted = left & right | head | compared
-            return RangeSplit(comparison, sides, (wanted & left, wanted & right), head)
+            return RangeSplit(comparison, sides, left, (wanted & left, wanted & right), head)
     return None
 
 
-def _sides(atoms: Sequence[Atom], left: str, right: str) -> tuple[tuple[Atom, ...], tuple[Atom, ...]] | None:
-    """The atoms of one key, with what belongs to them, and those of the other."""
-    with_left = [left in _known([atom]) for atom in atoms]
-    with_right = [right in _known([atom]) for atom in atoms]
+def _sides(atoms: Sequence[Names], left: str, right: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The places of the atoms of one key, with what belongs to them, and those of the other."""
+    with_left = [left in atom for atom in atoms]
+    with_right = [right in atom for atom in atoms]
     if any(a and b for a, b in zip(with_left, with_right, strict=True)) or not (
         any(with_left) and any(with_right)
     ):
@@ -250,14 +258,15 @@ def _sides(atoms: Sequence[Atom], left: str, right: str) -> tuple[tuple[Atom, ..
     ]
     while None in place:
         known = [
-            _known([atom for atom, at in zip(atoms, place, strict=True) if at == side]) for side in (0, 1)
+            frozenset[str]().union(*(atom for atom, at in zip(atoms, place, strict=True) if at == side))
+            for side in (0, 1)
         ]
         own = known[0] - known[1], known[1] - known[0]
         waiting = [number for number, at in enumerate(place) if at is None]
-        gains = {number: [len(_known([atoms[number]]) & names) for names in own] for number in waiting}
+        gains = {number: [len(atoms[number] & names) for names in own] for number in waiting}
         number = max(waiting, key=lambda one: abs(gains[one][0] - gains[one][1]))
         place[number] = 0 if gains[number][0] >= gains[number][1] else 1
-    first, second = (tuple(a for a, at in zip(atoms, place, strict=True) if at == side) for side in (0, 1))
+    first, second = (tuple(number for number, at in enumerate(place) if at == side) for side in (0, 1))
     return first, second
 
 
@@ -325,7 +334,3 @@ def range_join(body: Body) -> RangeJoin | None:
 
 def _names(atom: Atom) -> list[str]:
     return [term.name for term in atom.terms if isinstance(term, Variable)]
-
-
-def _known(atoms: Iterable[Atom]) -> Names:
-    return frozenset(name for atom in atoms for name in _names(atom))

@@ -17,9 +17,9 @@ UNKNOWN_KEYS = 128.0
 """Keys of each column of a relation that is not known: eight rows each."""
 
 
-def is_unknown(table: Table | None) -> bool:
-    """Whether a relation's rows say nothing of what a body costs."""
-    return table is None or table.n_rows < FEW_ROWS
+def is_unknown(atom: Atom, table: Table | None) -> bool:
+    """Whether an atom's relation does not say what a body costs: it has few rows, and may have many."""
+    return not _is_single(atom) and (table is None or table.n_rows < FEW_ROWS)
 
 
 def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False) -> Edge:
@@ -29,7 +29,9 @@ def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False
     """
     names = [term.name for term in atom.terms if isinstance(term, Variable)]
     variables = frozenset(names)
-    if table is None or is_unknown(table):
+    if _is_single(atom):
+        return Edge(variables, variables & tails, 1.0, dict.fromkeys(variables - tails, 1.0))
+    if table is None or is_unknown(atom, table):
         keys = dict.fromkeys(variables - tails, UNKNOWN_KEYS)
         if atom.functional and names and len(atom.terms) == 2:
             keys = dict.fromkeys(keys, UNKNOWN_ROWS)
@@ -37,6 +39,11 @@ def edge_of(atom: Atom, table: Table | None, tails: Names, at_most: bool = False
     columns = _columns(atom, variables - tails)
     most = {name: _fullest(table, column) for name, column in columns.items()} if at_most else {}
     return Edge(variables, variables & tails, _rows(atom, table), _distinct(table, columns), most=most)
+
+
+def _is_single(atom: Atom) -> bool:
+    """Whether it is a function without keys, ``total[] = t``."""
+    return atom.functional and len(atom.terms) == 1
 
 
 def _rows(atom: Atom, table: Table) -> float:

@@ -25,7 +25,7 @@ Where an inequality alone joins two sides they become ordered views (:mod:`lftj.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -41,19 +41,10 @@ from lftj.language.syntax import (
     Expression,
     Variable,
 )
-from lftj.rewriting.elimination import (
-    PASSES,
-    Edge,
-    Elimination,
-    Graph,
-    Names,
-    choose_elimination,
-    tails,
-    view_cost,
-)
+from lftj.rewriting.elimination import Edge, Elimination, Graph, Names, choose_elimination, tails
 from lftj.rewriting.joins import Join, bound_by, of_atom, of_comparison, of_expression, types_below
-from lftj.rewriting.range_join import RangeSplit, range_split
-from lftj.rewriting.relation_sizes import UNKNOWN_ROWS, edge_of, is_unknown
+from lftj.rewriting.range_join import RangeSplit, Types, range_split
+from lftj.rewriting.relation_sizes import edge_of, is_unknown
 from lftj.rewriting.shared_views import WIDE, SharedViews, ViewBody, arrow_type, free_name
 from lftj.rewriting.summand import NotRewritten, Product, compared, definitions, product_of, products
 from lftj.storage.catalog import Catalog
@@ -61,15 +52,6 @@ from lftj.values.kinds import kind
 from lftj.values.schema import ColumnType
 
 SUMMED = ("count", "sum", "avg")
-
-
-@dataclass(frozen=True)
-class _CostedSplit:
-    """Two sides; operations of changes of all atoms by range sums, and by the matches of a row."""
-
-    split: RangeSplit
-    cost: float
-    plain: float
 
 
 class ViewTree:
@@ -95,6 +77,7 @@ class ViewTree:
         self._types = types_below(self._body)
         self._join = self._without_assignments()
         self._products = self._summed()
+        self._unknown = any(is_unknown(atom, catalog.get(atom.relation)) for atom in self._body.atoms)
         self._splits: dict[Product, RangeSplit] = {}
         self.eliminations = [self._elimination(product) for product in self._products]
         self.cost = sum(one.cost for one in self.eliminations)
@@ -138,45 +121,46 @@ class ViewTree:
             )
         return [*products(Aggregate("sum", call.arguments), self._body), Product()]
 
-    def _edges(self, atoms: Sequence[Atom], free: Names) -> tuple[Edge, ...]:
-        return tuple(edge_of(atom, self._catalog.get(atom.relation), free) for atom in atoms)
-
     def _elimination(self, product: Product) -> Elimination:
         join = replace(self._join, factors=product.factors)
         head = frozenset(self.head.variables)
         variables = [of_atom(atom) for atom in join.atoms]
         free = tails(variables, head | join.needed)
-        edges = self._edges(join.atoms, free)
-        filters = (*map(of_atom, join.negations), *map(of_comparison, join.comparisons))
-        found = choose_elimination(Graph(edges, tuple(filter(None, filters)), head, self._shared.once))
-        return found if self._shared.once else self._or_split(product, join, found, edges)
+        edges = tuple(edge_of(atom, self._catalog.get(atom.relation), free) for atom in join.atoms)
+        filters = tuple(filter(None, (*map(of_atom, join.negations), *map(of_comparison, join.comparisons))))
+        once = self._shared.once
+        ranges = None if once or self._shared.wide else self._by_ranges
+        found = choose_elimination(Graph(edges, filters, head, once, ranges))
+        return found if once else self._or_split(product, join, found, edges)
+
+    def _by_ranges(
+        self, edges: Sequence[Edge], applied: Sequence[Names], keys: Names
+    ) -> tuple[float, float] | None:
+        """What a view costs as the sum of a range join, and at least without."""
+        comparisons = [one for one in self._join.comparisons if of_comparison(one) in applied]
+        negations = [of_atom(atom) for atom in self._join.negations if of_atom(atom) in applied]
+        split = range_split([edge.variables for edge in edges], comparisons, negations, keys, self._types)
+        if split is None:
+            return None
+        return split.cost(edges), split.least_plain(edges) if self._unknown else 0.0
 
     def _or_split(
         self, product: Product, join: Join, found: Elimination, edges: Sequence[Edge]
     ) -> Elimination:
-        """What is found for a product, or what a range join costs, if that is less."""
-        split = self._split(join, frozenset(self.head.variables), edges, found.plain)
-        if split is None or (found.order and split.cost >= found.cost):
+        """What is found for a product, or what a range join of all costs, if that is less."""
+        split = _split_of(join, frozenset(self.head.variables), self._types)
+        if split is None:
+            return found
+        cost = split.cost(edges)
+        plain = max(found.plain, split.least_plain(edges)) if self._unknown else found.plain
+        if cost >= (found.cost if found.order else plain):
             return found
         if self._shared.wide:
             if found.order:
                 return found
             raise NotRewritten("a partial sum does not fit 64 bits, and sums of ranges have no more")
-        self._splits[product] = split.split
-        return Elimination((), split.cost, split.plain)
-
-    def _split(self, join: Join, head: Names, edges: Sequence[Edge], plain: float) -> _CostedSplit | None:
-        """The join in two sides, where range sums cost less than its matches do, ``plain``."""
-        filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
-        split = range_split(join.atoms, join.comparisons, filters, head, self._types)
-        if split is None:
-            return None
-        by_atom = dict(zip(join.atoms, edges, strict=True))
-        cost = split.cost(by_atom)
-        if any(is_unknown(self._catalog.get(atom.relation)) for atom in join.atoms):
-            groups = split.groups(0, by_atom) * split.groups(1, by_atom)
-            plain = max(plain, groups * len(edges) * PASSES * UNKNOWN_ROWS)  # a row may match many of each
-        return _CostedSplit(split, cost, plain) if cost < plain else None
+        self._splits[product] = split
+        return Elimination((), cost, plain)
 
     # -- making the rules ------------------------------------------------------------------
 
@@ -187,33 +171,26 @@ class ViewTree:
         for product, one in zip(self._products, self.eliminations, strict=True):
             join, split = replace(self._join, factors=product.factors), self._splits.get(product)
             left.append(
-                self._reduced(join, one.order, taken) if split is None else self._ranged(join, split, taken)
+                self._reduced(join, one, taken) if split is None else self._ranged(join, split, taken)
             )
         if len(left) == 1:
             return self._summing(left[0], self._products[0].negations)
         return self._combining(left, taken)
 
-    def _reduced(self, join: Join, order: Sequence[Names], taken: set[str]) -> Join:
+    def _reduced(self, join: Join, found: Elimination, taken: set[str]) -> Join:
         """The join with views in the place of what is eliminated."""
         head = frozenset(self.head.variables)
         free = tails([of_atom(atom) for atom in join.atoms], head | join.needed)
         values: set[str] = set()
-        for names in order:
+        for names in found.order:
             read = frozenset().union(*(of_atom(atom) for atom in join.atoms if of_atom(atom) & names))
             here, rest = join.split(names | (read & values))  # with the values of the views among them
             keys = frozenset().union(*map(of_atom, here.atoms)) - names - free - values
-            atom, value = self._view(self._by_ranges(here, keys, free, taken), keys, taken)
+            split = _split_of(here, keys, self._types) if names in found.by_ranges else None
+            atom, value = self._view(here if split is None else self._ranged(here, split, taken), keys, taken)
             values.add(value.name)
             join = replace(rest, atoms=(*rest.atoms, atom), factors=(*rest.factors, value))
         return join
-
-    def _by_ranges(self, here: Join, keys: Names, free: Names, taken: set[str]) -> Join:
-        """What a view joins, as a range join if that costs less."""
-        if self._shared.once or self._shared.wide or not here.comparisons:
-            return here
-        edges = self._edges(here.atoms, free & frozenset().union(*map(of_atom, here.atoms)))
-        found = self._split(here, keys, edges, view_cost(edges, keys)[0])
-        return here if found is None else self._ranged(here, found.split, taken)
 
     def _ranged(self, join: Join, split: RangeSplit, taken: set[str]) -> Join:
         """The range join of an ordered view for each side."""
@@ -221,7 +198,8 @@ class ViewTree:
             join, comparisons=tuple(one for one in join.comparisons if one is not split.comparison)
         )
         read = []
-        for atoms, keys, here in zip(split.atoms, split.keys, join.within(split.first), strict=True):
+        for places, keys, here in zip(split.places, split.keys, join.within(split.first), strict=True):
+            atoms = tuple(join.atoms[place] for place in places)
             read.append(self._view(replace(here, atoms=atoms), keys, taken))
         (left, first), (right, second) = read
         return Join((left, right), (), (split.comparison,), (first, second))
@@ -296,6 +274,12 @@ class ViewTree:
         if self._call.function == "count":
             return pa.int64()
         return aggregate_type(self._call.function, self._types[_argument(self._call)].arrow)
+
+
+def _split_of(join: Join, head: Names, types: Types) -> RangeSplit | None:
+    """The join in two sides, for a view or head over these variables."""
+    filters = (*map(of_atom, join.negations), *map(of_expression, join.factors))
+    return range_split(list(map(of_atom, join.atoms)), join.comparisons, filters, head, types)
 
 
 def _argument(call: Aggregate) -> str:

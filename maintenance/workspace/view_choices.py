@@ -10,7 +10,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lftj.language.several_aggregates import shown_name
 from lftj.rewriting.programs import with_views
@@ -71,6 +71,30 @@ def reconsidered(state: State, domains: Domains) -> State:
     return state
 
 
+def begun(state: State, heads: Collection[str], domains: Domains) -> State:
+    """The state in which new heads have views from the beginning, where one changed row would cost more
+    without them than building them does, by the model."""
+    for name in heads:
+        choice = state.heads[name].choice
+        if choice is None:
+            continue
+        own = heads_of(state, name)
+        names = [head.name for head in own]
+        costs = with_views(
+            own[0].program.as_written, names, state.versions, domains, state.versions
+        ).view_costs
+        without = max((cost.without for cost in costs.values()), default=0.0)
+        if without > _building(state, choice):
+            choice.foresee(without)
+            state = _with(state, name, domains)
+    return state
+
+
+def _building(state: State, choice: ViewChoice) -> int:
+    """Operations that building views is taken to cost."""
+    return BUILD_PER_ROW * sum(state.versions[name].n_rows * times for name, times in choice.atoms.items())
+
+
 def _with(state: State, name: str, domains: Domains) -> State:
     """The state in which a head has views; the same where there are none, or none that pay."""
     own = heads_of(state, name)
@@ -87,7 +111,7 @@ def _with(state: State, name: str, domains: Domains) -> State:
         notes = (note for key, note in rewritten.notes.items() if key in names)
         choice.refuse("; ".join(dict.fromkeys(notes)) or "there are none")
         return state
-    if not choice.pays(max(rewritten.view_costs.values())):
+    if not choice.pays(max(costs.by_views for costs in rewritten.view_costs.values())):
         return state
     following = kept_anew(state, program, {head.name: head.keeping for head in own}, names, domains)
     if not any(is_view(read) for head in heads_of(following, name) for read in head.reads):
@@ -106,8 +130,7 @@ def _without(state: State, name: str, domains: Domains) -> State:
     choice = own_choice(own)
     keepings = {head.name: head.keeping for head in own}
     following = kept_anew(state, own[0].program.as_written, keepings, (), domains)
-    n_rows = sum(state.versions[relation].n_rows * times for relation, times in choice.atoms.items())
-    following.heads[name].choice = choice.gone_over(BUILD_PER_ROW * n_rows)
+    following.heads[name].choice = choice.gone_over(_building(state, choice))
     return following
 
 

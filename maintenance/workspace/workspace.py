@@ -59,7 +59,7 @@ from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
-from maintenance.workspace.view_choices import reconsidered, wants_change
+from maintenance.workspace.view_choices import begun, reconsidered, wants_change
 
 
 class Workspace(Kept, Database):
@@ -219,6 +219,7 @@ class Workspace(Kept, Database):
                 threads,
                 lambda title: _bar(title, progress),
             )
+            following = begun(following, written, self.domains)
             self._published.change_heads(following, installed_entry(tree, wishes, replace))
 
     @interruptible()

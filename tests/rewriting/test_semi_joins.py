@@ -37,7 +37,7 @@ def whatever_it_costs(seed: int) -> Iterator[None]:
     random = Random(seed)
 
     def chosen(graph: Graph) -> Elimination:
-        place = elimination._Place(0.0, graph.edges, graph.filters, (), once=True)
+        place = elimination._begin(graph)
         units, gone = elimination._units(graph), frozenset[Names]()
         while True:
             choices = list(elimination._choices(units, gone, graph.filters))

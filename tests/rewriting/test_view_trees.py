@@ -43,7 +43,7 @@ def any_order(seed: int, cuts: bool) -> Iterator[None]:
 
     def chosen(graph: Graph) -> Elimination:
         units = elimination._units(graph)
-        place = elimination._Place(0.0, graph.edges, graph.filters, ())
+        place = elimination._begin(graph)
         gone = frozenset[Names]()
         while not (cuts and random.random() < 0.2):
             choices = list(elimination._choices(units, gone, graph.filters))
@@ -55,7 +55,7 @@ def any_order(seed: int, cuts: bool) -> Iterator[None]:
                     break
             else:
                 break
-        return Elimination(place.order, 0.0, 1.0)
+        return Elimination(place.order, 0.0, 1.0, place.by_ranges)
 
     with mock.patch.object(view_tree, "choose_elimination", chosen):
         yield

@@ -1,6 +1,7 @@
 """Whether the sums of a head under `auto` are kept by views, by what that costs (STRATEGIES.md 1 and 3.4).
 
-A head begins without views, its bodies kept by :mod:`maintenance.strategies.auto.auto_body`.  What its
+A head begins without views, unless a single row were to cost more than building them, by the model; then its
+bodies are kept by :mod:`maintenance.strategies.auto.auto_body`.  What its
 commits take is metered, and entered into an account (:mod:`maintenance.strategies.auto.ledger`) beside what
 the other way would take, per row of its relations that changed.  To step a rule takes its time whatever
 changed, ``STEP_OPERATIONS``: so views, each of them a rule, have to spare more where transactions are small.
@@ -8,7 +9,8 @@ changed, ``STEP_OPERATIONS``: so views, each of them a rule, have to spare more 
 * *views, before they were in use*: ``VIEW_PRIOR`` times what the model of their rewriting says, and
   ``LEAST_PER_ROW`` before that was asked; afterwards, what they took when they were last in use;
 * *without views, while they are in use*: the body's delta terms are run on a sample of the changed branches,
-  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took.
+  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took.  A sample ends
+  where it has taken ``SHADOW_SHARE`` times what views took.
 
 When the way in use has lost the price of the other one, the head goes over: to views at the price of reading
 the relations, back at that of evaluating its body.  Views that take more memory than they may are given back.
@@ -81,6 +83,7 @@ class ViewChoice:
         """Why views that are in use have to go at once, if so."""
         self._views_per_row: float | None = None  # measured where they were in use
         self._was_tried = in_use
+        self._foreseen: float | None = None
         self._deltas: Sequence[DeltaBody] = ()
         self._shadow: float | None = None  # of the last sample, per row
         self._spent = 0  # of the last sample
@@ -115,7 +118,8 @@ class ViewChoice:
         if not n_rows:
             return
         if change is not None and self._samples:
-            samples = [delta.sampled_operations(change, SHADOW_SAMPLE) for delta in self._deltas]
+            enough = max(LEAST_BUDGET, SHADOW_SHARE * (taken + STEP_OPERATIONS * n_rules))
+            samples = [delta.sampled_operations(change, SHADOW_SAMPLE, enough) for delta in self._deltas]
             self._shadow = sum(estimate for estimate, _ in samples) / n_rows
             self._spent = sum(spent for _, spent in samples)
             self._taken = 0
@@ -133,12 +137,16 @@ class ViewChoice:
             more = n_rules - self._view_rules
         self.ledger.enter(taken + STEP_OPERATIONS * more, taken if other is None else other * n_rows)
 
+    def foresee(self, without: float) -> None:
+        """A changed row would take so many operations without views, more than building them."""
+        self._foreseen = without
+
     def pays(self, model: float) -> bool:
         """Whether views that take so many operations per row, by the model, are to be tried now.
 
         If not, the account goes on with what they would take.
         """
-        if self._was_tried:
+        if self._was_tried or self._foreseen is not None:
             return True
         expected = VIEW_PRIOR * model
         stepping = STEP_OPERATIONS * (self._view_rules - self._rules) * self._metered
@@ -167,9 +175,14 @@ class ViewChoice:
         ``deltas``: of the bodies as they were written, while there are views.
         """
         other = ViewChoice(self.atoms, not self.in_use)
-        lost = f"{self.ledger.balance:,.0f} operations, the price of a change"
-        other.why = self.exceeds or f"{'views' if self.in_use else 'keeping all assignments'} had lost {lost}"
-        other.n_changes = self.n_changes + 1
+        way = "views" if self.in_use else "keeping all assignments"
+        other.why = (
+            self.exceeds or f"{way} had lost {self.ledger.balance:,.0f} operations, the price of a change"
+        )
+        if self._foreseen is None:
+            other.n_changes = self.n_changes + 1
+        else:
+            other.why = f"without them a row was foreseen to take {self._foreseen:,.0f} operations"
         other.ledger.changed(max(LEAST_BUDGET, price))
         if self.exceeds:
             other.ledger.changed(2 * max(self.ledger.price, price))

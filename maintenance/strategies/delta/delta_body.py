@@ -144,9 +144,12 @@ class DeltaBody(BodySearch):
         emitted = self.problem.emitted
         return [columns[emitted.index(name)] for name in self.variables], weights
 
-    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
-        """What a step would take, by some of the changed branches of each term; and what these took."""
-        return (0.0, 0) if self.lowered.empty else self.terms.sampled_operations(change, sample)
+    def sampled_operations(self, change: Round, sample: int, budget: int | None = None) -> tuple[float, int]:
+        """What a step would take, by some of the changed branches of each term; and what these took.
+
+        ``budget``: of the sample, in operations; what takes more would take that much at least.
+        """
+        return (0.0, 0) if self.lowered.empty else self.terms.sampled_operations(change, sample, budget)
 
     def describe(self) -> list[str]:
         """The key order of whole evaluations, and each term's, with the indices that it reads."""

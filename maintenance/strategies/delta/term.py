@@ -81,8 +81,11 @@ class Terms:
             parts.append(group.rows(change, *branches, stats, left))
         return gathered(parts) if parts else None
 
-    def sampled_operations(self, change: Round, sample: int) -> tuple[float, int]:
-        """What the terms would take in a round, by some of the changed branches; and what these took."""
+    def sampled_operations(self, change: Round, sample: int, budget: int | None = None) -> tuple[float, int]:
+        """What the terms would take in a round, by some of the changed branches; and what these took.
+
+        Where these take more than ``budget``, it is left at that: they would take that much at least.
+        """
         estimate, taken = 0.0, 0
         for group in self._groups:
             branches = group.branches(change)
@@ -92,9 +95,15 @@ class Terms:
             n_rows = len(weights)
             places = np.unique(np.linspace(0, n_rows - 1, min(n_rows, sample)).astype(np.int64))
             figures = RuleStats()
-            group.rows(change, np.ascontiguousarray(columns[:, places]), weights[places], figures, None)
+            left = None if budget is None else max(0, budget - taken)
+            try:
+                group.rows(change, np.ascontiguousarray(columns[:, places]), weights[places], figures, left)
+            except OverBudget:
+                left = 0
             estimate += figures.operations * n_rows / len(places)
             taken += figures.operations
+            if left == 0:
+                break
         return estimate, taken
 
     def prepare(self, versions: Versions) -> None:

@@ -90,6 +90,36 @@ def test_a_head_goes_over_to_views_when_that_would_have_paid() -> None:
     ws.check_invariants()
 
 
+PAIRS = "h[] = sum(d) <- R(_, b), all[] = t, 9 * b > t, S(_, c), all[] = u, 9 * c > u, d = b - c."
+
+
+def pairs(n: int) -> Workspace:
+    """Nearly all pairs of rows of two relations; ``all`` is the number of rows of a third."""
+    ws = Workspace()
+    for name in ("R", "S"):
+        ws.load(name, [(i, i) for i in range(n)], columns=["a", "b"])
+    ws.load("T", [(0,)], columns=["x"])
+    ws.install(f"all[] = count() <- T(_). {PAIRS}")
+    return ws
+
+
+def test_a_head_begins_with_views_where_one_row_would_cost_more_without() -> None:
+    ws = pairs(600)
+    assert choice_of(ws).in_use
+    assert "auto: views: without them a row was foreseen to take" in shown(ws)
+    assert not choice_of(star()).in_use
+    assert commit(ws, ("T", (1,), 1)) < 600 * 600 // 2
+    ws.verify()
+
+
+def test_a_sample_of_what_views_spare_is_bounded_by_what_they_take() -> None:
+    """Without views one row of T would meet all pairs."""
+    ws = pairs(600)
+    for number in range(2 * auto_body.SHADOW_EVERY):
+        assert commit(ws, ("T", (1 + number,), 1)) < 10 * PRICE  # samples among them
+    assert choice_of(ws).in_use
+
+
 def test_small_transactions_go_without_views_and_large_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each view is a rule to step, whatever changed."""
     monkeypatch.setattr(view_choice, "STEP_OPERATIONS", 800)
