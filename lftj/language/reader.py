@@ -52,6 +52,10 @@ class _Named:
     term: Any
 
 
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 < value <= 1
+
+
 def _unnamed(term: Any) -> Any:
     return term.term if isinstance(term, _Named) else term
 
@@ -170,7 +174,7 @@ class Reader(LiteralReader):
                     )
             elif name in QUANTILES and place == 1:
                 share = argument.value if isinstance(argument, Constant) else None
-                if type(share) not in (int, float, Decimal) or not 0 < share <= 1:
+                if not _is_share(share):
                     raise self.error(
                         argument.span,
                         f"the share of '{name}' is a number above 0 and up to 1: {name}(v, 0.5)",

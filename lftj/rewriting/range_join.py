@@ -327,8 +327,8 @@ def range_join(body: Body) -> RangeJoin | None:
             return None
         own = [name for name in columns[:-1] if name not in both and name != key]
         groups += own
-        places = (tuple(map(columns.index, some)) for some in (both, own))
-        views.append(OrderedView(body.atoms[side], *places, columns.index(key)))
+        shared, alone = (tuple(map(columns.index, some)) for some in (both, own))
+        views.append(OrderedView(body.atoms[side], shared, alone, columns.index(key)))
     return RangeJoin(found, body.comparisons[0], views[0], views[1], tuple(groups))
 
 
