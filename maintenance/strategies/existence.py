@@ -10,8 +10,10 @@ Existential variables connected to each other are a *component* (ENGINE.md secti
 
 Which of the two costs less is estimated as for a query: the operations of the best
 order that enumerates everything, against those of the best orders with the
-existential variables behind, left at the first success.  A key order that the
-caller gives decides by itself: witnesses, if the existential variables stand behind.
+existential variables behind, left at the first success.  Where a strategy does both, it may
+charge witnesses for what matching records takes beside operations: a change that meets few assignments
+is counted sooner.  A key order that the caller gives decides by itself: witnesses, if the existential
+variables stand behind.
 
 What the searches are is the strategy's: it makes them, of the parts and key orders that are decided here.
 """
@@ -35,6 +37,10 @@ class SearchMaker(Protocol):
     @property
     def keeps_witnesses(self) -> bool:
         """Whether it can keep rows by a search that stops at its first success."""
+
+    @property
+    def witness_operations(self) -> float:
+        """What a changed row costs by witnesses beside its operations."""
 
     @property
     def switch(self) -> float:
@@ -89,8 +95,12 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         counted = choose_order(every, catalog, switch=make.switch)
         choices = [choose_order(piece, catalog, head_first=True, switch=make.switch) for piece in pieces]
         enumerated, stopped = counted.operations, sum(c.operations for c in choices)
-        by_witness = stopped <= enumerated
+        # Evaluated whole, an assignment is met once; by changes of all rows, once for each atom.
+        rows = sum(catalog[atom.relation].n_rows for atom in problem.atoms)
+        charged = make.witness_operations * rows / len(problem.atoms)
+        by_witness = stopped + charged <= enumerated
         why = f"estimated operations: short circuit {stopped:,.0f}, support counts {enumerated:,.0f}"
+        why += f"; {charged:,.0f} for matching records" if charged else ""
     if not by_witness:
         counted = counted or choose_order(every, catalog, order, known, switch=make.switch)
         notes.append(f"{shown}: enumerated, rows have support counts ({why})")

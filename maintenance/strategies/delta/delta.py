@@ -26,6 +26,7 @@ class _DeltaRules:
 
     relations: Catalog
     keeps_witnesses = False
+    witness_operations = 0.0
     switch = SWITCH
 
     def enumerated(self, problem: JoinProblem) -> JoinProblem:

@@ -38,6 +38,7 @@ class Traces:
 
     gap: int
     keeps_witnesses = True
+    witness_operations = 0.0
     switch = SWITCH
 
     def enumerated(self, problem: JoinProblem) -> JoinProblem:

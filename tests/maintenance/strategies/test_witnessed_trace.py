@@ -222,11 +222,13 @@ def test_records_of_a_tail_that_holds_are_points() -> None:
 # -- how it is decided -----------------------------------------------------------------------
 
 
-def explained(rule: str, order: list[str] | None = None, **relations: list[Row]) -> str:
+def explained(
+    rule: str, order: list[str] | None = None, strategy: str = "trace", **relations: list[Row]
+) -> str:
     workspace = Workspace()
     for name, rows in relations.items():
         workspace.load(name, rows, columns=[f"c{i}" for i in range(len(rows[0]))])
-    workspace.install(rule, order=None if order is None else {"h": order})
+    workspace.install(rule, strategy, order=None if order is None else {"h": order})
     return workspace.explain_maintenance("h")
 
 
@@ -239,6 +241,31 @@ def test_the_cheaper_way_is_taken() -> None:
     assert "enumerated, rows have support counts (estimated operations" in text
     text = explained("h(x) <- big(x, y), all(y).", big=SKEWED["big"], all=[(y,) for y in range(5_000)])
     assert "{y}: short circuit, a witness per row (estimated operations" in text
+
+
+def test_auto_charges_witnesses_for_matching_records() -> None:
+    """One assignment for each row is counted; where a row meets thousands there are witnesses."""
+    everything = [(y,) for y in range(5_000)]
+    text = explained("h(x) <- big(x, y), all(y).", strategy="auto", big=SKEWED["big"], all=everything)
+    assert "enumerated, rows have support counts" in text
+    assert "; 5,000,000 for matching records" in text
+    text = explained(
+        "h(x) <- big(x, y), many(y, z), all(z).",
+        strategy="auto",
+        big=[(x, y) for x in range(400) for y in range(10)],
+        many=[(y, z) for y in range(10) for z in range(400)],
+        all=everything[:400],
+    )
+    assert "{y, z}: enumerated, rows have support counts" in text  # 400 operations a row
+    text = explained(
+        "h(x) <- big(x, y), many(y, z), all(z).",
+        strategy="auto",
+        big=[(x, y) for x in range(1500) for y in range(2)],
+        many=[(y, z) for y in range(2) for z in range(1500)],
+        all=everything[:1500],
+    )
+    assert "{y, z}: short circuit, a witness per row" in text
+    assert "auto: trace, for x by first success" in text
 
 
 def test_a_given_order_decides() -> None:
