@@ -2,9 +2,8 @@
 
     weight(prefix) = base tuples below it + sum over the runs of the weights below it
 
-Rows come in any order.  Where they ascend, as changes do, a row's walk goes on where the one
-before it stood: the prefix that both share is not sought again, and keys behind are found by
-galloping.
+Rows come in any order.  Where they ascend, as changes do, a key is sought by galloping from where the one
+before it in the same node stood; in runs the prefix that two rows share is not sought again.
 
 Invariant: what is found does not depend on the order of the rows.
 
@@ -70,43 +69,42 @@ def _place_of(keys, rows, row, level, is_known, walk):
     return lower_bound(keys, start, end, key)
 
 
-@part
-def _base_weights(index, rows, walk, out):
-    """Write the number of base tuples below every prefix of the rows; arguments as for net_weights."""
+@part(makes_arrays=True)
+def _base_weights(index, rows, out):
+    """Write the number of base tuples below every prefix of the rows; arguments as for net_weights.
+
+    All rows go down a level together: what they load is not waited for one after the other.
+    """
     levels = index[X_LEVELS]
     path, n = rows.shape
-    walk[W_START, 0], walk[W_END, 0] = 0, index[X_HEADER + XL_LENGTH]
-    held = np.int64(0)  # so many first levels of the row before are there; the one behind was sought
-    for row in range(n):
-        shared = shared_levels(rows, row)
-        level = min(shared, held)
-        for above in range(level):
-            out[above, row] = out[above, row - 1]
-        for below in range(level, path):
-            out[below, row] = 0
-        if shared > held:
-            continue
-        held = level
-        while held < path:
-            fields = X_HEADER + held * X_LEVEL_FIELDS
-            end, key = walk[W_END, held], rows[held, row]
+    starts, places = np.zeros(n, np.int64), np.empty(n, np.int64)
+    ends = np.full(n, index[X_HEADER + XL_LENGTH])  # of the nodes, empty ones where the prefix is not there
+    for level in range(path):
+        fields = X_HEADER + level * X_LEVEL_FIELDS
+        for row in range(n):
+            start, end, key = starts[row], ends[row], rows[level, row]
+            if level == 0 and index[X_RANKS] != 0:
+                places[row] = ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], start, end, key)
+                continue
             keys = view(index[fields + XL_KEYS], end)
-            if held == 0 and index[X_RANKS] != 0:
-                place = ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], np.int64(0), end, key)
+            if row > 0 and start < end and start == starts[row - 1] and key >= rows[level, row - 1]:
+                places[row] = gallop(keys, places[row - 1], end, key)
             else:
-                place = _place_of(keys, rows, row, held, held == level and row > 0, walk)
-            walk[W_PLACE, held] = place
-            if place == end or keys[place] != key:
-                break
-            if held + 1 == levels:
-                out[held, row] = 1
-            else:
-                leaves = view(index[fields + XL_LEAVES], place + 2)
-                out[held, row] = leaves[place + 1] - leaves[place]
-                if held + 1 < path:
-                    children = view(index[fields + XL_CHILDREN], place + 2)
-                    walk[W_START, held + 1], walk[W_END, held + 1] = children[place], children[place + 1]
-            held += 1
+                places[row] = lower_bound(keys, start, end, key)
+        for row in range(n):
+            place, end = places[row], ends[row]
+            out[level, row] = 0
+            starts[row], ends[row] = 0, 0
+            if place == end or view(index[fields + XL_KEYS], end)[place] != rows[level, row]:
+                continue
+            if level + 1 == levels:
+                out[level, row] = 1
+                continue
+            leaves = view(index[fields + XL_LEAVES], place + 2)
+            out[level, row] = leaves[place + 1] - leaves[place]
+            if level + 1 < path:
+                children = view(index[fields + XL_CHILDREN], place + 2)
+                starts[row], ends[row] = children[place], children[place + 1]
 
 
 @part
@@ -150,7 +148,7 @@ def net_weights(index, rows, out):
     """
     levels = index[X_LEVELS]
     walk = np.empty((WALK_FIELDS, max(1, rows.shape[0])), np.int64)
-    _base_weights(index, rows, walk, out)
+    _base_weights(index, rows, out)
     fields = X_HEADER + levels * X_LEVEL_FIELDS
     for _ in range(index[X_RUNS]):
         length = index[fields + XR_LENGTH]
