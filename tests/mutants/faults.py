@@ -614,7 +614,7 @@ FAULTS = (
         "spark_bridge/stages/turns.py",
         "name = os.path.realpath(path) if os.path.isabs(path) else path",
         'name = ""',
-        ("spark_bridge/test_spark_operation.py",),
+        ("spark_bridge/test_turns.py",),
     ),
     Fault(
         "the grammar is read by its path",
