@@ -75,7 +75,7 @@ class Receipt:
     message: str = ""
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps(asdict(self), default=int).encode()  # numbers may be of numpy
 
     @classmethod
     def of(cls, data: bytes) -> Receipt:

@@ -617,13 +617,6 @@ FAULTS = (
         ("spark_bridge/test_turns.py",),
     ),
     Fault(
-        "the grammar is read by its path",
-        "lftj/language/parser.py",
-        'files("lftj.language").joinpath("grammar.lark").read_text(encoding="utf-8")',
-        'open(__file__.replace("parser.py", "grammar.lark"), encoding="utf-8").read()',
-        ("project/test_zip.py",),
-    ),
-    Fault(
         "a version is committed before the names of its files are on disk",
         "spark_bridge/state/store.py",
         "        self._sync_names(manifest)\n",
