@@ -96,8 +96,8 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         choices = [choose_order(piece, catalog, head_first=True, switch=make.switch) for piece in pieces]
         enumerated, stopped = counted.operations, sum(c.operations for c in choices)
         # Evaluated whole, an assignment is met once; by changes of all rows, once for each atom.
-        rows = sum(catalog[atom.relation].n_rows for atom in problem.atoms)
-        charged = make.witness_operations * rows / len(problem.atoms)
+        n_rows = sum(catalog[atom.relation].n_rows for atom in problem.atoms)
+        charged = make.witness_operations * n_rows / len(problem.atoms)
         by_witness = stopped + charged <= enumerated
         why = f"estimated operations: short circuit {stopped:,.0f}, support counts {enumerated:,.0f}"
         why += f"; {charged:,.0f} for matching records" if charged else ""
