@@ -183,13 +183,25 @@ def verify(folder: str) -> None:
 
 @open_folder.command()
 @click.option("--openmetrics", is_flag=True, help="Print the figures as OpenMetrics text, for Prometheus.")
+@click.option(
+    "--svg",
+    metavar="PATH",
+    callback=place,
+    help="Also write memory by kind to PATH as a picture, or - for the picture alone on stdout.",
+)
 @click.pass_obj
-def stats(folder: str, openmetrics: bool) -> None:
+def stats(folder: str, openmetrics: bool, svg: str | None) -> None:
     """Show relations and heads with their rows, and what the folder holds."""
     from maintenance.durable.reading import read_existing
 
+    if openmetrics and svg == "-":
+        raise click.UsageError("--openmetrics and --svg - both go to stdout: choose one")
     found = read_existing(folder)
     workspace = _opened(folder, read_only=True)
+    if svg is not None:
+        write_text(svg, workspace.stats.svg())
+        if svg == "-":
+            return
     if openmetrics:
         figures = replace(
             workspace.stats,
