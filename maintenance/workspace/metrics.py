@@ -60,10 +60,11 @@ class WorkspaceStats:
     def __str__(self) -> str:
         """The figures in words.
 
-        >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2, commit_seconds=0.001))
-        version 7; 2 commits here, 0.5 ms in the mean
-        rows    edge 3
-        memory  relations 240 B
+        Examples:
+            >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2, commit_seconds=0.001))
+            version 7; 2 commits here, 0.5 ms in the mean
+            rows    edge 3
+            memory  relations 240 B
         """
         commits = f"{self.commits:,} commit{'' if self.commits == 1 else 's'} here"
         if self.commits:
