@@ -144,6 +144,8 @@ def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls, svg: str
     from maintenance.shell.change_files import ChangeFile, check_together
     from maintenance.shell.summary import Summary
 
+    if csv.columns or csv.bags:
+        raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
     summary = Summary()
     with contextlib.ExitStack() as stack:
         workspace = stack.enter_context(_opened(folder))
