@@ -1,4 +1,4 @@
-"""How files are to be read, as the command line says it: ``--columns``, ``--bag``, ``--csv-type`` and others."""
+"""How files are to be read, as the command line says it: ``--columns``, ``--bag``, ``--csv-type`` ..."""
 
 from __future__ import annotations
 
