@@ -4,8 +4,8 @@ Invariants
 
 1. A process that finds what it needs says nothing, nor does one that compiles for less than
    ``NOTICEABLE`` seconds.
-2. Compiling that goes on for longer than was said, or for what was not yet imported then, is said again:
-   nobody waits in silence.
+2. Compiling that goes on for longer than was said, or for what was not yet imported then, is said again,
+   and so is what a later call compiles, ``PAUSE`` seconds behind: nobody waits in silence.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from pathlib import Path
 
 NOTICEABLE = 0.5
 
+PAUSE = 5.0
+"""Seconds without compiling: who waits then waits for something else than what was said."""
+
 _SECONDS = {"lftj.search.base.kernel.search": 8.0, "lftj.search.regions.search.search_regions": 6.0}
 _OTHERS_SECONDS = 0.2
 """What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
@@ -28,6 +31,7 @@ kernels: list[str] = []
 _spent = 0.0  # seconds of compiling so far
 _said = 0.0  # up to here somebody knows
 _since: float | None = None  # when a compilation began that no other event has followed
+_ended = 0.0  # when the last compilation was done
 _folder: Path | None = None
 _quiet = False
 
@@ -44,6 +48,8 @@ def goes_on() -> None:
     global _since, _said
     ended()
     _since = time.monotonic()
+    if _since > _ended + PAUSE:
+        _said = _spent
     if _spent > _said + NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
         seconds = max(5, round(_missing_seconds(_folder) / 5) * 5)
         _said = _spent + seconds
@@ -52,9 +58,10 @@ def goes_on() -> None:
 
 def ended() -> None:
     """What began last is compiled; another that needed it may go on being compiled."""
-    global _spent, _since
+    global _spent, _since, _ended
     if _since is not None:
-        _spent += time.monotonic() - _since
+        _ended = time.monotonic()
+        _spent += _ended - _since
     _since = None
 
 

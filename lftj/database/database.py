@@ -134,6 +134,7 @@ class Database:
         progress: bool = False,
         csv: CsvOptions | None = None,
         row_number: str | None = None,
+        bag: bool = False,
     ) -> None:
         """Load a relation, replacing one of the same name.
 
@@ -145,6 +146,7 @@ class Database:
         ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.
         ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a
         last column ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
+        ``bag``: equal rows are kept as often as they are there, and counts and sums take each.
 
         ``columns``: a list names columns that have no names, and of a source with names says which to take;
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
@@ -154,7 +156,7 @@ class Database:
         """
         from lftj.database.loading import load_relation
 
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
+        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number, bag))
 
     def add(self, relation: Relation) -> None:
         """Take a relation that was made with the database's ``domains``, replacing one of the same name.

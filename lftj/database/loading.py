@@ -27,11 +27,13 @@ def load_relation(
     progress: bool = False,
     csv: CsvOptions | None = None,
     row_number: str | None = None,
+    bag: bool = False,
 ) -> Relation:
     """Load a source as relation ``name``.
 
     ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
     ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
+    ``bag``: equal rows are kept as often as they are there.
 
     Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
     """
@@ -43,13 +45,17 @@ def load_relation(
     else:
         table = read_table(source, columns, progress, csv)
     if row_number is not None:
+        if bag:
+            raise SourceError(
+                f"relation {name!r}: bag=True keeps equal rows, row_number= leaves none: choose one"
+            )
         if row_number in table.column_names:
             raise SourceError(
                 f"relation {name!r} has a column {row_number!r} already: row_number= names a new one"
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
-    return Relation.from_table(name, table, domains, nulls, progress)
+    return Relation.from_table(name, table, domains, nulls, progress, bag)
 
 
 def _check_column_names(relation: str, names: Sequence[str]) -> None:

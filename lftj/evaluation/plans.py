@@ -31,6 +31,7 @@ from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order, least_operations
 from lftj.process.interrupts import deaf
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
+from lftj.search.problem import JoinProblem
 from lftj.search.scan import Scan, scan_of
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value
@@ -164,7 +165,7 @@ class Plans:
             if moved:
                 note += ", and is chosen anew"
         if kept is None or kept.plan.problem.shape != problem.shape or moved:
-            choice = choose_order(
+            choice = self._choice_beside(key, rows, problem) or choose_order(
                 problem, everything, wanted.order, body.atom_variables(), sorts=wanted.counted
             )
             plan = compile_plan(problem, choice.order, wanted.write)
@@ -179,6 +180,17 @@ class Plans:
             kept.bound = _Bound(tables, replace(planned, kept=None) if moved else planned)
             self._kept[key] = kept
         return planned
+
+    def _choice_beside(
+        self, key: tuple[int, Wanted], rows: Mapping[str, int], problem: JoinProblem
+    ) -> OrderChoice | None:
+        """The key order of the plan that counts what this one lists, or the other way round."""
+        body, wanted = key
+        with self._lock:
+            beside = self._kept.get((body, replace(wanted, write=not wanted.write)))
+        if beside is None or beside.rows != rows or beside.plan.problem.shape != problem.shape:
+            return None
+        return beside.choice
 
     def scanned(self, body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Scanned:
         """A body with values of its parameters as a scan of tables, where that costs less than a search."""

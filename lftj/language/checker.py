@@ -25,6 +25,7 @@ from lftj.errors import (
     TypeClashError,
     UnknownRelationError,
 )
+from lftj.language.bags import with_copies
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
 from lftj.language.by_name import by_place, column_names
@@ -103,6 +104,8 @@ class _Checker:
         for rule in rules:
             for atom in atoms_of(rule.body):
                 self._check_atom_shape(atom)
+        self._program = with_copies(self._program, self._is_bag)
+        rules = self._program.rules
         stratification = stratify(self._program)
         bodies = self._check_rules(stratification)
         check_monotone(self._program, stratification.components, bodies)
@@ -246,6 +249,9 @@ class _Checker:
             raise error_at(
                 UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
             )
+        if atom.functional and self._is_bag(name):
+            message = f"'{name}' is a bag: it is no function, write {name}({', '.join(columns)})"
+            raise error_at(ArityError, self._text, atom.span, message)
         if len(columns) == len(atom.terms):
             return
         if atom.functional:
@@ -265,8 +271,11 @@ class _Checker:
         if name in self._first_heads:
             return column_names(self._first_heads[name])
         if name in self._catalog:
-            return [column.name for column in self._catalog[name].columns]
+            return [column.name for column in self._catalog[name].shown.columns]
         return None
+
+    def _is_bag(self, name: str) -> bool:
+        return name in self._catalog and self._catalog[name].bag
 
     # -- rules ----------------------------------------------------------------
 

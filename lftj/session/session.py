@@ -42,6 +42,7 @@ HELP = {
     "erase": ("NAME (1, 2), ... | PATH", "erase rows, in one transaction"),
     "watch": ("HEAD", "show each change of an installed head from now on"),
     "unwatch": ("HEAD", "no more"),
+    "stats": ("[PATH]", "memory and commits so far; to PATH as a picture, SVG"),
     "help": ("", "this"),
     "quit": ("", "leave; so does Ctrl-D"),
 }
@@ -221,6 +222,14 @@ class Session:
             raise StatementError(f"{rest!r} is not watched")
         stop()
         return None
+
+    def _stats(self, rest: str) -> object:
+        keeper: Any = self._keeper("stats")
+        stats = keeper.stats
+        if rest:
+            Path(self._one("stats", rest)).write_text(stats.svg(), encoding="utf-8")
+            return None
+        return stats
 
     def _help(self, rest: str) -> object:
         width = max(len(name) + len(arguments) for name, (arguments, _) in HELP.items()) + 2

@@ -1,4 +1,4 @@
-"""How text files are written, as the command line says it: ``--columns``, ``--csv-type`` and its like."""
+"""How files are to be read, as the command line says it: ``--columns``, ``--bag``, ``--csv-type`` ..."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CsvArguments:
-    """What the command line says about text files.
+    """What the command line says about files, of text above all.
 
     Attributes:
         options: For all CSV files and lists of edges, None where nothing is said.
         types: Types by column, by relation.
         columns: Names of columns by relation.
+        bags: Relations whose equal rows are kept.
     """
 
     options: CsvOptions | None = None
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bags: Sequence[str] = ()
 
     def check(self, sources: Sequence[tuple[str, str]]) -> None:
         """Raise UsageError for what is said about no ``NAME=PATH`` that is loaded."""
         names = [name for name, _ in sources]
-        for option, given in (("--columns", self.columns), ("--csv-type", self.types)):
+        said = ("--columns", self.columns), ("--bag", self.bags), ("--csv-type", self.types)
+        for option, given in said:
             for name in given:
                 if name not in names:
                     raise click.UsageError(f"{option} is about {name!r}, which no --load gives")
@@ -90,6 +93,7 @@ def csv_arguments(command: Command) -> Command:
         csv_null: tuple[str, ...],
         csv_encoding: str | None,
         columns: tuple[tuple[str, str], ...],
+        bag: tuple[str, ...],
         **others: Any,
     ) -> Any:
         said: dict[str, Any] = {}
@@ -114,7 +118,7 @@ def csv_arguments(command: Command) -> Command:
         except ValueError as error:
             raise click.UsageError(f"--csv-...: {error}") from None
         named = {name: [column.strip() for column in given.split(",")] for name, given in columns}
-        return command(csv=CsvArguments(options, types, named), **others)
+        return command(csv=CsvArguments(options, types, named, bag), **others)
 
     for option in reversed(_OPTIONS):
         with_options = option(with_options)
@@ -128,6 +132,12 @@ _OPTIONS = (
         multiple=True,
         help="The columns of relation NAME, such as edge=src,dst: names for a text file without names, a "
         "choice of those of other files; may be repeated.",
+    ),
+    click.option(
+        "--bag",
+        metavar="NAME",
+        multiple=True,
+        help="Keep equal rows of relation NAME, so that counts and sums take each; may be repeated.",
     ),
     click.option(
         "--csv-delimiter", metavar="CHAR", help="Between the fields of CSV files, such as ; or tab."

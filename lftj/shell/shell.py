@@ -337,7 +337,8 @@ def load_sources(
         columns = renamed or csv.columns.get(name)
         options = csv.options_of(name, path)
         try:
-            database.load(name, source, columns, nulls=nulls, progress=True, csv=options)
+            bag = name in csv.bags
+            database.load(name, source, columns, nulls=nulls, progress=True, csv=options, bag=bag)
         except UnusableNameError as error:
             wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
             raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None

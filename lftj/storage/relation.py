@@ -30,6 +30,7 @@ import pyarrow as pa
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
 from lftj.process import debug
 from lftj.process.progress import bar
+from lftj.storage.bags import COPY, all_copies
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
@@ -97,16 +98,23 @@ class Relation:
         return [Held(self, [(domain, self.codes[number]) for number, domain in self.schema.dictionaries])]
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{column.name}: {column.type.arrow}" for column in self.schema.columns)
+        columns = ", ".join(f"{column.name}: {column.type.arrow}" for column in self.schema.shown.columns)
         return f"<Relation {self.name}({columns}), {self.n_rows:,} rows>"
 
     @classmethod
     def from_table(
-        cls, name: str, table: pa.Table, domains: Domains, nulls: Nulls = "refuse", progress: bool = False
+        cls,
+        name: str,
+        table: pa.Table,
+        domains: Domains,
+        nulls: Nulls = "refuse",
+        progress: bool = False,
+        bag: bool = False,
     ) -> Relation:
         """Load a table of at least one column.
 
         ``nulls``: what to do with rows that hold a NULL.  With ``"keep"`` all columns may hold some.
+        ``bag``: keep each row as often as it is there (:mod:`lftj.storage.bags`).
 
         Raises :class:`~lftj.errors.NullError`, :class:`~lftj.errors.UnsupportedTypeError`,
         :class:`~lftj.errors.RangeError`; all name relation and column.
@@ -144,10 +152,13 @@ class Relation:
                 columns.append(Column(label, ColumnType(domain, arrow_type, nullable=keep)))
                 codes.append(encoded)
                 advance((position + 1) / (table.num_columns + 1))
-            distinct = sort_distinct(codes)
-        relation = cls(
-            name, Schema(tuple(columns)), distinct, table.num_rows - n_loaded, n_loaded - len(distinct[0])
-        )
+            if bag:
+                columns.append(Column(COPY, ColumnType(domains.of(pa.int64()), pa.int64())))
+                distinct = all_copies(codes)
+            else:
+                distinct = sort_distinct(codes)
+        schema = Schema(tuple(columns), bag=bag)
+        relation = cls(name, schema, distinct, table.num_rows - n_loaded, n_loaded - len(distinct[0]))
         relation._first_nan = first_nan
         del lease  # not before the relation holds the codes
         return relation
@@ -188,11 +199,12 @@ class Relation:
 
         Raises :class:`~lftj.errors.RangeError` for a derived value that its type can't hold.
         """
+        shown = self.schema.shown.columns
         arrays = [
             column.type.domain.decode_chunked(codes, column.type.arrow)
-            for column, codes in zip(self.schema.columns, self.codes, strict=True)
+            for column, codes in zip(shown, self.codes[: len(shown)], strict=True)
         ]
-        return pa.Table.from_arrays(arrays, [column.name for column in self.schema.columns])
+        return pa.Table.from_arrays(arrays, [column.name for column in shown])
 
     def index(
         self,

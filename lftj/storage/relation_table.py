@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars
 
     from lftj.storage.relation import Relation
+    from lftj.values.schema import Schema
 
 SHOWN_ROWS = 10
 """So many rows stand in the repr."""
@@ -80,6 +81,15 @@ class RelationTable:
         self._tuples = tuples
         self._table: pa.Table | None = None
 
+    @property
+    def _shown(self) -> Schema:
+        return self._tuples.schema.shown
+
+    @property
+    def _codes(self) -> Sequence[np.ndarray]:
+        """The codes of the columns that are shown."""
+        return self._tuples.columns()[: self.num_columns]
+
     # -- as a set of tuples -----------------------------------------------------------
 
     @property
@@ -105,20 +115,22 @@ class RelationTable:
 
         Raises ArityError for a tuple of another width, and TypeError for what is no tuple (or list).
         """
-        columns = self._tuples.schema.columns
+        columns = self._shown.columns
         if not isinstance(row, tuple | list):
             example = f"({', '.join('...' for _ in columns)}{',' if len(columns) == 1 else ''})"
             raise TypeError(f"{self._signature} holds tuples: look for {example}, not for {row!r}")
         if len(row) != len(columns):
             width = _counted(len(columns), "column")
             raise ArityError(f"{self._signature} has {width}, but the tuple {row!r} has {len(row)}")
-        codes = codes_of_row(self._tuples.schema, row)
+        codes = codes_of_row(self._shown, row)
+        if codes is not None and self._tuples.schema.bag:
+            codes = [*codes, 0]
         return codes is not None and self._tuples.holds(codes)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The tuples in no particular order, decoded some thousand at a time."""
-        types = [column.type for column in self._tuples.schema.columns]
-        columns = self._tuples.columns()
+        types = [column.type for column in self._shown.columns]
+        columns = self._codes
         for start in range(0, self.count, DECODED_ROWS):
             pieces = [codes[start : start + DECODED_ROWS] for codes in columns]
             arrays = [t.domain.decode(piece, t.arrow) for t, piece in zip(types, pieces, strict=True)]
@@ -136,7 +148,7 @@ class RelationTable:
         if self._table is None:
             arrays = [
                 column.type.domain.decode_chunked(codes, column.type.arrow)
-                for column, codes in zip(self._tuples.schema.columns, self._tuples.columns(), strict=True)
+                for column, codes in zip(self._shown.columns, self._codes, strict=True)
             ]
             self._table = pa.Table.from_arrays(arrays, schema=self.schema)
         return self._table
@@ -160,11 +172,11 @@ class RelationTable:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, without building the table."""
-        return self._tuples.schema.arrow
+        return self._shown.arrow
 
     @property
     def column_names(self) -> list[str]:
-        return [column.name for column in self._tuples.schema.columns]
+        return [column.name for column in self._shown.columns]
 
     @property
     def num_rows(self) -> int:
@@ -172,7 +184,7 @@ class RelationTable:
 
     @property
     def num_columns(self) -> int:
-        return len(self._tuples.schema.columns)
+        return len(self._shown.columns)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -225,7 +237,7 @@ class RelationTable:
 
     @property
     def _signature(self) -> str:
-        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in self._tuples.schema.columns)
+        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in self._shown.columns)
         return f"{self.name}({columns})"
 
     @property
@@ -234,14 +246,15 @@ class RelationTable:
 
     def _first_rows(self) -> list[list[str]]:
         """Values of the first rows as text, by column."""
+        first = self._tuples.first(SHOWN_ROWS)[: self.num_columns]
         return [
             [_cut(column.type.spelled(code)) for code in codes.tolist()]
-            for column, codes in zip(self._tuples.schema.columns, self._tuples.first(SHOWN_ROWS), strict=True)
+            for column, codes in zip(self._shown.columns, first, strict=True)
         ]
 
     @property
     def _is_number(self) -> list[bool]:
-        domains = [column.type.domain for column in self._tuples.schema.columns]
+        domains = [column.type.domain for column in self._shown.columns]
         return [domain.name in ("integer", "float", "decimal") for domain in domains]
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,10 +38,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of a relation.  ``functional``: the last column is the value of the others."""
+    """Columns of a relation.  ``functional``: the last column is the value of the others.
+
+    ``bag``: the last column numbers the copies of equal rows (:mod:`lftj.storage.bags`); only the engine sees
+    it.
+    """
 
     columns: tuple[Column, ...]
     functional: bool = False
+    bag: bool = False
+
+    @cached_property
+    def shown(self) -> Schema:
+        """What users see: a bag's without the numbers of copies."""
+        return replace(self, columns=self.columns[:-1], bag=False) if self.bag else self
 
     @cached_property
     def dictionaries(self) -> tuple[tuple[int, Domain], ...]:

@@ -53,6 +53,7 @@ from lftj.values.function_text import digest_of, same_function
 from lftj.values.names import AGGREGATES
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TYPES = {np.dtype(np.int64): numba.int64, np.dtype(np.float64): numba.float64}
 
 _registered: dict[str, Semigroup] = {}
@@ -234,8 +235,12 @@ class Operation:
 
 
 def _reason(error: Exception) -> str:
-    """The line of a compiler's message that says what is wrong."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    r"""The line of a compiler's message that says what is wrong; where colorama is, the message has colours.
+
+    >>> _reason(TypeError("Failed in nopython mode\n\x1b[1m\x1b[1mUnknown attribute 'upper'\n\x1b[0m"))
+    "Unknown attribute 'upper'"
+    """
+    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines()]
     told = [line for line in lines if line and not line.startswith("Failed in ")]
     return told[0] if told else type(error).__name__
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pyarrow as pa
 
+from lftj.storage.signed_rows import net_rows
 from lftj.values.collector import Held
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
@@ -70,7 +71,12 @@ class CodedChanges:
 
 
 def table_of_change(schema: Schema, change: Change | None) -> pa.Table:
-    """A change as a table for the user; None for one that changes nothing."""
+    """A change as a table for the user; None for one that changes nothing.
+
+    Of a bag each row comes once, its weight says how many copies came or went.
+    """
     if change is None:
         change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
+    if schema.bag:
+        return change_table(schema.shown, *net_rows(change.columns[:-1], change.weights))
     return change_table(schema, change.columns, change.weights)

@@ -4,7 +4,7 @@ They add up as a Z-set (ENGINE.md section 1): inserting and erasing the same
 tuple in one transaction cancel, whatever their order.  What is left is netted
 against the version that the transaction changes: a tuple whose weights add up
 to more than 0 is in afterwards, to less than 0 is out, and neither is a change
-if that is so already.
+if that is so already.  In a bag the sum of its weights is how many copies come or go, no more than there are.
 
 Batches wait as they came and are added up when the transaction commits; many of them, and tables, wait as
 sorted columns, so memory follows the number of distinct rows.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from lftj.errors import TransactionError
+from lftj.storage.bags import bag_change
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.zset import Weighted
@@ -45,7 +46,7 @@ class WriteBuffer:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._arity = len(schema.columns)
+        self._arity = len(schema.shown.columns)
         self._batches: list[tuple[np.ndarray, np.ndarray]] = []
         self._tables: Weighted | None = None
         self.staged_rows = 0
@@ -94,5 +95,8 @@ class WriteBuffer:
             raise TransactionError(
                 f"{version.name!r} was loaded anew after changes to it had been staged: stage them again"
             )
+        if self.schema.bag:
+            columns, signs = bag_change(version, *self.zset())
+            return Change(columns, signs, max(0, self.staged_rows - len(signs)))
         columns, signs = version.change_by(*self.zset())
         return Change(columns, signs, self.staged_rows - len(signs))

@@ -34,7 +34,7 @@ class DataFile:
 class Loaded:
     """A base relation was loaded; the counts are those of :class:`lftj.storage.relation.Relation`.
 
-    ``keeps_null``: whether its columns may hold NULL.
+    ``keeps_null``: whether its columns may hold NULL.  ``bag``: the file has equal rows, and all count.
     """
 
     relation: str
@@ -43,11 +43,13 @@ class Loaded:
     dropped_rows: int = 0
     duplicate_rows: int = 0
     keeps_null: bool = False
+    bag: bool = False
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Transactions were committed: by base relation the rows that came and went, and their weights, +1 or -1.
+    """Transactions were committed: by base relation the rows that came and went, and their weights, +1 or -1,
+    in a bag how many copies.
 
     ``transactions``: how many, whose changes these are together.
     """

@@ -31,11 +31,12 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 3
+FORMAT = 4
 """Of a whole folder; goes up when something in it changes its meaning.
 
 1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.
-2: no relation keeps NULL."""
+2: no relation keeps NULL.
+3: no relation is a bag."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")

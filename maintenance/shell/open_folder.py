@@ -144,13 +144,15 @@ def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls, svg: str
     from maintenance.shell.change_files import ChangeFile, check_together
     from maintenance.shell.summary import Summary
 
+    if csv.columns or csv.bags:
+        raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
     summary = Summary()
     with contextlib.ExitStack() as stack:
         workspace = stack.enter_context(_opened(folder))
         files = [
             stack.enter_context(
                 ChangeFile(
-                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                    name, path, workspace.base_version(name).schema.shown, nulls, csv.options_of_changes(path)
                 )
             )
             for name, path in changes
@@ -183,13 +185,25 @@ def verify(folder: str) -> None:
 
 @open_folder.command()
 @click.option("--openmetrics", is_flag=True, help="Print the figures as OpenMetrics text, for Prometheus.")
+@click.option(
+    "--svg",
+    metavar="PATH",
+    callback=place,
+    help="Also write memory by kind to PATH as a picture, or - for the picture alone on stdout.",
+)
 @click.pass_obj
-def stats(folder: str, openmetrics: bool) -> None:
+def stats(folder: str, openmetrics: bool, svg: str | None) -> None:
     """Show relations and heads with their rows, and what the folder holds."""
     from maintenance.durable.reading import read_existing
 
+    if openmetrics and svg == "-":
+        raise click.UsageError("--openmetrics and --svg - both go to stdout: choose one")
     found = read_existing(folder)
     workspace = _opened(folder, read_only=True)
+    if svg is not None:
+        write_text(svg, workspace.stats.svg())
+        if svg == "-":
+            return
     if openmetrics:
         figures = replace(
             workspace.stats,

@@ -150,7 +150,7 @@ def maintain(
         files = [
             stack.enter_context(
                 ChangeFile(
-                    name, path, workspace.base_version(name).schema, nulls, csv.options_of_changes(path)
+                    name, path, workspace.base_version(name).schema.shown, nulls, csv.options_of_changes(path)
                 )
             )
             for name, path in changes

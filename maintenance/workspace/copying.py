@@ -41,7 +41,8 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
             if name not in state.heads:
                 file = write_rows(disk, part, name, RelationTable(version).table)
                 schema = version.schema
-                relations.append(Loaded(name, file, schema.functional, keeps_null=schema.keeps_null))
+                loaded = Loaded(name, file, schema.functional, keeps_null=schema.keeps_null, bag=schema.bag)
+                relations.append(loaded)
         manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions)
         begin_folder(disk, part, manifest)
         disk.rename(part, path)

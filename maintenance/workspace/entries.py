@@ -18,7 +18,7 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
     file = published.store.write_rows(relation.name, relation.to_table())
     schema = relation.schema
     dropped, duplicate = relation.dropped_rows, relation.duplicate_rows
-    return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null)
+    return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null, schema.bag)
 
 
 def installed_entry(program: Program, wishes: Wishes, replace: bool) -> Installed:

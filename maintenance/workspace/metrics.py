@@ -14,7 +14,7 @@ from typing import Any
 
 from lftj.language.several_aggregates import is_auxiliary
 from maintenance.workspace.history import Span
-from maintenance.workspace.history_picture import history_picture
+from maintenance.workspace.history_picture import bytes_text, history_picture, seconds_text
 from maintenance.workspace.published import Published
 
 
@@ -56,6 +56,28 @@ class WorkspaceStats:
     def as_dict(self) -> dict[str, Any]:
         """All figures by their names."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        """The figures in words.
+
+        Examples:
+            >>> print(WorkspaceStats(7, {"edge": 3}, {"relations": 240}, commits=2, commit_seconds=0.001))
+            version 7; 2 commits here, 0.5 ms in the mean
+            rows    edge 3
+            memory  relations 240 B
+        """
+        commits = f"{self.commits:,} commit{'' if self.commits == 1 else 's'} here"
+        if self.commits:
+            commits += f", {seconds_text(self.commit_seconds / self.commits)} in the mean"
+        rows = [f"{name} {n_rows:,}" for name, n_rows in self.rows.items()]
+        memory = [f"{kind} {bytes_text(size)}" for kind, size in self.memory_bytes.items() if size]
+        return "\n".join(
+            [
+                f"version {self.version:,}; {commits}",
+                f"rows    {', '.join(rows) or 'none'}",
+                f"memory  {', '.join(memory) or 'none'}",
+            ]
+        )
 
     def svg(self) -> str:
         """Memory by kind, and what commits took, from the first to the last: an SVG document."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from lftj.errors import DurabilityError, LftjError
 from lftj.language.syntax import Program
-from lftj.storage.relation import Relation
+from lftj.storage.relation import Nulls, Relation
 from lftj.values.domains import Domains
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
@@ -108,6 +108,7 @@ class Replay:
 
 def _relation_of(loaded: Loaded, folder: Path, domains: Domains) -> Relation:
     rows = read_rows(folder, loaded.file)
-    relation = Relation.from_table(loaded.relation, rows, domains, "keep" if loaded.keeps_null else "refuse")
+    nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
+    relation = Relation.from_table(loaded.relation, rows, domains, nulls, bag=loaded.bag)
     schema = replace(relation.schema, functional=loaded.functional)
     return Relation(loaded.relation, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import ChangeError, TransactionError
+from lftj.storage.bags import timed_bag_change
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
@@ -41,7 +42,9 @@ class StagedRows:
             )
         rows, times, weights = timed(self.columns, self.times, self.weights)
         if not len(weights):
-            return TimedChange(rows, times, weights)
+            return TimedChange(np.empty((len(self.schema.columns), 0), np.int64), times, weights)
+        if self.schema.bag:
+            return TimedChange(*timed_bag_change(version, rows, times, weights))
         starts = starts_of(rows)[:-1]
         there = weights > 0
         before = np.roll(there, 1)
@@ -61,7 +64,7 @@ def read_batch(
     read = {}
     for name, source in changes.items():
         schema = version_of(name).schema
-        read[name] = schema, *encode_timed_zset(name, schema, source, domains)
+        read[name] = schema, *encode_timed_zset(name, schema.shown, source, domains)
     with_txn = [name for name, (*_, column) in read.items() if column is not None]
     if with_txn and len(with_txn) < len(read):
         without = next(name for name in read if name not in with_txn)

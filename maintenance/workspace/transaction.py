@@ -109,7 +109,7 @@ class Transaction:
         buffer = self._buffers.get(relation)
         if buffer is None:
             buffer = self._buffers[relation] = WriteBuffer(version.schema)
-        return buffer, version.schema
+        return buffer, version.schema.shown
 
     def __enter__(self) -> Transaction:
         if not self._open:

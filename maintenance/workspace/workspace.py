@@ -132,6 +132,7 @@ class Workspace(Kept, Database):
         progress: bool = False,
         csv: CsvOptions | None = None,
         row_number: str | None = None,
+        bag: bool = False,
     ) -> None:
         """Load a base relation, as `lftj.Database.load` does; it may replace one that no rule reads.
 
@@ -140,7 +141,8 @@ class Workspace(Kept, Database):
         from lftj.database.loading import load_relation
 
         self._refuse_load(name)
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number))
+        relation = load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number, bag)
+        self.add(relation)
 
     def add(self, relation: Relation) -> None:
         """Take a base relation, as `lftj.Database.add` does; it may replace one that no rule reads.

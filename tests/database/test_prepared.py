@@ -187,6 +187,19 @@ def test_one_plan_serves_all_parameters_and_commits(planned: list[object]) -> No
             tx.erase("edge", [(key, 2 * key)])
 
 
+def test_a_count_that_has_to_list_keeps_its_order(planned: list[object]) -> None:
+    """Where rows have to be told apart they are listed, in the order that was chosen for counting them."""
+    ws, n_rows = workspace(3_000), []
+    for rule in ("out(a, c) <- edge(a, b), edge(b, c).", "out(a) <- edge(a, b), edge(b, c), edge(c, _)."):
+        n_rows.append(ws.count(rule))
+        assert len(planned) == 1
+        assert ws.query(rule).num_rows == n_rows[-1]
+        planned.clear()
+    table = ws["edge"].to_pandas()
+    two = table.merge(table, left_on="b", right_on="a")
+    assert n_rows[0] == len(two[["a_x", "b_y"]].drop_duplicates())
+
+
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How many bodies were lowered, and how many plans bound to tables."""

@@ -72,7 +72,13 @@ def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
 def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in (("_spent", 0.0), ("_said", 0.0), ("_since", None), ("_quiet", False)):
+    for name, value in (
+        ("_spent", 0.0),
+        ("_said", 0.0),
+        ("_since", None),
+        ("_ended", 0.0),
+        ("_quiet", False),
+    ):
         monkeypatch.setattr(announcement, name, value)
     clock = [0.0]
     monkeypatch.setattr(announcement.time, "monotonic", lambda: clock[0])
@@ -90,9 +96,22 @@ def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
     announcement.goes_on()
     announcement.goes_on()
     assert capsys.readouterr().err.count(LINE) == 1
-    clock[0] += 1000  # longer than was said, or something else
+    clock[0] += 1000  # longer than was said
     announcement.goes_on()
     announcement.goes_on()
+    assert capsys.readouterr().err.count(LINE) == 1
+    announcement.ended()
+    clock[0] += 4.9  # the same call
+    announcement.begins(tmp_path)
+    clock[0] += 0.6
+    announcement.goes_on()
+    assert capsys.readouterr().err == ""
+    announcement.ended()
+    clock[0] += 5.1  # another one
+    for _ in range(2):
+        announcement.begins(tmp_path)
+        clock[0] += 0.6
+        announcement.goes_on()
     assert capsys.readouterr().err.count(LINE) == 1
 
 

@@ -35,6 +35,7 @@ AUTO = ("maintenance/strategies/test_auto.py",)
 SENSITIVITY = ("indices/test_sensitivity.py",)
 CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
+BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
 FAULTS = (
@@ -485,6 +486,35 @@ FAULTS = (
         '"keep" if loaded.keeps_null else "refuse"',
         '"refuse"',
         ("maintenance/workspace/test_nulls_kept.py",),
+    ),
+    # -- bags ---------------------------------------------------------------------------------------
+    Fault(
+        "a rule counts the rows of a bag, not their copies",
+        "lftj/language/bags.py",
+        "(*literal.terms, Wildcard(literal.span))",
+        "(*literal.terms, literal.terms[0])",
+        BAGS,
+    ),
+    Fault(
+        "more copies go than a bag has",
+        "lftj/storage/bags.py",
+        "after = np.maximum(before + weights, 0)",
+        "after = np.maximum(before + weights, np.minimum(before - 1, 0))",
+        BAGS,
+    ),
+    Fault(
+        "of a batch, a transaction finds the copies that the first one found",
+        "lftj/storage/bags.py",
+        "before = np.where(starts, there, np.roll(after, 1))",
+        "before = np.array(there, np.int64)",
+        BAGS,
+    ),
+    Fault(
+        "a bag comes back from a folder as a set",
+        "maintenance/workspace/entries.py",
+        "schema.keeps_null, schema.bag)",
+        "schema.keeps_null)",
+        BAGS,
     ),
     # -- workspaces in folders -----------------------------------------------------------------------
     Fault(

@@ -101,6 +101,17 @@ def test_examples_do_what_they_show(
             parse(block.text)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_fence_is_an_example(page: Path) -> None:
+    """Nothing looks like an example and is not run, but pictures in text and what installs or serves."""
+    opened = re.findall(r"^[ >]*(?:```|~~~)+ *(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)[::2]
+    found = [block.language for block in blocks(page)]
+    assert [language for language in opened if language] == found
+    assert set(found) <= {"python", "console", "datalog", "sh"}
+    commands = "".join(block.text for block in blocks(page) if block.language == "sh")
+    assert re.sub(r"^(pip install|lftj warm-up|uvicorn|make) ?.*\n", "", commands, flags=re.MULTILINE) == ""
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

@@ -46,6 +46,10 @@ def test_rules_are_asked_and_installed(session: Session, said: list[object]) -> 
     assert session.execute(".unwatch tri") is None
     session.execute(".insert edge (2, 3)")
     assert len(said) == 3
+    told = str(session.execute(".stats")).splitlines()
+    assert told[0].startswith("version 5; 3 commits here, ") and told[1] == "rows    edge 3, tri 1"
+    assert session.execute(".stats times.svg") is None
+    assert "3 commits, up to version 5" in Path("times.svg").read_text(encoding="utf-8")
     assert session.execute(".uninstall tri") is None
     assert "tri" not in session.database
 

@@ -47,6 +47,23 @@ def test_columns_name_those_of_lists_of_edges_and_choose_among_others(lftj: Lftj
     assert lftj(*QUERY, "r=r.parquet", "--columns", "r=x,y").out == "a,b\n1,2\n"
 
 
+def test_bags_keep_equal_rows(lftj: Lftj) -> None:
+    Path("r.csv").write_text("a,b\n1,2\n1,2\n3,4\n")
+    Path("c.csv").write_text("a,b,weight\n1,2,3\n3,4,-5\n")
+    rule = ("-e", "n[a] = count() <- r(a, _).", "--load", "r=r.csv")
+    assert sorted(lftj("query", *rule).out.split()) == ["1,1", "3,1", "a,count"]
+    assert sorted(lftj("query", *rule, "--bag", "r").out.split()) == ["1,2", "3,1", "a,count"]
+    done = lftj("maintain", *rule, "--bag", "r", "--changes", "r=c.csv", "--out", "n=-", "--verify")
+    assert done.out.split() == ["a,count", "1,5"]
+    assert lftj("open", "kept", "install", *rule, "--bag", "r").status == 0
+    assert lftj("open", "kept", "apply", "--changes", "r=c.csv").status == 0
+    assert lftj("open", "kept", "query", "-e", "m(a, c) <- n[a] = c.").out.split() == ["a,c", "1,5"]
+    fails(lftj("query", *rule, "--bag", "s"), 2, "--bag is about 's', which no --load gives")
+    for wrong in (("--bag", "r"), ("--columns", "r=a,b")):
+        done = lftj("open", "kept", "apply", "--changes", "r=c.csv", *wrong)
+        fails(done, 2, "say how a relation is loaded, and apply loads none")
+
+
 def test_options_are_for_the_files_that_are_csv(lftj: Lftj) -> None:
     Path("r.csv").write_text("a:b\n1:2\n")
     parquet.write_table(pa.table({"a": [1]}), "s.parquet")

@@ -155,11 +155,11 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
         kind.__name__: " ".join(field.name for field in dataclasses.fields(kind))
         for kind in (Manifest, Definition, Loaded, DataFile, Changed, Installed, Uninstalled, StrategySet)
     }
-    assert FORMAT == 3
+    assert FORMAT == 4
     assert fields == {
         "Manifest": "number chain settings relations definitions format",
         "Definition": "text strategies sensitivity_bytes order max_rounds since",
-        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag",
         "DataFile": "name rows nbytes checksum",
         "Changed": "changes transactions",
         "Installed": "text heads strategy replace sensitivity_bytes order max_rounds",

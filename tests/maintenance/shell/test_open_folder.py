@@ -46,6 +46,17 @@ def test_stats_tell_what_there_is(lftj: Lftj) -> None:
     assert line.startswith("change 2; checkpoint at change 2 with ")
 
 
+def test_stats_as_a_picture(lftj: Lftj) -> None:
+    told = lftj("open", "graph", "stats").out
+    assert lftj("open", "graph", "stats", "--svg", "memory.svg").out == told
+    drawn = Path("memory.svg").read_text(encoding="utf-8")
+    assert "0 commits, up to version 2" in drawn and ">relations " in drawn
+    picture = lftj("open", "graph", "stats", "--svg", "-").out
+    assert picture.startswith("<svg") and picture.endswith("</svg>\n")
+    fails(lftj("open", "graph", "stats", "--openmetrics", "--svg", "-"), 2, "both go to stdout")
+    fails(lftj("open", "graph", "stats", "--svg", "none/memory.svg"), 2, "none")
+
+
 def test_stats_as_openmetrics(lftj: Lftj) -> None:
     """Of a folder that another process has open, too: what it has committed, and what the folder holds."""
     with Workspace.open("graph") as workspace:
