@@ -214,13 +214,14 @@ def test_the_example_like_q3_of_the_draft() -> None:
     assert [program.maps[name][1] for name in (m, m_l)] == [Times((c, o, *lines)), Times((c, o))]
     assert program.maps[m_co] == (("ok",), Times(lines))
     assert [len(program.maps[name][0]) for name in (m_cl, m_o)] == [3, 1]
+
+    def lookups(change: Expr) -> list[str]:
+        parts = change.parts if isinstance(change, Times) else (change,)
+        return [part.relation for part in parts if isinstance(part, Atom)]
+
     read = {
-        relation: [
-            (name, [part.relation for part in change.parts if isinstance(part, Atom)])
-            for name, change in some
-        ]
+        relation: [(name, lookups(change)) for name, change in some]
         for relation, some in program.statements.items()
-        if all(isinstance(change, Times) for _, change in some)
     }
     assert {relation: sorted(some) for relation, some in read.items()} == {
         "C": sorted([(m, [m_cl, m_co]), (m_l, [m_cl]), (m_o, [])]),

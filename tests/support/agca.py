@@ -263,8 +263,7 @@ def _read_outside(expr: Expr) -> frozenset[str]:
 
 def simplified(expr: Expr) -> Expr:
     """The sum of products with the same meaning, for all bindings of the variables that it reads."""
-    found = [product for product in _products(expr) if product is not None]
-    parts = tuple(parts[0] if len(parts) == 1 else Times(parts) for parts in found)
+    parts = tuple(product[0] if len(product) == 1 else Times(product) for product in _products(expr))
     return parts[0] if len(parts) == 1 else Plus(parts)
 
 
@@ -375,8 +374,8 @@ def renamed(expr: Expr, names: Mapping[str, Term]) -> Expr:
 class Program:
     """``maps``: keys and definitions by name.
 
-    ``statements``: by relation, of an inserted tuple ``@0``, ``@1``, ...: a map, and what is added to it.  Maps
-    stand there as relations that have a tuple as often as its value says.
+    ``statements``: by relation, of an inserted tuple ``@0``, ``@1``, ...: a map, and what is added to it.
+    Maps stand there as relations that have a tuple as often as its value says.
     """
 
     schema: Mapping[str, int]
