@@ -48,6 +48,9 @@ SHADOW_EVERY = 32
 SHADOW_SAMPLE = 64
 """Changed branches of each term that a sample has."""
 
+SHADOW_SHARE = 4
+"""A sample ends where it has taken so many times what the way in use took, or :data:`LEAST_BUDGET`."""
+
 TRACE_PRIOR = 4.0
 """What `trace` costs is taken to be so many times what `delta` does, as long as nothing is known of it."""
 
@@ -230,7 +233,8 @@ class AutoBody(BodySearch):
             return
         self._per_branch = taken / branches
         if self._shadow is None or self._steps % SHADOW_EVERY == 0:
-            operations, sampled = self.delta.sampled_operations(change, SHADOW_SAMPLE)
+            enough = max(LEAST_BUDGET, SHADOW_SHARE * taken)
+            operations, sampled = self.delta.sampled_operations(change, SHADOW_SAMPLE, enough)
             self._shadow = operations / branches
             stats.shadow_operations += sampled
         self.ledger.enter(taken, self._shadow * branches)

@@ -9,8 +9,8 @@ changed, ``STEP_OPERATIONS``: so views, each of them a rule, have to spare more 
 * *views, before they were in use*: ``VIEW_PRIOR`` times what the model of their rewriting says, and
   ``LEAST_PER_ROW`` before that was asked; afterwards, what they took when they were last in use;
 * *without views, while they are in use*: the body's delta terms are run on a sample of the changed branches,
-  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took.  A sample ends
-  where it has taken ``SHADOW_SHARE`` times what views took.
+  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took; a sample ends
+  where it has taken that many times what views took.
 
 When the way in use has lost the price of the other one, the head goes over: to views at the price of reading
 the relations, back at that of evaluating its body.  Views that take more memory than they may are given back.
@@ -35,7 +35,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.rewriting.view_tree import SUMMED
 from maintenance.stats import RuleStats
-from maintenance.strategies.auto.auto_body import LEAST_BUDGET, SHADOW_EVERY, SHADOW_SAMPLE
+from maintenance.strategies.auto.auto_body import LEAST_BUDGET, SHADOW_EVERY, SHADOW_SAMPLE, SHADOW_SHARE
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.strategy import Round
@@ -61,10 +61,6 @@ def first_choice(program: CheckedProgram, name: str) -> ViewChoice | None:
             if sums and len(rule.bodies) == 1 and len(atoms) > 1:
                 return ViewChoice(Counter(atom.relation for atom in atoms))
     return None
-
-
-SHADOW_SHARE = 4
-"""Samples take at most one of so many operations."""
 
 
 class ViewChoice:

@@ -144,7 +144,7 @@ class DeltaBody(BodySearch):
         emitted = self.problem.emitted
         return [columns[emitted.index(name)] for name in self.variables], weights
 
-    def sampled_operations(self, change: Round, sample: int, budget: int | None = None) -> tuple[float, int]:
+    def sampled_operations(self, change: Round, sample: int, budget: int) -> tuple[float, int]:
         """What a step would take, by some of the changed branches of each term; and what these took.
 
         ``budget``: of the sample, in operations; what takes more would take that much at least.

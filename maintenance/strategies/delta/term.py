@@ -81,7 +81,7 @@ class Terms:
             parts.append(group.rows(change, *branches, stats, left))
         return gathered(parts) if parts else None
 
-    def sampled_operations(self, change: Round, sample: int, budget: int | None = None) -> tuple[float, int]:
+    def sampled_operations(self, change: Round, sample: int, budget: int) -> tuple[float, int]:
         """What the terms would take in a round, by some of the changed branches; and what these took.
 
         Where these take more than ``budget``, it is left at that: they would take that much at least.
@@ -95,7 +95,7 @@ class Terms:
             n_rows = len(weights)
             places = np.unique(np.linspace(0, n_rows - 1, min(n_rows, sample)).astype(np.int64))
             figures = RuleStats()
-            left = None if budget is None else max(0, budget - taken)
+            left = max(0, budget - taken)
             try:
                 group.rows(change, np.ascontiguousarray(columns[:, places]), weights[places], figures, left)
             except OverBudget:

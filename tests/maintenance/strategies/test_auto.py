@@ -205,6 +205,25 @@ def test_the_way_changes_and_back() -> None:
     ws.check_invariants()
 
 
+def test_a_sample_ends_where_it_costs_far_more_than_the_way_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair of t is one of u: no change of s changes that for `trace`; `delta` looks for all of them."""
+    monkeypatch.setattr(auto_body, "LEAST_BUDGET", 2_000)
+    taken = {}
+    for strategy in ("auto", "delta"):
+        ws = Workspace()
+        for name, column in (("r", 0), ("t", 1), ("u", 2)):
+            ws.load(name, [(a, column) for a in range(9_000)], columns=["a", "b"])
+        for name in ("s", "n"):
+            ws.load(name, [(-1,)], columns=["a"])
+        rule = "h(a, c, b) <- r(a, b), s(b), t(a, c), u(a, c), !n(a)."
+        ws.install(rule, strategy, order={"h": ["a", "c", "b"]})
+        with ws.transaction() as tx:
+            tx.insert("s", [(0,)])
+        taken[strategy] = tx.stats["h"].operations
+    assert taken["delta"] > 20_000
+    assert 2_000 < taken["auto"] < 2 * 2_000
+
+
 @pytest.mark.parametrize(
     "rule", [TRIANGLES, "path(a, b, c, d) <- edge(a, b), edge(b, c), edge(c, d), a < d."]
 )
