@@ -22,6 +22,7 @@ from lftj.values.schema import ColumnType
 def spelled_call(call: Aggregate) -> str:
     """The aggregate as it was written, without separator.
 
+    >>> from lftj.language.syntax import Constant
     >>> spelled_call(Aggregate("quantile", (Variable("c"), Constant(0.5))))
     'quantile(c, 0.5)'
     """

@@ -34,6 +34,7 @@ from lftj.values.kinds import (
     kind,
     plain_array,
     plain_type,
+    signed,
 )
 
 Kernel = Callable[..., pa.Array]
@@ -285,7 +286,7 @@ def cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     array = plain_array(array)
     if wanted == pa.float64():
         return to_float64(array)
-    return array.cast(wanted)
+    return (signed(array) if pa.types.is_decimal(wanted) else array).cast(wanted)
 
 
 def to_float64(array: pa.Array) -> pa.Array:

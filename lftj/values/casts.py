@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
 from lftj.values.arithmetic import Kernel, to_float64
-from lftj.values.kinds import NUMERIC, cast_decimal, decimal_type, digits_and_scale, kind, plain_type
+from lftj.values.kinds import NUMERIC, cast_decimal, decimal_type, digits_and_scale, kind, plain_type, signed
 
 _TYPES: dict[str, pa.DataType] = {
     **{
@@ -108,7 +108,7 @@ def _to_float(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _to_decimal(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_integer(numbers.type):
-        numbers = numbers.cast(decimal_type(*digits_and_scale(numbers.type)))
+        numbers = signed(numbers).cast(decimal_type(*digits_and_scale(numbers.type)))
     return cast_decimal(numbers, wanted)
 
 

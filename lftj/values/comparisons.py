@@ -33,6 +33,7 @@ from lftj.values.kinds import (
     kind,
     plain_array,
     plain_type,
+    signed,
 )
 
 _ARROW: dict[str, Callable[..., pa.Array]] = {
@@ -138,7 +139,7 @@ def _compare_decimals(operator: str, left: pa.Array, right: pa.Array) -> pa.Bool
 
 def _as_decimal(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_integer(array.type):
-        array = array.cast(pa.decimal128(19, 0))
+        array = signed(array).cast(pa.decimal128(19, 0))
     return array.cast(wanted)
 
 

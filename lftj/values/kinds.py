@@ -134,6 +134,15 @@ def decimal_type(digits: int, scale: int) -> pa.DataType:
     return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
+def signed(numbers: pa.Array) -> pa.Array:
+    """``uint64`` as ``int64``, for a cast to decimals of 19 digits: no number here is above 2**63 - 1.
+
+    >>> signed(pa.array([7], pa.uint64())).cast(pa.decimal128(19, 0)).to_pylist()
+    [Decimal('7')]
+    """
+    return numbers.cast(pa.int64()) if numbers.type == pa.uint64() else numbers
+
+
 def cast_decimal(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Decimals of any width as decimals of another, exact.
 

@@ -62,6 +62,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, SHORTEST, "stages"),
         _batch,
         _sums,
+        _thresholds,
         _rare,
     ]
 
@@ -101,6 +102,22 @@ def _sums() -> None:
             transaction.erase("value", VALUES)
         with workspace.transaction() as transaction:
             transaction.insert("value", VALUES)
+    workspace.verify()
+
+
+def _thresholds() -> None:
+    workspace = Workspace()
+    workspace.load("edge", EDGES, columns=["src", "dst"])
+    workspace.install(
+        """
+        bar[] = upper_quantile(b, 0.5) <- edge(_, b).
+        above[] = sum(a) <- edge(a, b), bar[] = m, b >= m.
+        """,
+        "views",
+    )
+    with workspace.transaction() as transaction:
+        transaction.insert("edge", [(1, 9), (2, 9)])
+        transaction.erase("edge", [(2, 3)])
     workspace.verify()
 
 

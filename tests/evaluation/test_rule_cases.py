@@ -193,6 +193,17 @@ def test_widths_of_a_domain_meet() -> None:
     assert ask("h(x) <- words(x), large(x).", words=words, large=large) == [("b",)]
 
 
+def test_unsigned_numbers_of_64_bits_beside_decimals() -> None:
+    """Arrow casts them to decimals of 20 digits only, and they have 19 here."""
+    n = {"c": pa.array([0, 7], pa.uint64()), "d": pa.array([Decimal("2.5"), Decimal(7)], pa.decimal128(2, 1))}
+    assert ask("h(c) <- n(c, _), c not in (2.5, 7.0).", n=n) == [(0,)]
+    assert ask("h(x) <- n(c, d), x = c + d * c.", n=n) == [(Decimal(0),), (Decimal(56),)]
+    assert ask('h(x) <- n(c, d), x = least(cast(c, "decimal(20, 1)"), d).', n=n) == [
+        (Decimal(0),),
+        (Decimal(7),),
+    ]
+
+
 def test_nan_is_refused_as_a_key_and_carried_as_a_value() -> None:
     f = {"k": ints(1, 2), "v": pa.array([math.nan, 1.0])}
     with pytest.raises(errors.NanError):

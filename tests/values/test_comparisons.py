@@ -181,7 +181,10 @@ def test_binary_of_all_encodings() -> None:
 
 def test_half_floats_and_unsigned() -> None:
     halves = pa.array(np.array([0.5, 2.0], np.float16))
-    check_comparison(halves, pa.array([0, 2], pa.uint64()), lambda op: [PYTHON[op](0.5, 0), PYTHON[op](2, 2)])
+    unsigned = pa.array([0, 2], pa.uint64())
+    check_comparison(halves, unsigned, lambda op: [PYTHON[op](0.5, 0), PYTHON[op](2, 2)])
+    decimals = pa.array([Decimal("0.5"), Decimal(2)], pa.decimal128(2, 1))
+    check_comparison(decimals, unsigned, lambda op: [PYTHON[op](0.5, 0), PYTHON[op](2, 2)])
 
 
 @pytest.mark.parametrize(
