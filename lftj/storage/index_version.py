@@ -59,7 +59,7 @@ class DescribedBase:
 
     def __init__(self, base: Trie) -> None:
         self.limit = _limit(base)
-        self.awaited = min(max(self.limit // 4, MERGED_LEAST), self.limit // 2)
+        self.awaited = self.limit // 2
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:

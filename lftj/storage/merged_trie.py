@@ -240,8 +240,8 @@ def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     while left > 0:
         stop = ahead[group] if group < n else len(old)
         length = min(stop - position, left)
-        for i in range(length):
-            out[at + i] = old[position + i] + grown
+        for i in range(np.uint64(length)):
+            out[np.uint64(at) + i] = old[np.uint64(position) + i] + grown
         position, at, left = position + length, at + length, left - length
         if position < stop or group == n or left == 0:
             break
@@ -255,10 +255,10 @@ def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
         left -= 1
     low, high = cursor[C_LOW], cursor[C_HIGH]
     if are_offsets:
-        for i in range(max(began, 1), at):
-            high = max(high, out[i] - out[i - 1])
+        for i in range(np.uint64(max(began, 1)), np.uint64(at)):
+            high = max(high, out[i] - out[i - np.uint64(1)])
     else:
-        for i in range(began, at):
+        for i in range(np.uint64(began), np.uint64(at)):
             low, high = min(low, out[i]), max(high, out[i])
     cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT], cursor[C_GROWN] = group, position, at, grown
     cursor[C_LOW], cursor[C_HIGH] = low, high

@@ -122,12 +122,12 @@ def emit_block(plan, state, depth, row, rows, weights):
         source = plan[plan[H_OUTPUTS] + column]
         target = rows[column]
         if source == depth:
-            for match in range(count):
-                target[at + match] = state[slot + first + match]
+            for match in range(np.uint64(count)):
+                target[np.uint64(at) + match] = state[np.uint64(slot + first) + match]
         else:
             key = state[plan[H_KEYS] + source]
-            for match in range(count):
-                target[at + match] = key
+            for match in range(np.uint64(count)):
+                target[np.uint64(at) + match] = key
     if weights.shape[0]:
         for match in range(count):
             weight = match_weight(plan, state, node, first + match)
