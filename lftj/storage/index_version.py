@@ -12,12 +12,12 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
 3. All runs together have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``: the *limit*.
 4. ``memory`` describes the version to kernels (:mod:`lftj.storage.version_memory`) and stays
    valid as long as the version lives.
-5. A first run of more than a quarter of the limit is on its way into the base: it stays as it is,
-   whatever the run after it has, until the base with it is there.  Versions share that merge.
+5. A first run of more than 1/``AWAITED_FRACTION`` of the limit is on its way into the base: it stays as
+   it is, whatever the run after it has, until the base with it is there.  Versions share that merge.
    Of a small base it waits for ``MERGED_LEAST`` tuples, or for half of the limit.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
-for the merges of runs, and at most O(4 BASE_FRACTION) for the merge into the base, which is
+for the merges of runs, and at most O(AWAITED_FRACTION BASE_FRACTION) for the merge into the base, which is
 one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
 piece of that merge, and one more per ``PIECE_ROWS`` tuples; only a change of about as many
 tuples as the limit makes all of it.
@@ -47,6 +47,9 @@ from lftj.storage.version_memory import (
 BASE_FRACTION = 8
 BASE_LEAST = 4096
 MERGED_LEAST = 4096
+AWAITED_FRACTION = (
+    16  # of 4 to 128: keeps views of triangles and degrees the fastest, in hundreds and thousands
+)
 PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
 
 
@@ -59,7 +62,7 @@ class DescribedBase:
 
     def __init__(self, base: Trie) -> None:
         self.limit = _limit(base)
-        self.awaited = self.limit // 2
+        self.awaited = min(max(self.limit // AWAITED_FRACTION, MERGED_LEAST), self.limit // 2)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:

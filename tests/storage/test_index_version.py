@@ -291,10 +291,10 @@ LARGE = partial(pytest.param, marks=pytest.mark.compiled)
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "awaited"), [(1_000, 2048), LARGE(40_000, 2500), LARGE(100_000, 4096), LARGE(200_000, 6250)]
+    ("n_rows", "awaited"), [(1_000, 2048), LARGE(40_000, 2500), LARGE(400_000, 4096), LARGE(800_000, 6250)]
 )
 def test_how_long_a_first_run_waits(n_rows: int, awaited: int) -> None:
-    """A quarter of the limit; of a small base 4,096 tuples, or half of the limit."""
+    """A sixteenth of the limit; of a small base 4,096 tuples, or half of the limit."""
     index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]))
     for n, merges in ((awaited, False), (awaited + 1, True)):
         changed = index.advance([np.arange(n_rows, n_rows + n)], np.ones(n, np.int64))
