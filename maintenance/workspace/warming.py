@@ -90,6 +90,8 @@ def _batch() -> None:
     workspace.install(f"{TRIANGLES} far[a] = sum(c) <- edge(a, b), edge(b, c).", "delta")
     rows = {"src": [1, 5, 1, 5], "dst": [5, 6, 6, 6], "weight": [1, 1, 1, -1], "txn": [1, 1, 2, 3]}
     workspace.apply_many({"edge": rows})
+    with workspace.transaction() as transaction:
+        transaction.apply("edge", pa.table({"src": [7], "dst": [8], "weight": [1]}))
     workspace.verify()
 
 
