@@ -162,8 +162,17 @@ def in_batches(changes: Iterable[tuple[int, Sequence[int]]], size: int) -> Itera
     """
     left = iter(changes)
     while part := list(islice(left, size)):
-        net = Counter[tuple[int, ...]]()
-        for weight, row in part:
-            net[tuple(row)] += weight
-        rows = [(*row, weight) for row, weight in net.items() if weight]
-        yield np.array(rows, np.int64).reshape(len(rows), len(part[0][1]) + 1)
+        yield netted(np.array([(*row, weight) for weight, row in part], np.int64))
+
+
+def netted(changes: Rows) -> Rows:
+    """Each row once, where it first stands, with the sum of its weights, the last column; none of sum 0.
+
+    >>> netted(np.array([(5, 6, 1), (7, 8, 1), (5, 6, -1)])).tolist()
+    [[7, 8, 1]]
+    """
+    net = Counter[tuple[int, ...]]()
+    for *row, weight in changes.tolist():
+        net[tuple(row)] += weight
+    rows = [(*row, weight) for row, weight in net.items() if weight]
+    return np.array(rows, np.int64).reshape(len(rows), changes.shape[1])

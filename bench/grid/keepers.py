@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.digest import Digest
-from bench.grid.changes import Rows, Stream, Transaction
+from bench.grid.changes import Rows, Stream, Transaction, netted
 from bench.grid.view import View
 from bench.peers.pathway_engine import Dataflow
 from maintenance import Workspace
@@ -173,7 +173,8 @@ class Asked(Keeper):
         (transaction,) = transactions
         found: list[tuple[str, pa.Table | list[int]]] = []
         for name, rows in transaction.items():
-            erased, inserted = (rows[rows[:, -1] == sign, :-1] for sign in (-1, 1))
+            net = netted(rows)
+            erased, inserted = (net[net[:, -1] == sign, :-1] for sign in (-1, 1))
             columns = self.view.columns[name]
             if len(erased) == 1:
                 equal = " AND ".join(f"{column} = ?" for column in columns)

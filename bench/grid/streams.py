@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import datasets, graphs
-from bench.grid.changes import Kind, Rows, Stream, drawn, in_batches, keystrokes
+from bench.grid.changes import Kind, Rows, Stream, Transaction, drawn, in_batches, keystrokes, netted
 from bench.grid.view import Setting
 from bench.maintenance import existence, order_book
 from bench.maintenance.edge_window import window_steps
@@ -63,26 +63,24 @@ def window_of(name: str) -> Callable[[Setting], Stream]:
 
 
 def replayed(table: str) -> Callable[[Setting], Stream]:
-    """The second half of an order book's changes, upon what the first half leaves."""
+    """The second half of an order book's events as they came, upon what the first half leaves.
+
+    A transaction may erase what it inserts: a change is an event.
+    """
 
     def stream(setting: Setting) -> Stream:
         changes: pa.Table = datasets.table(table)
         sides = changes["relation"].to_numpy(zero_copy_only=False)
         rows = np.stack([changes[name].to_numpy() for name in (*order_book.COLUMNS, "weight")], axis=1)
+
+        def events(first: int, last: int) -> Transaction:
+            of_side = {name: sides[first:last] == side for name, side in order_book.RELATIONS.items()}
+            return {name: rows[first:last][mine] for name, mine in of_side.items() if mine.any()}
+
         half = len(rows) // 2
-        parts = [
-            slice(0, half),
-            *(slice(at, at + setting.size) for at in range(half, len(rows), setting.size)),
-        ]
-        found = [
-            {
-                relation: next(in_batches(((row[-1], row[:-1]) for row in mine.tolist()), len(mine)))
-                for relation, side in order_book.RELATIONS.items()
-                if len(mine := rows[part][sides[part] == side])
-            }
-            for part in parts[: setting.count + 1]
-        ]
-        return Stream({name: held[:, :-1] for name, held in found[0].items()}, found[1:])
+        begins = range(half, len(rows), setting.size)[: setting.count]
+        held = {name: netted(mine)[:, :-1] for name, mine in events(0, half).items()}
+        return Stream(held, [events(first, first + setting.size) for first in begins])
 
     return stream
 

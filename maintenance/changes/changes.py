@@ -40,9 +40,7 @@ def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> Col
     return _codes(name, schema, table.columns, domains)
 
 
-def encode_zset(
-    name: str, schema: Schema, source: Any, domains: Domains
-) -> tuple[list[np.ndarray], np.ndarray]:
+def encode_zset(name: str, schema: Schema, source: Any, domains: Domains) -> tuple[Columns, np.ndarray]:
     """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
 
     Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
@@ -151,7 +149,7 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None
     return np.ascontiguousarray(matrix.T)
 
 
-def _plain_table(schema: Schema, source: Any) -> tuple[list[np.ndarray], np.ndarray] | None:
+def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """The quick way for an Arrow table of int64 columns, in order; None where it does not apply.
 
     Such columns have no offsets that could lead nowhere, so there is nothing to validate.
@@ -169,19 +167,19 @@ def _plain_table(schema: Schema, source: Any) -> tuple[list[np.ndarray], np.ndar
         if values.type != _INT64 or values.null_count:
             return None
         columns.append(np.frombuffer(values.buffers()[1], np.int64, len(values), 8 * values.offset))
-    *columns, weights = columns
-    return (columns, weights) if _are_plain(np.array(columns), weights, NULL_CODE, MOST_WEIGHT) else None
+    rows = np.array(columns)
+    return (rows[:-1], rows[-1]) if _are_plain(rows, NULL_CODE, MOST_WEIGHT) else None
 
 
 @kernel
-def _are_plain(rows, weights, least, most):  # type: ignore[no-untyped-def]
-    """Whether no number of rows, int64 (columns, n), is the least, and no weight, int64 (n,), beyond most."""
+def _are_plain(rows, least, most):  # type: ignore[no-untyped-def]
+    """Whether no column of int64 (columns, n) has the least number, and the last one none beyond most."""
     plain = True
-    for column in range(rows.shape[0]):
-        for row in range(rows.shape[1]):
+    last = rows.shape[0] - 1
+    for row in range(rows.shape[1]):
+        for column in range(last):
             plain = plain and rows[column, row] != least
-    for row in range(len(weights)):
-        plain = plain and -most <= weights[row] <= most
+        plain = plain and -most <= rows[last, row] <= most
     return plain
 
 
