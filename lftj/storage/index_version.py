@@ -12,12 +12,13 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
 3. All runs together have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``: the *limit*.
 4. ``memory`` describes the version to kernels (:mod:`lftj.storage.version_memory`) and stays
    valid as long as the version lives.
-5. A first run of more than 1/``AWAITED_FRACTION`` of the limit is on its way into the base: it stays as
+5. A first run of more than 1/``SEARCHED_FRACTION`` of the limit is on its way into the base: it stays as
    it is, whatever the run after it has, until the base with it is there.  Versions share that merge.
-   Of a small base it waits for ``MERGED_LEAST`` tuples, or for half of the limit.
+   Of a small base it waits for ``MERGED_LEAST`` tuples, or for half of the limit; of an index that is
+   shown rather than searched for 1/``SHOWN_FRACTION`` of it.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
-for the merges of runs, and at most O(AWAITED_FRACTION BASE_FRACTION) for the merge into the base, which is
+for the merges of runs, and at most O(SEARCHED_FRACTION BASE_FRACTION) for the merge into the base, which is
 one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
 piece of that merge, and one more per ``PIECE_ROWS`` tuples; only a change of about as many
 tuples as the limit makes all of it.
@@ -47,9 +48,8 @@ from lftj.storage.version_memory import (
 BASE_FRACTION = 8
 BASE_LEAST = 4096
 MERGED_LEAST = 4096
-AWAITED_FRACTION = (
-    16  # of 4 to 128: keeps views of triangles and degrees the fastest, in hundreds and thousands
-)
+SEARCHED_FRACTION = 16  # among 2 to 128: keeps triangles and degrees fastest, in hundreds and thousands
+SHOWN_FRACTION = 4
 PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
 
 
@@ -60,9 +60,11 @@ class DescribedBase:
     Versions share them.
     """
 
-    def __init__(self, base: Trie) -> None:
+    def __init__(self, base: Trie, searched: bool) -> None:
         self.limit = _limit(base)
-        self.awaited = min(max(self.limit // AWAITED_FRACTION, MERGED_LEAST), self.limit // 2)
+        self.searched = searched
+        share = self.limit // (SEARCHED_FRACTION if searched else SHOWN_FRACTION)
+        self.awaited = min(max(share, MERGED_LEAST), self.limit // 2)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:
@@ -83,9 +85,12 @@ class IndexVersion:
     ([[1, 4, 4], [3, 2, 9]], 3)
     """
 
-    def __init__(self, base: Trie, runs: Runs = ()) -> None:
-        """A version on a base: its tuples, and runs."""
-        described_base = DescribedBase(base)
+    def __init__(self, base: Trie, runs: Runs = (), searched: bool = True) -> None:
+        """A version on a base: its tuples, and runs.
+
+        ``searched``: whether it is there to be searched at each change, and not to be shown.
+        """
+        described_base = DescribedBase(base, searched)
         run_list = RunList.of(described_base.fields, runs, described_base.awaited)
         self._start(base, described_base, run_list, None)
 
@@ -145,17 +150,19 @@ class IndexVersion:
         merge, limits = self._merge, self._described
         run_list = self._run_list.with_run(rows, weights, limits.awaited)
         if sum([run.n_tuples for run in run_list.runs]) > limits.limit:
-            return IndexVersion(merged(self.base, *added_runs(run_list.memory)))
+            return IndexVersion(merged(self.base, *added_runs(run_list.memory)), (), limits.searched)
         base = None if merge is None else merge.advance(1 + len(weights) // PIECE_ROWS)
         if base is not None:
-            return IndexVersion(base, run_list.runs[1:])
+            return IndexVersion(base, run_list.runs[1:], limits.searched)
         following = IndexVersion.__new__(IndexVersion)
         following._start(self.base, limits, run_list, merge)
         return following
 
     def compacted(self) -> IndexVersion:
         """The same tuples in a base alone.  O(n), where there are runs."""
-        return IndexVersion(merged(self.base, *added_runs(self.memory))) if self.runs else self
+        if not self.runs:
+            return self
+        return IndexVersion(merged(self.base, *added_runs(self.memory)), (), self._described.searched)
 
     def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """What :meth:`advance` takes on trust (:mod:`lftj.process.debug`)."""

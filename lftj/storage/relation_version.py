@@ -61,13 +61,13 @@ class RelationVersion:
     def of_sorted(
         cls, name: str, schema: Schema, order: tuple[int, ...], columns: Sequence[np.ndarray]
     ) -> RelationVersion:
-        """A first version from distinct tuples that are sorted by a permutation of the columns.
+        """A first version of a head, from distinct tuples that are sorted by a permutation of the columns.
 
         ``columns``: int64, in the order of the permutation; they are copied.
         """
         columns = [*columns[:-1], columns[-1].copy()]  # what a trie does not copy: its last level
         version = cls.__new__(cls)
-        first = IndexVersion(Trie.from_sorted(columns))
+        first = IndexVersion(Trie.from_sorted(columns), searched=False)
         version._start(name, schema, order, np.array(order, np.int64), None, {(order, ()): first}, Upkeep())
         schema.hold(version)
         return version

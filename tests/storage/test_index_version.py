@@ -291,15 +291,25 @@ LARGE = partial(pytest.param, marks=pytest.mark.compiled)
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "awaited"), [(1_000, 2048), LARGE(40_000, 2500), LARGE(400_000, 4096), LARGE(800_000, 6250)]
+    ("n_rows", "searched", "awaited"),
+    [
+        (1_000, True, 2048),
+        LARGE(40_000, True, 2500),
+        LARGE(400_000, True, 4096),
+        LARGE(800_000, True, 6250),
+        LARGE(800_000, False, 25_000),
+    ],
 )
-def test_how_long_a_first_run_waits(n_rows: int, awaited: int) -> None:
-    """A sixteenth of the limit; of a small base 4,096 tuples, or half of the limit."""
-    index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]))
-    for n, merges in ((awaited, False), (awaited + 1, True)):
-        changed = index.advance([np.arange(n_rows, n_rows + n)], np.ones(n, np.int64))
-        assert (changed._merge is not None) == merges and changed.base is index.base
-    changed.check_invariants()
+def test_how_long_a_first_run_waits(n_rows: int, searched: bool, awaited: int) -> None:
+    """A sixteenth of the limit, or a quarter; of a small base 4,096 tuples, or half of the limit."""
+    index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]), (), searched)
+    for _ in range(2):
+        for n, merges in ((awaited, False), (awaited + 1, True)):
+            changed = index.advance([np.arange(n_rows, n_rows + n)], np.ones(n, np.int64))
+            assert (changed._merge is not None) == merges and changed.base is index.base
+        changed.check_invariants()
+        index = index.advance([np.arange(1)], -np.ones(1, np.int64)).compacted()
+        index = index.advance([np.arange(1)], np.ones(1, np.int64)).compacted()
 
 
 def test_versions_that_share_a_merge_do_not_disturb_each_other() -> None:
