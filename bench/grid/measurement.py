@@ -140,6 +140,7 @@ def _kept(side: Keeper, cell: Cell, setting: Setting, stream: Stream, seconds: f
     side.load(stream)
     cell.load_processor = time.process_time() - busy
     cell.digests[0] = side.digest()
+    gc.collect()  # or one of the first commits looks through all that loading made
     counted: list[Counted] = []
     together = setting.in_flight if side.gathers else 1
     for number, done in enumerate(range(0, len(stream.transactions), together)):
