@@ -9,7 +9,8 @@
           sent: 1,200,000 rows, 150,000 to a cell (estimated)
 
 Each worker process plans the cells of a grid once, by the first that it gets.  Rows are estimated from the
-sample that the join itself would take (:mod:`spark_bridge.placing.key_sample`).
+sample that the join itself would take (:mod:`spark_bridge.placing.key_sample`); of small inputs it takes
+none, and they are what their bytes would hold of numbers (:mod:`spark_bridge.placing.known_sizes`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from lftj.values.shown_text import ShownText
-from spark_bridge.join import checked_grids, chosen_partitions, head_frames
+from spark_bridge.join import chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
@@ -38,29 +39,38 @@ def explain(
 ) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 
-    Runs the query that samples the inputs, and of heads that other heads read the joins; nothing else.
-    Raises as ``join`` does.
+    Runs the query that samples the inputs, where the join would take a sample, and of heads that other heads
+    read the joins; nothing else.  Raises as ``join`` does.
     """
     text = ProgramText(rule, head, arrow_schemas(relations))
     plans = text.plans()
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
     frames = head_frames(text, relations, n_partitions, shares, nulls)
-    if shares is None:
-        grids = [sampled_grids(frames, text, number, n_partitions) for number in range(len(plans))]
-    else:
-        grids = [checked_grids(plans, plan, shares, n_partitions) for plan in plans]
-    return explained(plans, grids)
+    known = [known_grids(text, number, relations, n_partitions, shares) for number in range(len(plans))]
+    grids = [
+        sampled_grids(frames, text, number, n_partitions) if found is None else found
+        for number, found in enumerate(known)
+    ]
+    small = [found is not None and shares is None for found in known]
+    return explained(plans, grids, small)
 
 
-def explained(plans: Sequence[HeadPlan], grids: Sequence[HeadGrids]) -> ShownText:
-    """The text of :func:`explain` for heads with their grids."""
-    lines = [line for plan, of_head in zip(plans, grids, strict=True) for line in _head(plan, of_head)]
-    return ShownText("\n".join(lines))
+def explained(
+    plans: Sequence[HeadPlan], grids: Sequence[HeadGrids], small: Sequence[bool] | None = None
+) -> ShownText:
+    """The text of :func:`explain` for heads with their grids.
+
+    ``small``: whether the inputs of each are known to be small, so that no sample is taken; of none, if None.
+    """
+    small = [False] * len(plans) if small is None else small
+    heads = zip(plans, grids, small, strict=True)
+    return ShownText("\n".join(line for head in heads for line in _head(*head)))
 
 
-def _head(plan: HeadPlan, grids: HeadGrids) -> list[str]:
+def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:
     columns = ", ".join(column.name for column in plan.schema.columns)
     shuffles = "two shuffles: what cells give is combined by key" if plan.crosses else "one shuffle"
+    shuffles += "; small, without a sample" if is_small else ""
     lines = [f"{plan.name}({columns}), {_number(grids.partitions, 'partition')}, {shuffles}"]
     for number, rule in enumerate(plan.rules):
         lines += [f"  {line.strip()}" for line in rule.checked.text.strip().splitlines()]

@@ -22,6 +22,7 @@ from spark_bridge.cells.combining import Combining
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import plan_frame
+from spark_bridge.placing.known_sizes import small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import Nulls, Placer, check_nulls
 from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, spark_schema
@@ -45,7 +46,8 @@ def join(
     ``relations``: by the names that the rule reads; columns count by their place.  ``head``: which head's
     rows, by default the last rule's only head.  ``partitions``: of each shuffle, by default
     ``spark.sql.shuffle.partitions``, in local mode at most one per thread.  ``shares``: into how many parts
-    each variable's values are cut; by default what sends least, by a sample taken when the query runs.
+    each variable's values are cut; by default what sends least, by a sample taken when the query runs, or
+    without one where the inputs are known to be small and the partitions are few.
     ``nulls="drop"`` leaves out rows with a NULL.
 
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
@@ -68,12 +70,25 @@ def head_frames(
     nulls: Nulls,
 ) -> dict[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them."""
-    plans = text.plans()
     frames = dict(relations)
-    for number, plan in enumerate(plans):
-        given = None if shares is None else checked_grids(plans, plan, shares, partitions)
+    for number, plan in enumerate(text.plans()):
+        given = known_grids(text, number, relations, partitions, shares)
         frames[plan.name] = _head_frame(text, number, plan, frames, partitions, given, nulls)
     return frames
+
+
+def known_grids(
+    text: ProgramText,
+    head: int,
+    relations: Mapping[str, DataFrame],
+    partitions: int,
+    shares: Mapping[str, int] | None,
+) -> HeadGrids | None:
+    """The grids of a head that are known before the query runs; None where they take a sample."""
+    plans = text.plans()
+    if shares is not None:
+        return checked_grids(plans, plans[head], shares, partitions)
+    return small_grids(relations, plans[head], partitions)
 
 
 def _head_frame(
