@@ -52,10 +52,12 @@ class Read:
 def choose_shares(
     reads: Sequence[Read], axes: Sequence[str], cells: int, skew: Mapping[str, float] | None = None
 ) -> Shares:
-    """The shares with the least load; of equal ones those that send least, cut less skewed axes, or earlier.
+    """The shares with the least load; of equal ones those that send least, cut less skewed axes, or later.
 
-    ``skew``: by axis, the more the further its values are from being equally frequent.  Parts of an axis with
-    little are alike, and the rules' searches begin with such axes: cutting those cuts the work best.
+    Of axes that are alike otherwise the last: patterns over graphs whose edges lead upward, as triangles and
+    cliques are counted, are cut evenly by it.  ``skew``: by axis, the more the further its values are from
+    being equally frequent.  Parts of an axis with little are alike, and the rules' searches begin with such
+    axes: cutting those cuts the work best.
 
     >>> triangle = [Read("e", 100, ((0, "a"), (1, "b"))), Read("e", 100, ((0, "b"), (1, "c")))]
     >>> triangle.append(Read("e", 100, ((0, "a"), (1, "c"))))
@@ -71,7 +73,7 @@ def choose_shares(
         shares = dict(zip(useful, vector, strict=True))
         least, used = load(reads, shares), math.prod(vector)
         uneven = sum((skew or {}).get(name, 0.0) for name, share in shares.items() if share > 1)
-        return 2 * used <= cells, least, least * used, uneven, tuple(-share for share in vector)
+        return 2 * used <= cells, least, least * used, uneven, tuple(-share for share in reversed(vector))
 
     best = min(vectors, key=cost) if vectors is not None else _beam(len(useful), cells, cost)
     return {name: share for name, share in zip(useful, best, strict=True) if share > 1}
