@@ -20,8 +20,8 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
 for the merges of runs, and at most O(SEARCHED_FRACTION BASE_FRACTION) for the merge into the base, which is
 one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
-piece of that merge, and one more per ``PIECE_ROWS`` tuples; only a change of about as many
-tuples as the limit makes all of it.
+piece of that merge, and one more per ``PIECE_ROWS`` tuples, of an index that is shown fewer; only a
+change of about as many tuples as the limit makes all of it.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -51,6 +51,7 @@ MERGED_LEAST = 4096
 SEARCHED_FRACTION = 16  # among 2 to 128: keeps triangles and degrees fastest, in hundreds and thousands
 SHOWN_FRACTION = 4
 PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
+SHOWN_PIECE_ROWS = 96  # divided by the levels
 
 
 class DescribedBase:
@@ -64,6 +65,7 @@ class DescribedBase:
         self.limit = _limit(base)
         self.searched = searched
         share = self.limit // (SEARCHED_FRACTION if searched else SHOWN_FRACTION)
+        self.piece_rows = PIECE_ROWS if searched else max(PIECE_ROWS, SHOWN_PIECE_ROWS // base.n_levels)
         self.awaited = min(max(share, MERGED_LEAST), self.limit // 2)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
@@ -151,7 +153,7 @@ class IndexVersion:
         run_list = self._run_list.with_run(rows, weights, limits.awaited)
         if sum([run.n_tuples for run in run_list.runs]) > limits.limit:
             return IndexVersion(merged(self.base, *added_runs(run_list.memory)), (), limits.searched)
-        base = None if merge is None else merge.advance(1 + len(weights) // PIECE_ROWS)
+        base = None if merge is None else merge.advance(1 + len(weights) // limits.piece_rows)
         if base is not None:
             return IndexVersion(base, run_list.runs[1:], limits.searched)
         following = IndexVersion.__new__(IndexVersion)

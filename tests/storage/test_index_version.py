@@ -287,6 +287,28 @@ def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
     )
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("searched", [True, False])
+@pytest.mark.parametrize("size", [1, 60, 700])
+def test_laws_a_merge_is_complete_before_the_runs_are_at_the_limit(size: int, searched: bool) -> None:
+    rows = np.arange(120_000)
+    index = IndexVersion(Trie.from_sorted([rows // 64, rows // 8, rows]), (), searched)
+    bases = {id(index.base): index.base}
+    with mock.patch.object(index_version, "merged", side_effect=AssertionError):
+        for first in range(0, 24_000, size):
+            there = first % 12_000 * 10 + 10 * np.arange(size)  # every tenth tuple goes, then comes again
+            sign = -1 if first % 24_000 < 12_000 else 1
+            there = there[there < 120_000]
+            held = index.memory, np.array([there // 64, there // 8, there])
+            present = np.empty(len(there), np.int64)
+            index_version.present(*held, present)
+            changes = (present > 0) == (sign < 0)
+            index = index.advance(held[1][:, changes], np.full(int(changes.sum()), sign))
+            bases[id(index.base)] = index.base
+    assert len(bases) > 2
+    index.check_invariants()
+
+
 LARGE = partial(pytest.param, marks=pytest.mark.compiled)
 
 
