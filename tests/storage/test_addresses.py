@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 from indices.record_run import RunImage
 from lftj.memory import address
+from support.peak_memory import least_peak
 
 MANY = 200_000
 """More than Python's table of interned strings has room for before it is written anew, megabytes of it."""
@@ -30,14 +30,9 @@ def test_to_ask_for_an_address_leaves_nothing_behind(asked: Callable[[], Callabl
     """However often it was asked for, no call takes more memory than the first."""
     ask = asked()
     expected = ask()
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
+
+    def often() -> None:
         for _ in range(MANY):
-            found = ask()
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert found == expected
-    assert most - before < 1 << 14
+            assert ask() == expected
+
+    assert least_peak(often) < 1 << 14
