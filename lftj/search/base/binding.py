@@ -13,6 +13,7 @@ import numpy as np
 from lftj.memory import address
 from lftj.search import layout as L
 from lftj.search.marks import mark_words
+from lftj.search.plan_check import Level
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import SearchView
 from lftj.storage.patch import PATCH_FIELDS, Patch
@@ -51,6 +52,13 @@ class IteratorRow:
             memory[row + L.I_BASE] = patch.root_low if part and patch else base.key_ranges[0][0]
             memory[row + L.I_SPREAD] = len(ranks) - 1
         return [(self.cursor + L.P_LIST, where), (self.cursor + L.P_PART, part)]
+
+    def level_of(self, view: SearchView) -> Level:
+        """What the level holds, for :mod:`lftj.search.plan_check`."""
+        level, base, patch = self.level, view.base, view.patch
+        where, _, children = base.places[level]
+        places = {where} | ({patch.keys_at(level)[0]} if patch is not None else set())
+        return Level((self.use, level), view.max_fanouts[level], view.key_ranges[level], places, children)
 
 
 @dataclass(frozen=True)

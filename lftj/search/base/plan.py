@@ -25,7 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.process import debug
 from lftj.search import layout as L
+from lftj.search import plan_check
 from lftj.search.base.binding import FactorRow, IteratorRow, StageRow
 from lftj.search.conditions import C_OFFSET, ConditionRow, fill_conditions
 from lftj.search.plan_writer import PlanWriter
@@ -99,6 +101,9 @@ class Plan:
         kept += fill_conditions(memory, self.condition_rows, problem)
         memory[L.H_STATE] = length
         memory.setflags(write=False)
+        if debug.enabled:
+            levels = {iterator.row: iterator.level_of(views[iterator.use]) for iterator in self.iterators}
+            plan_check.check_bound(memory, levels, self.state_length)
         empty, factor_of_all = False, 1
         for atom, negated in [*((a, False) for a in problem.atoms), *((a, True) for a in problem.negations)]:
             if not atom.variables:
@@ -207,6 +212,10 @@ class _Compilation:
         header[L.H_N_OUTPUTS] = len(problem.emitted)
         template = writer.finish(depths, emit)
         template.setflags(write=False)
+        if debug.enabled:
+            filled = template.copy()
+            fill_conditions(filled, writer.condition_rows, problem)
+            plan_check.check_base(filled, writer.state_length)
         roots = [writer.iterators[row] for row in (writer.participants[split] if n else [])]
         return Plan(
             problem=problem,
