@@ -23,7 +23,8 @@ STAMPS := $(VENV)/stamps
 PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
-INTERPRETED_TESTS = $(filter-out tests/maintenance/workspace/%,$(KERNEL_TESTS))
+CHECKED_TESTS = tests/maintenance/workspace/% tests/evaluation/test_query_oracle.py
+INTERPRETED_TESTS = $(filter-out $(CHECKED_TESTS),$(KERNEL_TESTS))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Some container images switch it off; then each of the many processes of a test run compiles the sources anew.
@@ -36,9 +37,10 @@ demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
 
 # Kernels are compiled first, so that no two workers compile the same.
-# The tests of kernels run as plain Python and with bounds checks, those of whole workspaces with bounds checks
-# alone; the last run is of all the others, over kernels as users have them.  (Examples are the same in every
-# run: once more without checks shows nothing.)
+# The tests of kernels run as plain Python and with bounds checks, those of whole workspaces and of random queries
+# with bounds checks alone; the last run is of all the others, over kernels as users have them.  (Examples are the
+# same in every run: once more without checks shows nothing.  Only those of random programs are drawn anew each
+# day, with bounds checks: tests/support/daily.py.)
 # Where tests wait for processes that they start, there is one worker more than processors, and one that has all
 # that need Java (tests/support/sharing.py).
 test: kernels

@@ -3,6 +3,7 @@
 `query`, `stream` in tiny batches (so that the kernel stops and resumes
 everywhere), `count`, two threads, and pinned key orders must all give the set
 of tuples that the reference gives, each tuple once, in the data's own types.
+`make test` runs them with numba's bounds checks, and with examples of the day.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from hypothesis import strategies as st
 
 import lftj
 from lftj import errors
+from support.daily import drawn_daily
 from support.reference import FunctionalConflict, Row, evaluate
 from support.rows import rows_of
 from support.rules import Aggregate, Atom, Either, Variable, literals, variables_of
 from support.strategies import Scenario, any_row, scenarios
 
-pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.kernel,
+]
 
 N_EXAMPLES = settings.default.max_examples if settings.default else 100
 
@@ -87,6 +92,7 @@ ways = given(batch_rows=st.sampled_from((1, 2, 3, 7)), threads=st.sampled_from((
 
 
 @pytest.mark.parametrize("most_atoms", [2, 3, 4, 5])
+@drawn_daily
 @ways
 def test_rules_agree_with_reference(
     most_atoms: int, batch_rows: int, threads: int, data: st.DataObject
@@ -94,11 +100,13 @@ def test_rules_agree_with_reference(
     compare_with_reference(data.draw(scenarios(most_atoms)), batch_rows, threads)
 
 
+@drawn_daily
 @ways
 def test_programs_agree_with_reference(batch_rows: int, threads: int, data: st.DataObject) -> None:
     compare_with_reference(data.draw(scenarios(most_atoms=3, most_rules=3, nulls=True)), batch_rows, threads)
 
 
+@drawn_daily
 @ways
 def test_conjunctions_agree_with_reference(batch_rows: int, threads: int, data: st.DataObject) -> None:
     compare_with_reference(data.draw(scenarios(most_atoms=4, plain=True, nulls=True)), batch_rows, threads)
@@ -109,6 +117,7 @@ def key_variables(scenario: Scenario) -> list[str]:
     return list(dict.fromkeys(name for atom in atoms for name in variables_of(atom)))
 
 
+@drawn_daily
 @settings(max_examples=N_EXAMPLES // 2)
 @given(scenario=scenarios(most_atoms=3, plain=True), seed=st.randoms(use_true_random=False))
 def test_every_key_order_gives_the_same_set(scenario: Scenario, seed: Any) -> None:
@@ -128,6 +137,7 @@ def test_every_key_order_gives_the_same_set(scenario: Scenario, seed: Any) -> No
         same([row for batch in batches for row in rows_of(batch)], expected)
 
 
+@drawn_daily
 @settings(max_examples=N_EXAMPLES // 2)
 @given(scenario=scenarios(most_atoms=3, plain=True), stop=st.integers(0, 3))
 def test_streams_run_side_by_side_and_may_be_left(scenario: Scenario, stop: int) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -18,11 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import RangeError
-from lftj.search import marks
-from lftj.search.base.plan import compile_plan
+from lftj.search import layout, marks
+from lftj.search.base.binding import StageRow
+from lftj.search.base.plan import BoundPlan, compile_plan
 from lftj.search.base.search import Search, batches, count_rows, shares
+from lftj.search.plan_writer import PlanWriter
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
-from lftj.storage.catalog import Catalog, Table
+from lftj.storage.catalog import Catalog, SearchView, Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
@@ -246,6 +249,105 @@ def test_dense_cliques_use_stages() -> None:
         if all(p in pairs for p in itertools.combinations(c, 2))
     }
     assert got == expected
+
+
+def stage_case(n_keys: int) -> Case:
+    """Order x, y, z: of four atoms at z three stay while y varies.  The first two share ``n_keys`` keys, the
+    third has 0 alone; the fourth, which depends on y, has all of them."""
+    wide = {(0, key) for key in range(n_keys)}
+    pool = [
+        relation(wide, 2, "r"),
+        relation(wide | {(0, n_keys)}, 2, "s"),
+        relation({(0, 0)}, 2, "t"),
+        relation({(0, y) for y in range(n_keys)}, 2, "u"),
+        relation({(y, z) for y in range(n_keys) for z in range(n_keys)}, 2, "v"),
+    ]
+    over = zip(pool, ("xz", "xz", "xz", "xy", "yz"), strict=True)
+    problem = JoinProblem(
+        tuple(atom_over(table, (0, 1), names) for table, names in over), emitted=tuple("xyz")
+    )
+    return Case(problem, {table.name: table for table in pool})
+
+
+@pytest.mark.parametrize("n_keys", [2, 3, 64])
+def test_a_stage_has_room_for_its_results_on_the_way(n_keys: int) -> None:
+    """What two atoms share can be longer than what all of them share, of which its list had the length.
+
+    Behind the list are the marks, so keys came that not all of them have, or the process died.
+    """
+    case = stage_case(n_keys)
+    assert compile_plan(case.problem, "xyz", write=True).stages(2) == 1
+    assert run(case, "xyz", 1000) == Counter({(0, y, 0): 1 for y in range(n_keys)})
+
+
+GUARD = -0x5AFE
+
+
+@contextmanager
+def guarded() -> Iterator[Callable[[Search], None]]:
+    """Plans made here have an item between any two lists of a state.  Gives what looks at those of a search.
+
+    Numba's bounds checks see nothing of this: all lists are one array to them.
+    """
+    guards: list[int] = []
+    plain = PlanWriter.in_state
+
+    def in_state(writer: PlanWriter, length: int) -> int:
+        place = plain(writer, length + 1)
+        guards.append(place + length)
+        return place
+
+    def list_room(stage: StageRow, views: Sequence[SearchView], room=StageRow.list_room) -> int:  # type: ignore[no-untyped-def]
+        return room(stage, views) + 1
+
+    def new_state(plan: BoundPlan, new=BoundPlan.new_state) -> np.ndarray:  # type: ignore[no-untyped-def]
+        state: np.ndarray = new(plan)
+        state[places(plan)] = GUARD
+        return state
+
+    def places(plan: BoundPlan) -> list[int]:
+        lists = [
+            int(plan.memory[stage.row + layout.S_LIST]) + stage.list_room(plan.views) - 1
+            for stage in plan.plan.stage_rows
+            if stage.first_result
+        ]
+        return [place for place in guards if place < plan.plan.state_length] + lists
+
+    def look(search: Search) -> None:
+        assert (search.state[places(search.plan)] == GUARD).all(), "a list is too short"
+
+    with (
+        mock.patch.object(PlanWriter, "in_state", in_state),
+        mock.patch.object(StageRow, "list_room", list_room),
+        mock.patch.object(BoundPlan, "new_state", new_state),
+    ):
+        yield look
+
+
+@st.composite
+def staged_cases(draw: st.DrawFn) -> Case:
+    """Order a, b, c, d: at d are atoms that stay while c varies, with up to 20 keys each, and others."""
+    pool = [relation({(0,), (1,)}, 1, "k"), relation({(key,) for key in range(8)}, 1, "n")]
+    atoms = [atom_over(pool[0], (0,), "a"), atom_over(pool[0], (0,), "b"), atom_over(pool[1], (0,), "c")]
+    for above in draw(st.lists(st.sampled_from(["a", "b", "ab", "c"]), min_size=2, max_size=5)):
+        keys = range(draw(st.integers(0, 3)), draw(st.integers(4, 20)), draw(st.integers(1, 4)))
+        rows = {(*prefix, key) for prefix in itertools.product(*[range(8)] * len(above)) for key in keys}
+        pool.append(relation(rows, len(above) + 1, f"r{len(pool)}"))
+        atoms.append(atom_over(pool[-1], range(len(above) + 1), above + "d"))
+    return Case(JoinProblem(tuple(atoms), emitted=tuple("abcd")), {table.name: table for table in pool})
+
+
+@given(st.one_of(cases(), staged_cases()))
+def test_nothing_is_written_behind_a_list_of_the_state(case: Case) -> None:
+    problem = case.problem
+    order = sorted(problem.variables)
+    with guarded() as look:
+        one = Search(compile_plan(problem, order, write=True).bind(case.tables))
+        rows = np.empty((len(problem.emitted), 10_000), dtype=np.int64)
+        weights = np.empty(10_000 if problem.counted else 0, dtype=np.int64)
+        while one.plan.depths and not one.done:
+            one.run(rows, weights, 100)
+        look(one)
 
 
 def test_shares_cover_every_key_once() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from lftj.memory import address
 from lftj.search import layout as L
 from lftj.search.marks import mark_words
+from lftj.search.plan_check import Level
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import SearchView
 from lftj.storage.patch import PATCH_FIELDS, Patch
@@ -52,6 +53,13 @@ class IteratorRow:
             memory[row + L.I_SPREAD] = len(ranks) - 1
         return [(self.cursor + L.P_LIST, where), (self.cursor + L.P_PART, part)]
 
+    def level_of(self, view: SearchView) -> Level:
+        """What the level holds, for :mod:`lftj.search.plan_check`."""
+        level, base, patch = self.level, view.base, view.patch
+        where, _, children = base.places[level]
+        places = {where} | ({patch.keys_at(level)[0]} if patch is not None else set())
+        return Level((self.use, level), view.max_fanouts[level], view.key_ranges[level], places, children)
+
 
 @dataclass(frozen=True)
 class FactorRow:
@@ -72,21 +80,29 @@ class FactorRow:
 
 @dataclass(frozen=True)
 class StageRow:
-    """A stage row, whose room in the state depends on the data."""
+    """A stage row, whose room in the state depends on the data.
+
+    Participants are given by use and level.  Its list holds the results on the way too (invariant 3 of
+    :mod:`lftj.search.base.plan`), each a part of the one before: the first of them is the widest.
+    """
 
     row: int
-    covered: tuple[tuple[int, int], ...]  # use and level of the participants that it intersects
+    first_result: tuple[tuple[int, int], ...]  # what that intersects; empty where nothing is listed
     participants: tuple[tuple[int, int], ...]  # of all of the depth
-    lists: bool
+
+    def list_room(self, views: Sequence[SearchView]) -> int:
+        """Items of the list.  A rejected last key is written too."""
+        if not self.first_result:
+            return 0
+        return 1 + min(views[use].max_fanouts[level] for use, level in self.first_result)
 
     def fill(self, memory: np.ndarray, views: Sequence[SearchView], length: int) -> int:
         """Give the stage its room in the state, behind ``length`` items; returns the new length."""
         ranges = [views[use].key_ranges[level] for use, level in self.participants]
         largest = max(len(views[use].base.keys[level]) for use, level in self.participants)
-        if self.lists:
+        if self.first_result:
             memory[self.row + L.S_LIST] = length
-            # a rejected last key is written too
-            length += 1 + min(views[use].max_fanouts[level] for use, level in self.covered)
+            length += self.list_room(views)
         memory[self.row + L.S_BASE], words = mark_words(ranges, largest)
         memory[self.row + L.S_MARKS] = length if words else -1
         return length + words

@@ -12,6 +12,9 @@ Invariants
    atoms share more iterators (:mod:`lftj.search.plan_writer`).
 2. A plan holds no data.  A bound plan keeps its tries, patches and rank tables alive;
    its array holds their addresses.
+3. A list in the state is as long as the longest that is written there, results on the way included.
+   A stage intersects its participants one after the other in one list, so that has room for
+   what the stage before, or the first participant, shares with the next one: later ones may have fewer keys.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.process import debug
 from lftj.search import layout as L
+from lftj.search import plan_check
 from lftj.search.base.binding import FactorRow, IteratorRow, StageRow
 from lftj.search.conditions import C_OFFSET, ConditionRow, fill_conditions
 from lftj.search.plan_writer import PlanWriter
@@ -96,6 +101,9 @@ class Plan:
         kept += fill_conditions(memory, self.condition_rows, problem)
         memory[L.H_STATE] = length
         memory.setflags(write=False)
+        if debug.enabled:
+            levels = {iterator.row: iterator.level_of(views[iterator.use]) for iterator in self.iterators}
+            plan_check.check_bound(memory, levels, self.state_length)
         empty, factor_of_all = False, 1
         for atom, negated in [*((a, False) for a in problem.atoms), *((a, True) for a in problem.negations)]:
             if not atom.variables:
@@ -204,6 +212,10 @@ class _Compilation:
         header[L.H_N_OUTPUTS] = len(problem.emitted)
         template = writer.finish(depths, emit)
         template.setflags(write=False)
+        if debug.enabled:
+            filled = template.copy()
+            fill_conditions(filled, writer.condition_rows, problem)
+            plan_check.check_base(filled, writer.state_length)
         roots = [writer.iterators[row] for row in (writer.participants[split] if n else [])]
         return Plan(
             problem=problem,
@@ -285,7 +297,7 @@ class _Compilation:
         positions = any(writer.memory[iterator + L.I_SLOT] >= 0 for iterator in own)
         fields = writer.depth_fields(depth, own, positions)
         fields[L.D_STAGE], fields[L.D_STAGES] = len(writer.memory), len(stages)
-        self.stage_rows += [self.stage(own, covered) for covered in stages]
+        self.stage_rows += [self.stage(own, *ends) for ends in zip([0, *stages], stages, strict=False)]
         fields[L.D_BACK] = _back(depth, self.segments)
         fields[L.D_SLOT] = writer.in_state(L.BLOCK)
         fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in self.segments) else L.BLOCK
@@ -308,15 +320,19 @@ class _Compilation:
         ends = [end for end in range(1, len(staged) + 1) if parents[end - 1 : end] != parents[end : end + 1]]
         return staged + [i for i in own if i not in staged], ends
 
-    def stage(self, participants: Sequence[int], covered: int) -> StageRow:
-        """Write the row of a stage of the first ``covered`` participants of its depth."""
+    def stage(self, participants: Sequence[int], before: int, covered: int) -> StageRow:
+        """Write the row of a stage of the first ``covered`` participants of its depth.
+
+        ``before``: how many of them the stage before it covers, 0 where there is none.
+        """
         writer = self.writer
         fields = [0] * L.STAGE_FIELDS
         fields[L.S_COVERED] = covered
         fields[L.S_BOUND_AT] = writer.nodes[writer.bound_at(participants[covered - 1])]
         fields[L.S_STATE] = writer.in_state(L.STAGE_STATE_FIELDS)
         levels = tuple((writer.iterators[row].index, writer.iterators[row].level) for row in participants)
-        return StageRow(writer.row(fields), levels[:covered], levels, covered > 1)
+        first_result = levels[: max(before, 1) + 1] if covered > 1 else ()
+        return StageRow(writer.row(fields), first_result, levels)
 
 
 def _counter_places(rows: Sequence[int]) -> np.ndarray:

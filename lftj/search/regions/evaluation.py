@@ -18,7 +18,9 @@ import numpy as np
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import address
+from lftj.process import debug
 from lftj.search import layout as L
+from lftj.search import plan_check
 from lftj.search.marks import mark_words
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import search_regions
@@ -147,7 +149,7 @@ class RegionSearch:
         Raises OverBudget soon after more than ``budget`` operations.
         """
         state = self.state
-        memories = self._begin(indexes)
+        memories = self._begin(indexes, regions)
         if paths is not None:
             state[L.R_PATHS] = address(paths)
         if marks is not None:
@@ -170,8 +172,10 @@ class RegionSearch:
             marks.marked = int(state[L.R_MARKED_FROM]), int(state[L.R_MARKED_TO])
         return self._found(found)
 
-    def _begin(self, indexes: Sequence[IndexVersion]) -> np.ndarray:
+    def _begin(self, indexes: Sequence[IndexVersion], regions: np.ndarray) -> np.ndarray:
         """Set the state on the first region; returns where the indices' memories stand."""
+        if debug.enabled and len(regions):
+            plan_check.check_bindings(plan_check.fixed_by(regions), self.plan.least_bound)
         self.state[: L.REGISTERS] = _FRESH
         return np.array([index.address for index in indexes], dtype=np.int64)
 

@@ -42,7 +42,7 @@ class PieceSearch(RegionSearch):
         ``regions``: as of :meth:`run`; those that a piece has left are.  None is inside of a tail, unless
         everything is.
         """
-        memories = self._begin(indexes)
+        memories = self._begin(indexes, regions)
         found = Gathered([], [[] for _ in self.plan.streams])
         status, pause = L.STATUS_PAUSED, operations
         while status != L.STATUS_DONE:

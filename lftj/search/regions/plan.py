@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from lftj.process import debug
 from lftj.search import layout as L
+from lftj.search import plan_check
 from lftj.search.conditions import fill_conditions
 from lftj.search.plan_writer import AtomLevel, PlanWriter
 from lftj.search.problem import JoinAtom, JoinProblem
@@ -69,6 +72,11 @@ class RegionPlan:
     @property
     def depths(self) -> int:
         return len(self.order)
+
+    @cached_property
+    def least_bound(self) -> int:
+        """Leading depths that regions have to bind to single values, for nothing else does."""
+        return plan_check.least_bound(self.memory)
 
     @property
     def lists_an_index(self) -> bool:
@@ -138,6 +146,9 @@ class _Compiler:
         unrecorded[depth_rows + L.D_LOG], unrecorded[depth_rows + L.D_STREAMS] = -1, 0
         for array in (memory, unrecorded):
             array.setflags(write=False)
+            if debug.enabled:
+                lengths = writer.state_length, self.log_length, RUNS_CURSOR_FIELDS
+                plan_check.check_regions(array, *lengths)
         participants = self.participants
         return RegionPlan(
             order=self.order,

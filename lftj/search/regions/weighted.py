@@ -32,6 +32,8 @@ import numpy as np
 from indices.compiled import kernel, part
 from lftj.errors import RangeError
 from lftj.memory import address, frozen_view, view
+from lftj.process import debug
+from lftj.search import plan_check
 from lftj.search.layout import (
     MOVE_REGION,
     NEXTS,
@@ -134,6 +136,9 @@ class WeightedSearches:
         for field, array in zip((S_PLAN, S_STATE, S_LOG), self._kept[-3:], strict=True):
             fields[field], fields[field + 1] = address(array), len(array)
         fields[S_DEPTHS], fields[S_LISTED] = plan.depths, plan.listed
+        if debug.enabled:
+            branches = [participant.places for participant, _ in plan.counted]
+            plan_check.check_term(search.places, branches, plan.listed, plan.depths)
         numbers = [self.uses.index(use) for use in plan.indexes]
         fields[S_INDEXES], fields[S_N_INDEXES] = len(lists), len(numbers)
         lists += numbers
@@ -206,6 +211,9 @@ class WeightedSearches:
                     raise OverBudget(self.operations)
                 yield rows, row_weights
             return
+        if debug.enabled:
+            for search in self.searches:
+                plan_check.check_bindings(len(bindings), search.plan.least_bound if search.plan else 0)
         memories, progress = self._memories, self._progress
         for number, index in enumerate(indexes):
             memories[number] = index.address

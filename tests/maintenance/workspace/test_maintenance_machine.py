@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from support.daily import drawn_daily
 from support.maintenance_machine import MaintenanceMachine
 from support.recursive_machine import RecursiveMachine
 
@@ -28,7 +29,7 @@ pytestmark = [
 
 def run(machine: type[MaintenanceMachine], examples: int, steps: int) -> None:
     run_state_machine_as_test(
-        machine,
+        drawn_daily(machine),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,

@@ -21,6 +21,7 @@ from lftj import errors
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.strategies.auto import auto_body
+from support.daily import drawn_daily
 from support.maintained_scenarios import (
     check_changes,
     check_heads,
@@ -78,6 +79,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], other: str, **options:
 
 
 @pytest.mark.parametrize(("gap", "most_atoms"), [(0, 3), (8, 3), (0, 4), (2, 2)])
+@drawn_daily
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), other=OTHERS)
 def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject, other: str) -> None:
@@ -86,6 +88,7 @@ def test_plain_rules_follow(gap: int, most_atoms: int, data: st.DataObject, othe
     follow(scenario, steps, other, gap=gap)
 
 
+@drawn_daily
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), other=OTHERS)
 def test_programs_follow(data: st.DataObject, other: str) -> None:
@@ -94,6 +97,7 @@ def test_programs_follow(data: st.DataObject, other: str) -> None:
     follow(scenario, steps, other)
 
 
+@drawn_daily
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data(), other=OTHERS, budget=st.sampled_from((0, 200, 1000)))
 def test_rules_follow_with_little_memory(data: st.DataObject, other: str, budget: int) -> None:
