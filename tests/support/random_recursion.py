@@ -2,7 +2,8 @@
 
 They are the suite's random bodies (:mod:`support.strategies`) with one or two relations that depend on
 themselves or on each other, and perhaps a rule above them.  A recursive rule may be linear or not, have two
-heads, compute a value, or have an alternative that is not recursive.  The relations are sets of tuples, or
+heads, compute a value, read something that has nothing to do with the rest, or have an alternative that is
+not recursive.  The relations are sets of tuples, or
 have the least or the largest value per key (``t[x] = min(v)``).
 
 All of them end: what is computed is bounded on both sides or gets worse, and is computed from few values.
@@ -41,6 +42,7 @@ from support.strategies import (
     Scenario,
     Scope,
     Signature,
+    draw_apart,
     draw_atom,
     draw_binder,
     draw_body,
@@ -157,6 +159,8 @@ def draw_recursive_body(
         body.literals += draw_computed(draw, body)
     if draw(st.integers(0, 2)) == 2:
         body.literals.append(draw_atom(draw, catalog, body.scope, None))
+    if draw(st.integers(0, 2)) == 2:
+        body.literals += draw_apart(draw, every, catalog, body.fresh)
     if body.scope and draw(st.integers(0, 2)) == 2:
         body.literals.append(draw_comparison(draw, body.scope))
     for name, kind in body.moving.items():
