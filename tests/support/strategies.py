@@ -295,7 +295,7 @@ def draw_binder(
 
 
 def draw_twins(draw: DrawFn, catalog: list[Signature], fresh: list[str]) -> Atom | None:
-    """``r(x, _, x)``: a variable of its own in two columns or more, wildcards; None where no columns agree."""
+    """``r(x, _, x)``: a variable of its own twice or more, and wildcards; None where no kind stands twice."""
     fitting = [one for one in catalog if len(set(one.kinds)) < len(one.kinds)]
     if not fitting:
         return None
