@@ -32,6 +32,7 @@ from lftj.storage.catalog import Side
 from lftj.values.schema import Schema
 from maintenance.explanation import hidden_below
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import RuleSource
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
@@ -89,15 +90,34 @@ def _statements(head: MaintainedHead, trigger: _Trigger) -> Iterator[str]:
             return
         own, bodies = source.searched
         for body in bodies:
-            for search in body.all_searches:
+            for search in body.searches:
                 yield from _of_search(own, body.body, search, trigger)
+            yield from _of_tests(own, body, trigger)
+
+
+def _delta_of(search: BodySearch) -> BodySearch:
+    """What keeps a body in truth."""
+    return search.delta if isinstance(search, AutoBody) and not search.traces else search
+
+
+def _of_tests(head: CheckedHead, body: RuleBody, trigger: _Trigger) -> Iterator[str]:
+    """What has nothing to do with the rows stands apart from them; they all come or go with it."""
+    searches = [one for search in body.searches if isinstance(one := _delta_of(search), DeltaBody)]
+    if len(searches) < len(body.searches):
+        return
+    joined = {atom for one in searches for atom in (*one.problem.atoms, *one.problem.negations)}
+    problem = body.lowered.problem
+    apart = [atom for atom in (*problem.atoms, *problem.negations) if atom not in joined]
+    if any(atom.relation in trigger.changing for atom in apart):
+        texts = [("!" if atom in problem.negations else "") + atom.label for atom in apart]
+        yield f"{_target(head, {})}: all come or go where {', '.join(texts)} begins or ceases to hold"
 
 
 def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trigger) -> Iterator[str]:
     if isinstance(search, RangeSums):
         yield from _of_ranges(head, body, search.join, trigger)
         return
-    delta = search.delta if isinstance(search, AutoBody) and not search.traces else search
+    delta = _delta_of(search)
     if not isinstance(delta, DeltaBody):
         yield f"{head.relation}: searched again where its records say that something may have changed"
         return
@@ -137,7 +157,9 @@ def _statement(
     renamed = [_renamed(atom, names) for atom in every]
     changed = renamed[place]
     versions = [
-        f"{sides[_label(atom)].value} " if at != place and atom.relation in trigger.changing else ""
+        f"{sides[_label(atom)].value} "
+        if at != place and atom.relation in trigger.changing and _label(atom) in sides
+        else ""
         for at, atom in enumerate(every)
     ]
     meaning: dict[str, Expression] = dict(names)
@@ -149,10 +171,11 @@ def _statement(
     meaning |= {name: substituted(expression, meaning) for name, expression in definitions(body).items()}
     loops, tests = [], _tests(changed, trigger.columns) if is_direct else []
     bound = _variables(changed)
+    joined = {_label(atom) for before, atom in zip(every, renamed, strict=True) if _label(before) in sides}
     others = [(atom, version) for atom, version in zip(renamed, versions, strict=True) if atom is not changed]
     for atom, version in sorted(others, key=lambda other: is_view(other[0].relation)):
         keys = replace(atom, terms=atom.terms[:-1]) if is_view(atom.relation) else atom
-        if not atom.negated and not _variables(keys) <= bound:
+        if not atom.negated and _label(atom) in joined and not _variables(keys) <= bound:
             loops.append(version + (_lookup(atom) if is_view(atom.relation) else atom_text(atom)))
             bound |= _variables(keys)
         elif not is_view(atom.relation):  # of a view the value is a factor, 0 where there is none

@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -128,18 +129,8 @@ class RecursiveBody:
         self._finishing = Finishing(self.lowered)
         self._check_complete()
         problem = self.lowered.problem
-        self._unbound = [
-            (atom.relation, negated)
-            for atoms, negated in ((problem.atoms, False), (problem.negations, True))
-            for atom in atoms
-            if not atom.variables
-        ]
-        self._problem = replace(
-            problem,
-            atoms=tuple(atom for atom in problem.atoms if atom.variables),
-            negations=tuple(atom for atom in problem.negations if atom.variables),
-            counted=True,
-        )
+        self._unbound = problem.unbound
+        self._problem = replace(problem.without_unbound(), counted=True)
         self._columns = tuple(self._names) if self.lowered.finishes_in_search else problem.emitted
         self._parts: list[tuple[JoinAtom, JoinProblem]] = [
             part for part in left_over(self._problem) if part[0].relation in growing
@@ -156,11 +147,11 @@ class RecursiveBody:
         )
         outside.check(self._relations)
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """Whether nothing that the recursion finds gives the body a row."""
         return bool(self.lowered.empty) or any(
-            (self._relations[name].n_rows > 0) == negated for name, negated in self._unbound
+            (atom.n_rows(self._relations[atom.relation]) > 0) == negated for atom, negated in self._unbound
         )
 
     def rows(self) -> Iterator[np.ndarray]:

@@ -39,7 +39,7 @@ from lftj.language.syntax import (
 from lftj.language.top_rows import TopRows, is_top
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED
+from lftj.values.names import AGGREGATES, QUANTILES, RANKED, nearest_usable
 
 _RESERVED = ("true", "false", "_")
 
@@ -118,6 +118,10 @@ class Reader(LiteralReader):
 
     def named(self, meta: Any, children: list[Any]) -> _Named:
         name, term = children
+        if name in _RESERVED:
+            raise self.error(
+                token_span(name), f"'{name}' can't name a column: call it '{nearest_usable(name)}'"
+            )
         return _Named(ColumnName(str(name), token_span(name)), term)
 
     def _refuse_twice(self, names: list[ColumnName]) -> None:

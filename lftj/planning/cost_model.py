@@ -31,7 +31,7 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.statistics import Histogram, distinct, histogram
 from lftj.search.base.stage import MARKS_RATIO
-from lftj.search.problem import JoinProblem, needs_distinct, segments_of
+from lftj.search.problem import JoinAtom, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog
 
 DISTINCT_COST = 10.0
@@ -110,17 +110,13 @@ class CostModel:
         same = {(a.relation, a.columns, a.variables, a.equal): a for a in problem.atoms if a.variables}
         self.atoms = list(same.values())
         self.masks = [self.mask(atom.variables) for atom in self.atoms]
-        self.uses = {
-            name: [
-                (at, atom, atom.columns[atom.variables.index(name)])
-                for at, atom in enumerate(self.atoms)
-                if name in atom.variables
-            ]
-            for name in problem.variables
-        }
+        self.uses: dict[str, list[tuple[int, JoinAtom, int]]] = {name: [] for name in problem.variables}
+        for at, atom in enumerate(self.atoms):
+            for name, column in zip(atom.variables, atom.columns, strict=True):
+                self.uses[name].append((at, atom, column))
         self.negated = [self.mask(atom.variables) for atom in problem.negations]
         self.codes = {c.left: c.offset for c in problem.conditions if c.operator == "=" and c.right is None}
-        self.bounds = {name: list(_bounds(problem, name)) for name in problem.variables}
+        self.bounds = _bounds(problem)
         # What a node of a variable can depend on: its atoms, and the atoms that bring keys to them.
         near = {name: self.bit[name] for name in problem.variables}
         for mask in [*self.masks, *self.negated, *(self.mask(c.variables) for c in problem.conditions)]:
@@ -150,7 +146,17 @@ class CostModel:
         return _union(self.bit[name] for name in names)
 
     def names(self, mask: int) -> list[str]:
-        return [name for name, bit in self.bit.items() if bit & mask]
+        """The variables of a set, in the problem's order."""
+        names = []
+        while mask:
+            least = mask & -mask
+            names.append(self.problem.variables[least.bit_length() - 1])
+            mask ^= least
+        return names
+
+    def neighbours(self, mask: int) -> int:
+        """The variables that an atom, negation or condition ties to those of a set, and these."""
+        return _union(self.near[self.bit[name]] for name in self.names(mask))
 
     def bindable(self, name: str, bound: int) -> bool:
         """Whether an atom, a literal or an equality with a bound variable gives ``name`` its keys."""
@@ -454,14 +460,16 @@ def _staged(node: _Node, last: int, fanout: float) -> float:
     ) / fanout  # one node before it is built, one to build it
 
 
-def _bounds(problem: JoinProblem, name: str) -> Iterable[_Bound]:
-    """The conditions on a variable, turned so that it stands on the left."""
+def _bounds(problem: JoinProblem) -> dict[str, list[_Bound]]:
+    """The conditions on each variable, turned so that it stands on the left."""
+    found: dict[str, list[_Bound]] = {name: [] for name in problem.variables}
     for condition in problem.conditions:
         filters = condition.operator == "!=" or (condition.ranked is not None and condition.operator != "=")
-        if condition.left == name:
-            yield _Bound(condition.right, condition.operator, condition.offset, filters)
-        elif condition.right == name:
-            yield _Bound(condition.left, _FLIP[condition.operator], -condition.offset, filters)
+        found[condition.left].append(_Bound(condition.right, condition.operator, condition.offset, filters))
+        if condition.right is not None and condition.right != condition.left:
+            turned = _FLIP[condition.operator], -condition.offset
+            found[condition.right].append(_Bound(condition.left, *turned, filters))
+    return found
 
 
 def _union(masks: Iterable[int]) -> int:

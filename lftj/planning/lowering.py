@@ -293,6 +293,9 @@ class _Lowering:
         schema = self.schemas[atom.relation]
         if atom.functional and not schema.functional:
             self.functions.add(atom.relation)
+        if atom.negated and self._lacks_code(atom, schema):
+            self.has_codes = False
+            return None
         columns: list[int] = []
         variables: list[str] = []
         counted: list[int] = []
@@ -315,8 +318,6 @@ class _Lowering:
                 limits = _limits(domain, "=", term.value, self.lasting)
                 if limits is None:
                     self.has_codes = False
-                    if atom.negated:
-                        return None
                     self.empty = f"{text_of(term)} does not occur in {atom.relation}"
                     limits = [("=", 0)]
                 name = self._pin(domain, limits[0][1], term)
@@ -341,6 +342,13 @@ class _Lowering:
             tuple(equal),
             tuple(counted),
             label=_label(atom, uses),
+        )
+
+    def _lacks_code(self, atom: Atom, schema: Schema) -> bool:
+        """Whether a literal of the atom has no code.  Looked at before any is pinned: pins need an atom."""
+        return any(
+            isinstance(term, Constant) and _limits(column.type.domain, "=", term.value, self.lasting) is None
+            for column, term in zip(schema.columns, atom.terms, strict=True)
         )
 
     def _pin(self, domain: Domain, code: int, constant: Constant) -> str:

@@ -7,6 +7,8 @@ estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with
 kernel's own counters (``tests/planning/test_planner.py`` compares with the best of all
 orders).
 
+0. A body of more than ``LONG`` atoms has greedy orders only: from each first variable, as many as
+   ``GREEDY_EXTENSIONS`` allow, the next one is the cheapest of those that something ties to what is bound.
 1. A greedy order from every first variable.  Where the best is expected to take fewer than
    ``SEARCHED_FROM`` operations, it is taken.
 2. Else dynamic programming over sets of bound variables, once per first variable:
@@ -28,7 +30,8 @@ orders).
 Cost: O(2^n * n^2) estimates of a few microseconds for n variables up to
 ``EXACT_UP_TO``; beyond that the same search keeps only the cheapest sets of each size,
 ``BEAM`` or as many as ``EXTENSIONS`` estimates allow, and (4) moves variables no farther than
-``MOVED_PLACES`` allow: besides the greedy orders, O(n^3), a long body costs what a middling one does.
+``MOVED_PLACES`` allow: besides the greedy orders, O(n^3), a middling body costs what a short one does.
+A long one takes O(n) estimates for each greedy order.
 A pilot takes about ``PILOT_SHARE`` of the operations that
 the query is estimated at.  Where many data sets are alike, it is all done for
 one of them (:mod:`lftj.planning.kept_orders`).
@@ -37,10 +40,11 @@ one of them (:mod:`lftj.planning.kept_orders`).
 from __future__ import annotations
 
 import functools
+import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import or_
 
@@ -50,6 +54,16 @@ from lftj.planning.kept_orders import answered, is_kept, shape_of, sizes_of
 from lftj.planning.pilot import pilot
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
+
+LONG = 20
+"""Bodies of more atoms than this are ordered greedily: any other search takes O(n^3) estimates, and that for
+each term of a delta rule."""
+
+GREEDY_EXTENSIONS = 16_000
+"""So many extensions of paths, about, are spent on greedy orders of a long body, or on all terms of one."""
+
+TRIED_AGAIN = 4
+"""So many variables of a greedy order are tried again in each place, besides those newly within reach."""
 
 EXACT_UP_TO = 8
 BEAM = 100
@@ -77,6 +91,15 @@ SWITCH = 1.5
 
 PILOT_ORDER_COST = 250_000
 """Operations that take as long as piloting one order does besides its own operations."""
+
+
+GREEDILY = f"bodies of more than {LONG} atoms are ordered greedily"
+"""For ``explain``."""
+
+
+def is_long(problem: JoinProblem) -> bool:
+    """Whether key orders are greedy ones."""
+    return len(problem.atoms) + len(problem.negations) > LONG
 
 
 @dataclass(frozen=True)
@@ -147,7 +170,7 @@ def _chosen(
     ranked = sorted(costs, key=lambda order: costs[order])
     best = ranked[0]
     noun = "order" if len(ranked) == 1 else "orders"
-    kind = "greedy" if costs[best] < SEARCHED_FROM else "candidate"
+    kind = "greedy" if costs[best] < SEARCHED_FROM or is_long(problem) else "candidate"
     reason = f"least estimated cost of {len(ranked)} {kind} {noun}"
     is_scan = len(problem.atoms) == 1 and not (problem.negations or problem.conditions)
     worth = [] if is_scan else _worth_piloting(ranked, costs)
@@ -159,6 +182,8 @@ def _chosen(
         if least * switch < piloted[0][1]:
             best = measured
             reason = f"least operations in a pilot of the {len(worth)} best estimated orders"
+    if is_long(problem):
+        reason += f"; {GREEDILY}"
     return OrderChoice(best, model.estimates(best), reason, tuple(piloted))
 
 
@@ -228,6 +253,8 @@ def candidates(model: CostModel, searched_from: float = SEARCHED_FROM) -> dict[t
         segments = [component for component, segment in zip(components, way, strict=True) if segment]
         for order in _best_orders(model, segments, searched_from):
             costs[order] = model.cost(order)
+    if is_long(model.problem):
+        return costs
     ranked = sorted(costs, key=lambda order: costs[order])
     rounds = 1 if costs[ranked[0]] < searched_from else IMPROVED
     for order in ranked[:rounds]:
@@ -289,6 +316,9 @@ def _best_orders(
     start = with_segments(functools.reduce(model.extend, problem.labels, START))
     if not free:
         return [closed(start)]
+    if is_long(problem):
+        paths = _greedy_paths(model, start, model.mask(free), with_segments)
+        return list(dict.fromkeys(closed(path) for path in paths))
     firsts = longer(start)
     finished: list[Path] = []
     for path in firsts:
@@ -321,6 +351,65 @@ def _best_orders(
     return list(dict.fromkeys(closed(path) for path in finished))
 
 
+def _greedy_paths(
+    model: CostModel, start: Path, free: int, with_segments: Callable[[Path], Path]
+) -> list[Path]:
+    """The cheapest of greedy paths from a beginning on, which bind all of ``free``."""
+
+    def extended(path: Path, name: str) -> Path:
+        return with_segments(model.extend(path, name))
+
+    left = free & ~start.bound
+    # What literals pin may say little; what else is bound is there before everything else.
+    given = start.bound & ~model.mask(model.problem.pinned)
+    names = _ready(model, start.bound, left, model.neighbours(given) if given else left)
+    firsts = sorted((extended(start, name) for name in names), key=lambda path: path.cost + path.nodes)
+    finished: list[Path] = []
+    # Of what a term of a delta rule begins with there are as many problems as there are atoms.
+    most = GREEDY_EXTENSIONS // len(model.problem.atoms) if given else GREEDY_EXTENSIONS
+    spent = 0
+    for first in firsts:
+        path, steps = _greedy_path(model, first, free & ~first.bound, extended)
+        finished.append(path)
+        spent += steps
+        if spent > most:
+            break
+    return sorted(finished, key=lambda path: path.cost)[:FIRSTS]
+
+
+def _greedy_path(
+    model: CostModel, path: Path, left: int, extended: Callable[[Path, str], Path]
+) -> tuple[Path, int]:
+    """A path that goes on to the nearest variables until none is left; how many extensions were tried.
+
+    Of those that were tried before only the ``TRIED_AGAIN`` that were cheapest then are tried again.
+    """
+    border, steps = model.neighbours(path.bound), 0
+    prices: dict[str, float] = {}
+    while left:
+        ready = _ready(model, path.bound, left, border)
+        names = [name for name in ready if name not in prices]
+        names += heapq.nsmallest(TRIED_AGAIN, prices.keys() & ready, key=lambda name: (prices[name], name))
+        longer = [extended(path, name) for name in names]
+        steps += len(names)
+        for name, one in zip(names, longer, strict=True):
+            prices[name] = (one.cost - path.cost + one.nodes) / path.nodes if path.nodes else 0.0
+        before = path.bound
+        path = min(longer, key=lambda path: path.cost + path.nodes)
+        border |= model.neighbours(path.bound & ~before)
+        left &= ~path.bound
+    return path, steps
+
+
+def _ready(model: CostModel, bound: int, left: int, border: int) -> list[str]:
+    """Those left that can be next: within a border, or else anywhere."""
+    for mask in (left & border, left):
+        names = [name for name in model.names(mask) if model.bindable(name, bound)]
+        if names:
+            return names
+    return model.names(left)
+
+
 def _loose(model: CostModel, free: Sequence[str]) -> list[str]:
     """Of many variables those that only one atom has and nothing bounds: the fewest keys first.
 
@@ -340,6 +429,9 @@ def _touched_by(problem: JoinProblem, segment: frozenset[str]) -> frozenset[str]
 
 def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list[str]:
     """A segment's own variables, the cheapest next one first."""
+    if is_long(model.problem):
+        ordered, _ = _greedy_path(model, path, model.mask(segment), model.extend)
+        return list(ordered.order[len(path.order) :])
     order: list[str] = []
     left = sorted(segment)
     while left:

@@ -22,7 +22,7 @@ O(terms * candidates) sets of indices are compared per index that is taken, and 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -133,10 +133,11 @@ def _candidates(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> list[_Ca
     tails = [tail for tail in sorted(costs, key=lambda tail: costs[tail]) if costs[tail] <= near][:TAILS]
     heads = list(itertools.permutations(first)) if len(first) <= PERMUTED else [first]
     reads = [_Reads(other) for other in (*rest.atoms, *rest.negations)]
-    own_heads = [[read.own(head) for read in reads] for head in heads]
+    own_heads = [[read.own(places) for read in reads] for places in map(_places, heads)]
     found: dict[frozenset[Index], _Candidate] = {}
     for tail in tails:
-        own_tails = [read.own(tail) for read in reads]
+        places = _places(tail)
+        own_tails = [read.own(places) for read in reads]
         for head, own_head in zip(heads, own_heads, strict=True):
             indices = frozenset(map(_Reads.index, reads, own_head, own_tails))
             if indices not in found:
@@ -145,17 +146,22 @@ def _candidates(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> list[_Ca
     return list(found.values())
 
 
+def _places(order: Sequence[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(order)}
+
+
 class _Reads:
     """The indices by which an atom is read: they depend on the order of its own variables alone."""
 
     def __init__(self, atom: JoinAtom) -> None:
         self._atom = atom
-        self._variables = frozenset(atom.variables)
         self._known: dict[tuple[str, ...], Index] = {}
 
-    def own(self, order: tuple[str, ...]) -> tuple[str, ...]:
-        """The atom's variables among some, in their order."""
-        return tuple(name for name in order if name in self._variables)
+    def own(self, places: Mapping[str, int]) -> tuple[str, ...]:
+        """The atom's variables among some that have places, in this order."""
+        return tuple(
+            sorted({name for name in self._atom.variables if name in places}, key=places.__getitem__)
+        )
 
     def index(self, head: tuple[str, ...], tail: tuple[str, ...]) -> Index:
         order = head + tail

@@ -21,12 +21,14 @@ not the average: what is listed then is no more.
 
 Search: dynamic programming over the sets of eliminated variables, for the edges left depend on the set alone;
 beyond ``EXACT`` groups of variables one after the other, each time the one whose elimination costs least.
-O(2^n * n * edges), and O(n^2 * edges).
+O(2^n * n * edges) views are looked at; one after the other each is, and again when its neighbour was joined.
+What is left is joined in O(edges^2) steps, which are counted after each view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -65,7 +67,7 @@ class Edge:
     def listed(self) -> Names:
         return self.variables - self.tails
 
-    def fanout(self, bound: Names) -> float:
+    def fanout(self, bound: Set[str]) -> float:
         """Rows, tails aside, for a binding of those of its variables."""
         keys = 1.0
         known = self.listed & bound
@@ -163,28 +165,47 @@ def choose_elimination(graph: Graph) -> Elimination:
     >>> [sorted(names) for names in found.order], found.cost < found.plain / 4
     ([['b'], ['c'], ['d']], True)
     """
-    best = start = _begin(graph)
+    start = _begin(graph)
     units = _units(graph)
-    exact = EXACT_ONCE if graph.once else EXACT
+    way = _all_places if len(units) <= (EXACT_ONCE if graph.once else EXACT) else _descent
+    best = min(itertools.chain([start], way(start, units)), key=lambda place: place.total)
+    return Elimination(best.order, best.total, start.total, best.by_ranges)
+
+
+def _all_places(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
+    """The best place for each set of eliminated variables."""
     places = {frozenset[Names](): start}
     while places:
         following: dict[frozenset[Names], _Place] = {}
         for gone, place in places.items():
-            for chosen in _choices(units, gone, graph.filters):
-                after = _eliminated(place, frozenset().union(*chosen))
-                if after is None:
+            for chosen in _choices(units, gone, start.graph.filters):
+                view = _view(place, frozenset().union(*chosen))
+                if view is None:
                     continue
-                now = gone | chosen
-                if now not in following or after.cost < following[now].cost:
-                    following[now] = after
-        if len(units) > exact and following:
-            cheapest = min(following, key=lambda gone: following[gone].cost)
-            following = {cheapest: following[cheapest]}
-        for place in following.values():
-            if place.total < best.total:
-                best = place
+                now, cost = gone | chosen, view.cost_after(place)
+                if now not in following or cost < following[now].cost:
+                    following[now] = _eliminated(place, view)
+        yield from following.values()
         places = following
-    return Elimination(best.order, best.total, start.total, best.by_ranges)
+
+
+def _descent(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
+    """One elimination after another, each time the one that costs least."""
+    place, gone = start, frozenset[Names]()
+    views: dict[frozenset[Names], _View | None] = {}
+    while True:
+        choices = list(_choices(units, gone, start.graph.filters))
+        for chosen in choices:
+            if chosen not in views:
+                views[chosen] = _view(place, frozenset().union(*chosen))
+        possible = [(chosen, view) for chosen in choices if (view := views[chosen]) is not None]
+        if not possible:
+            return
+        best, view = min(possible, key=lambda pair: pair[1].cost_after(place))
+        touched = frozenset().union(*(edge.variables for edge in view.joined))
+        place, gone = _eliminated(place, view), gone | best
+        views = {chosen: known for chosen, known in views.items() if touched.isdisjoint(*chosen)}
+        yield place
 
 
 def _begin(graph: Graph) -> _Place:
@@ -212,8 +233,24 @@ def _choices(
             yield tied
 
 
-def _eliminated(place: _Place, names: Names) -> _Place | None:
-    """With a view more; None where a filter would read what the joined edges do not have."""
+@dataclass(frozen=True)
+class _View:
+    """What eliminating some variables does.  It depends on the edges that have them, and their filters."""
+
+    names: Names
+    joined: Sequence[Edge]
+    applied: Sequence[Names]
+    edge: Edge
+    cost: float
+    by_ranges: bool
+
+    def cost_after(self, place: _Place) -> float:
+        """Of the way to a place and over this view."""
+        return place.cost + self.cost + (VIEW_ROW * self.edge.rows if place.graph.once else 0.0)
+
+
+def _view(place: _Place, names: Names) -> _View | None:
+    """None where a filter would read what the joined edges do not have."""
     joined = [edge for edge in place.edges if edge.variables & names]
     applied = [one for one in place.filters if one & names]
     have = frozenset().union(*(edge.variables for edge in joined))
@@ -229,14 +266,18 @@ def _eliminated(place: _Place, names: Names) -> _Place | None:
     n_rows = max(1.0, min(rows, most))
     fullest = {name: min(n_rows, most / distinct[name]) for name in keys if any(e.most for e in joined)}
     view = Edge(keys, frozenset(), n_rows, distinct, flow, is_view=True, most=fullest)
-    cost, by_ranges = place.view_cost(joined, applied, keys)
+    return _View(names, joined, applied, view, *place.view_cost(joined, applied, keys))
+
+
+def _eliminated(place: _Place, view: _View) -> _Place:
+    """With a view more."""
     return _Place(
         place.graph,
-        place.cost + cost + (VIEW_ROW * view.rows if once else 0.0),
-        (*(edge for edge in place.edges if edge not in joined), view),
-        tuple(one for one in place.filters if one not in applied),
-        (*place.order, names),
-        place.by_ranges | {names} if by_ranges else place.by_ranges,
+        view.cost_after(place),
+        (*(edge for edge in place.edges if edge not in view.joined), view.edge),
+        tuple(one for one in place.filters if one not in view.applied),
+        (*place.order, view.names),
+        place.by_ranges | {view.names} if view.by_ranges else place.by_ranges,
     )
 
 
@@ -276,13 +317,22 @@ def _matches(edges: Sequence[Edge], bound: Names, counts_steps: bool = False) ->
 
     ``counts_steps``: those of the joins on the way too.
     """
-    left, found, steps, given = list(edges), 1.0, 0.0, bound
+    left = {place: edge.fanout(bound) for place, edge in enumerate(edges)}
+    having: dict[str, list[int]] = {}
+    for place, edge in enumerate(edges):
+        for name in edge.listed:
+            having.setdefault(name, []).append(place)
+    found, steps, given, known = 1.0, 0.0, bound, set(bound)
     while left:
-        edge = min(left, key=lambda one: one.fanout(bound))
-        left.remove(edge)
-        found *= edge.fanout(bound)
-        bound |= edge.listed
-        if not given and bound == edge.listed:  # it has all of them
+        place = min(left, key=left.__getitem__)
+        edge = edges[place]
+        found *= left.pop(place)
+        more = edge.listed - known
+        known |= more
+        for other in {other for name in more for other in having[name]}:
+            if other in left:
+                left[other] = edges[other].fanout(known)
+        if not given and known == edge.listed:  # it has all of them
             found = min(found, edge.listed_rows)
         steps += found
     return steps if counts_steps else found

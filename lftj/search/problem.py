@@ -119,6 +119,18 @@ class JoinProblem:
         return tuple(dict.fromkeys(atom.relation for atom in (*self.atoms, *self.negations)))
 
     @cached_property
+    def unbound(self) -> tuple[tuple[JoinAtom, bool], ...]:
+        """Atoms without variables, and whether they are negated: they only ask whether a row fits."""
+        sides = ((self.atoms, False), (self.negations, True))
+        return tuple((atom, negated) for atoms, negated in sides for atom in atoms if not atom.variables)
+
+    def without_unbound(self) -> JoinProblem:
+        """The problem of the other atoms."""
+        atoms = tuple(atom for atom in self.atoms if atom.variables)
+        negations = tuple(atom for atom in self.negations if atom.variables)
+        return replace(self, atoms=atoms, negations=negations)
+
+    @cached_property
     def shape(self) -> tuple[object, ...]:
         """What a plan depends on: all but the codes of constants."""
         compared = tuple((c.left, c.operator, c.right, c.ranked, c.label) for c in self.conditions)

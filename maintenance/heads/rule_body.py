@@ -25,6 +25,7 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
 from lftj.planning.lowering import WILDCARD_NAME, Lowered, lower
+from lftj.planning.planner import GREEDILY, is_long
 from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
@@ -193,6 +194,8 @@ class RuleBody(Staged):
     def describe(self) -> list[str]:
         """For ``explain``: what was decided, and each search."""
         lines = [f"existence   {note}" for note in self.notes]
+        if is_long(self.lowered.problem):
+            lines.append(f"key orders  {GREEDILY}")
         for title, searches in (("key order ", self.searches), ("test order", self.tests)):
             for search in searches:
                 lines += described(title, search)

@@ -26,7 +26,7 @@ from typing import Protocol
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice, choose_order, complete_order
-from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
 from maintenance.strategies.strategy import BodyRequest, BodySearch, BodySearches, BodyTest
 
@@ -61,7 +61,7 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
     order, known = request.order, request.body.atom_variables()
     # Orders are tried out: the indices that this takes are none that commits would have to step.
     catalog: Catalog = {name: version.aside() for name, version in request.relations.items()}
-    problem, unbound = _without_unbound(lowered.problem)
+    problem, unbound = lowered.problem.without_unbound(), lowered.problem.unbound
     apart = [component for component in problem.components if not _touches_rows(problem, component)]
     joined = [component for component in problem.components if component not in apart]
     notes = [
@@ -140,14 +140,6 @@ def _touches_rows(problem: JoinProblem, component: frozenset[str]) -> bool:
     """Whether something ties the component to a variable of the rows."""
     tied = {name for edge in problem.edges if component & set(edge) for name in edge}
     return bool(tied & set(problem.emitted))
-
-
-def _without_unbound(problem: JoinProblem) -> tuple[JoinProblem, tuple[tuple[JoinAtom, bool], ...]]:
-    unbound = [(atom, False) for atom in problem.atoms if not atom.variables]
-    unbound += [(atom, True) for atom in problem.negations if not atom.variables]
-    atoms = tuple(atom for atom in problem.atoms if atom.variables)
-    negations = tuple(atom for atom in problem.negations if atom.variables)
-    return replace(problem, atoms=atoms, negations=negations), tuple(unbound)
 
 
 def _without(problem: JoinProblem, names: frozenset[str]) -> JoinProblem:

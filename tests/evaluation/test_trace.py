@@ -14,9 +14,11 @@ from hypothesis import event, given
 
 import lftj
 from lftj import errors
+from lftj.evaluation.trace import SCHEMA as TRACE
 from support.kinds import KINDS, Kind
 from support.plain_triejoin import Case, Operation, PlainTriejoin, cases, head_variables
 from support.rows import rows_of
+from support.strategies import Scenario, scenarios
 
 pytestmark = [
     pytest.mark.kernel,
@@ -68,6 +70,34 @@ def test_matches_can_be_read_off_the_trace(case: Case) -> None:
             rows.add(tuple(found[name] for name in head_variables(case.rule.heads[0])))
     if names:
         assert rows == set(rows_of(db.query(case.text)))
+
+
+@given(scenarios(nulls=True))
+def test_any_rule_has_a_trace_or_an_error_of_the_library(scenario: Scenario) -> None:
+    """Where the query has rows the trace comes to its last depth."""
+    db = lftj.Database()
+    for relation in scenario.loaded:
+        db.load(relation.name, relation.table(), nulls=relation.nulls)
+    for head in scenario.program[0].heads:
+        try:
+            table = db.trace(scenario.text, head=head.relation)
+            n_rows = db.count(scenario.text, head=head.relation)
+        except errors.LftjError as error:
+            event(type(error).__name__)
+            continue
+        assert table.schema == TRACE
+        depths = db.explain(scenario.text, head=head.relation).bodies[0].depths
+        deepest = max(table["depth"].to_pylist(), default=0)
+        assert deepest == len(depths) if n_rows else deepest <= len(depths)
+
+
+def test_a_negated_atom_with_a_literal_that_does_not_occur() -> None:
+    """Its other literals bind nothing either."""
+    db = lftj.Database()
+    db.load("e", {"a": ["x", "y"], "b": ["y", "z"]})
+    rule = 'h(a) <- e(a, b), !e("x", "nowhere"), !e("nowhere", "x").'
+    assert shown(db.trace(rule)) == shown(db.trace("h(a) <- e(a, b).")) != []
+    assert sorted(rows_of(db.query(rule))) == [("x",), ("y",)]
 
 
 def matches_of(operations: list[Operation], last: int) -> Iterator[tuple[str, str]]:

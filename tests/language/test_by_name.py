@@ -108,9 +108,9 @@ RuleSyntaxError: column 'n' stands here twice
   h(n: a, n: b) <- edge(a, b).
           ^
 
-RuleSyntaxError: expected ',' or ')', not ':'
+RuleSyntaxError: 'true' can't name a column: call it 'true_'
   h(a) <- edge(true: a).
-                   ^
+               ^^^^
 
 RuleSyntaxError: an atom takes variables and constants: write v here and v = a + 1 beside the atom
   h(a) <- edge(src: a, dst: a + 1).
@@ -156,3 +156,35 @@ def test_mistakes(message: str) -> None:
     with pytest.raises(errors.RuleError) as raised:
         normal(message.splitlines()[1].strip())
     assert (type(raised.value).__name__, str(raised.value)) == (name, shown)
+
+
+@pytest.mark.parametrize(
+    "word", ["null", "NULL", "in", "like", "is", "not", "if", "top", "count", "min", "by"]
+)
+def test_words_of_the_language_name_columns_and_relations(word: str) -> None:
+    db = lftj.Database()
+    db.load("c1", [(1, 2), (3, 4)], columns=[word, "b"])
+    db.load(word, [(1,)], columns=[word])
+    assert rows_of(db.query(f"h(a) <- c1(b: 2, {word}: a), {word}({word}: a).")) == [(1,)]
+    assert rows_of(db.query(f"h(b) <- c1(b: b, {word}: a), !{word}({word}: a).")) == [(4,)]
+    text = f"h({word}: a) <- c1({word}: a). n[] = {word}: count() <- h({word}: a), a > 1."
+    assert db.query(text, head="n").to_pylist() == [{word: 1}]
+    ws = Workspace()
+    ws.load("c1", [(1, 2)], columns=[word, "b"])
+    ws.install(f"{word}({word}: a) <- c1({word}: a).")
+    assert ws[word].table.to_pylist() == [{word: 1}]
+
+
+@pytest.mark.parametrize(("word", "other"), [("true", "true_"), ("false", "false_"), ("_", "x")])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "h(a) <- c1({}: a).",
+        "h({}: a) <- c1(a).",
+        "h(b: a, {}: count()) <- c1(a).",
+        "h[a] = {}: b <- c(a, b).",
+    ],
+)
+def test_constants_and_the_wildcard_name_no_column(rule: str, word: str, other: str) -> None:
+    with pytest.raises(errors.RuleSyntaxError, match=f"'{word}' can't name a column: call it '{other}'"):
+        lftj.Database().query(rule.format(word))

@@ -294,6 +294,48 @@ def draw_binder(
     return Atom(relation.name, tuple(terms))
 
 
+def draw_twins(draw: DrawFn, catalog: list[Signature], fresh: list[str]) -> Atom | None:
+    """``r(x, _, x)``: a variable of its own twice or more, and wildcards; None where no kind stands twice."""
+    fitting = [one for one in catalog if len(set(one.kinds)) < len(one.kinds)]
+    if not fitting:
+        return None
+    relation = draw(st.sampled_from(fitting))
+    pairs = [
+        (first, second)
+        for second, kind in enumerate(relation.kinds)
+        for first in range(second)
+        if relation.kinds[first] is kind
+    ]
+    pair = draw(st.sampled_from(pairs))
+    variable = Variable(fresh.pop(0))
+    terms: list[Term] = [variable if column in pair else Wildcard() for column in range(len(relation.kinds))]
+    for column, kind in enumerate(relation.kinds):
+        if kind is relation.kinds[pair[0]] and draw(st.booleans()):
+            terms[column] = variable
+    return Atom(relation.name, tuple(terms), functional=relation.functional and draw(st.booleans()))
+
+
+def draw_apart(
+    draw: DrawFn, catalog: list[Signature], complete: list[Signature], fresh: list[str], most_atoms: int = 2
+) -> list[Literal]:
+    """Literals that share no variable with others: an atom, or a few with a comparison or a negated atom.
+
+    One atom is mostly nothing but a variable twice.  ``complete``: what a negated atom may read.
+    """
+    twins = draw_twins(draw, catalog, fresh) if draw(st.integers(0, 2)) else None
+    if twins is not None:
+        return [twins]
+    scope: Scope = {}
+    n_atoms = draw(st.integers(1, most_atoms))
+    literals: list[Literal] = [draw_atom(draw, catalog, scope, fresh) for _ in range(n_atoms)]
+    choice = draw(st.integers(0, 3))
+    if choice == 2:
+        literals.append(draw_atom(draw, complete, scope, None))
+    elif choice == 3 and scope:
+        literals.append(draw_comparison(draw, scope))
+    return literals
+
+
 def draw_body(
     draw: DrawFn, catalog: list[Signature], most_atoms: int, plain: bool
 ) -> tuple[tuple[Literal, ...], Scope]:
@@ -303,7 +345,11 @@ def draw_body(
     first = draw(st.sampled_from(catalog)).kinds[0]
     body: list[Literal] = [draw_binder(draw, catalog, first, fresh.pop(0), scope, fresh)]
     n_atoms = draw(st.integers(min(2, most_atoms), most_atoms))
-    body += [draw_atom(draw, catalog, scope, fresh) for _ in range(n_atoms - 1)]
+    apart = (
+        draw_apart(draw, catalog, catalog, fresh, 1) if n_atoms > 1 and draw(st.integers(0, 3)) == 3 else []
+    )
+    body += [draw_atom(draw, catalog, scope, fresh) for _ in range(n_atoms - (2 if apart else 1))]
+    body += apart
     if not plain and draw(st.integers(0, 3)) == 3:
         body.append(draw_either(draw, catalog, scope, fresh))
     if not plain and draw(st.integers(0, 2)) == 2:

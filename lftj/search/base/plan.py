@@ -105,11 +105,10 @@ class Plan:
             levels = {iterator.row: iterator.level_of(views[iterator.use]) for iterator in self.iterators}
             plan_check.check_bound(memory, levels, self.state_length)
         empty, factor_of_all = False, 1
-        for atom, negated in [*((a, False) for a in problem.atoms), *((a, True) for a in problem.negations)]:
-            if not atom.variables:
-                size = atom.n_rows(table_of(atom.relation, atom.side))
-                empty = empty or (size > 0) == negated
-                factor_of_all *= size if atom.counted and not negated else 1
+        for atom, negated in problem.unbound:
+            size = atom.n_rows(table_of(atom.relation, atom.side))
+            empty = empty or (size > 0) == negated
+            factor_of_all *= size if atom.counted and not negated else 1
         empty = empty or any(views[use].n_tuples == 0 for use in self.atom_uses[: self._n_positive])
         return BoundPlan(self, problem, memory, factor_of_all, empty, tuple(views), tuple(kept), tuple(start))
 

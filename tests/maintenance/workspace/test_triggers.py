@@ -1,13 +1,18 @@
-"""worked examples: trigger programs, as `ws.triggers` shows them."""
+"""worked examples and random rules: trigger programs, as `ws.triggers` shows them."""
 
 from __future__ import annotations
 
 from textwrap import dedent
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lftj import errors
 from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
+from support.maintained_scenarios import heads_of, installed
+from support.strategies import Scenario, scenarios
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
@@ -124,6 +129,15 @@ def test_a_relation_joined_with_itself_is_read_before_and_after() -> None:
             ["h(c) -= 1 if R(c, b)"],
         ),
         (
+            "h(a) <- edge(a, b), edge(c, c).",
+            "delta",
+            "+edge(src, dst)",
+            [
+                "h(src) += 1 if edge(c, c)",
+                "h(a): all come or go where edge(c, c) begins or ceases to hold",
+            ],
+        ),
+        (
             "h[a] = v <- edge(a, b), b = 3, v = a + b.",
             "delta",
             "-edge(src, dst)",
@@ -167,6 +181,18 @@ def test_a_relation_joined_with_itself_is_read_before_and_after() -> None:
 )
 def test_statements(rule: str, strategy: str, event: str, statements: list[str]) -> None:
     assert on(event, program(rule, strategy)) == statements
+
+
+@given(scenarios(), st.sampled_from(list(STRATEGIES)))
+def test_any_rule_has_triggers(scenario: Scenario, strategy: str) -> None:
+    try:
+        workspace = installed(scenario, strategy)
+    except errors.LftjError:
+        return
+    for head in heads_of(scenario):
+        text = str(workspace.triggers(head))
+        read = [relation.name for relation in scenario.loaded if relation.name in scenario.text]
+        assert all(f"on {sign}{name}" in text for name in read for sign in "+-")
 
 
 def test_a_head_that_is_not_there() -> None:
