@@ -101,13 +101,13 @@ def starts_of(rows: np.ndarray) -> np.ndarray:
 def running(offsets: np.ndarray, before: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Running totals of several series one behind the other: before each item, and after it.
 
-    ``offsets``: where each series begins, and the end of the last; ``before``: the total before each series.
+    ``offsets``: where each series begins, and the end of the last: a series may have no item, the last one
+    too; ``before``: the total before each series.
 
-    >>> earlier, later = running(np.array([0, 2, 3]), np.array([5, 0]), np.array([1, -2, 7]))
+    >>> earlier, later = running(np.array([0, 2, 3, 3]), np.array([5, 0, 4]), np.array([1, -2, 7]))
     >>> earlier.tolist(), later.tolist()
     ([5, 6, 0], [6, 4, 7])
     """
-    sums = np.cumsum(weights)
-    starts = offsets[:-1]
-    later = sums + np.repeat(before - (sums[starts] - weights[starts]), np.diff(offsets))
+    sums = np.concatenate([[0], np.cumsum(weights)])  # before each item, and behind the last
+    later = sums[1:] + np.repeat(before - sums[offsets[:-1]], np.diff(offsets))
     return later - weights, later

@@ -48,21 +48,21 @@ def apply_changes(
 
     def commit(transaction_id: TransactionId | None, parts: Iterable[Part]) -> bool:
         """Commit a transaction by itself; False when it was interrupted while it was read."""
-        transaction = workspace.transaction()
         n_changes = 0
         paths: list[str] = []
-        for part in parts:
+        with workspace.transaction() as transaction:
+            for part in parts:
+                if interruption.signal is not None:
+                    break
+                _stage(transaction, part)
+                n_changes += part.rows.num_rows
+                if part.file.path not in paths:
+                    paths.append(part.file.path)
             if interruption.signal is not None:
-                break
-            _stage(transaction, part)
-            n_changes += part.rows.num_rows
-            if part.file.path not in paths:
-                paths.append(part.file.path)
-        if interruption.signal is not None:
-            transaction.roll_back()
-            return False
-        with _placed(paths, transaction_id):
-            transaction.commit()
+                transaction.roll_back()
+                return False
+            with _placed(paths, transaction_id):
+                transaction.commit()
         for name, output in outputs:
             if name in transaction.stats.rules and transaction.stats[name].head_changes:
                 output.add(transaction_id, transaction.changes[name])

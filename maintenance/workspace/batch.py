@@ -127,18 +127,6 @@ class Applied(Sequence[Changes]):
             return self._timed[name].at(place)
         return self._each[place].get(name) if self._each else None
 
-    def net(self, name: str) -> Change | None:
-        """What all transactions together did to a head; None if nothing."""
-        if name in self._timed:
-            change = self._timed[name].net
-        else:
-            each = [changes[name] for changes in self._each if name in changes]
-            if not each:
-                return None
-            columns, weights = gathered([(change.columns, change.weights) for change in each])
-            change = Change(*net_rows(columns, weights))
-        return change if len(change) else None
-
     def __repr__(self) -> str:
         return f"<applied: {len(self):,} transaction{'' if len(self) == 1 else 's'}>"
 
@@ -298,9 +286,21 @@ class BatchCommit(Commit):
 
     @cached_property
     def head_changes(self) -> CodedChanges:
-        """What all transactions together did to the heads that a user knows of, when the batch is kept."""
-        net = {name: self._applied.net(name) for name in self._schemas}
+        """What all transactions together do to the heads that a user knows of, when all are worked out."""
+        net = {name: self._net(name) for name in self._schemas}
         return CodedChanges(self._schemas, {name: change for name, change in net.items() if change})
+
+    def _net(self, name: str) -> Change | None:
+        """What all transactions together do to a head; None if nothing."""
+        if name in self._timed:
+            change = self._timed[name].net
+        else:
+            each = [changes[name] for changes in self._each if name in changes]
+            if not each:
+                return None
+            columns, weights = gathered([(change.columns, change.weights) for change in each])
+            change = Change(*net_rows(columns, weights))
+        return change if len(change) else None
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, and subscribers hear of each transaction."""

@@ -5,8 +5,11 @@ Invariants
 1. What is here are all changes of heads by the commits behind version ``start``, less the oldest: of a head
    there are all behind :meth:`Feed.oldest` of it.
 2. Nothing is kept before somebody asks (:meth:`Feed.begin`): nobody knows a version to ask from.
-3. A commit is taken once, however often it is told (it may be told again after an interruption); what is
-   not shown yet may be here, and whoever reads says up to which version.
+3. What leads to a version is *offered* before the version is published, and *taken* once, when that commit
+   is settled or a reader comes who was shown the version, whatever is first.  So of what is shown nothing is
+   ever missing.
+4. What is not shown yet may be here, and may never be: whoever reads says up to which version, and of several
+   offers of one version the last holds.
 
 Cost: of a commit none before anybody asks, then a reference to what it has worked out anyhow.
 Memory: ``feed_bytes``, and at least the changes of the last commit; the values of their codes stay as well.
@@ -51,6 +54,7 @@ class Feed:
         self._lock = threading.Lock()
         self._last = version
         self._start: int | None = None
+        self._offered: tuple[int, Callable[[], CodedChanges] | None] | None = None
         self._told: deque[Told] = deque()
         self._nbytes = 0
         self.is_closed = False
@@ -78,23 +82,47 @@ class Feed:
         with self._lock:
             self._last = version
             self._start = None if self._start is None else version
+            self._offered = None
             self._told.clear()
             self._forgotten.clear()
             self._nbytes = 0
 
-    def take(self, version: int, changes: Callable[[], CodedChanges]) -> None:
-        """The changes of heads by the commit that led to a version, to be worked out where they are kept."""
+    def offer(self, version: int, changes: Callable[[], CodedChanges] | None) -> None:
+        """What leads to a version that is to be published now; in place of what was offered and not taken.
+
+        ``changes``: of heads, to be worked out where they are kept, by any thread; None where it is no commit
+        that leads there.
+        """
         with self._lock:
-            if version <= self._last:
-                return
-            if self._start is not None and (told := Told(version, changes())).changes.names:
-                self._told.append(told)
-                self._nbytes += told.nbytes
-            self._last = version
-            while self._nbytes > self.feed_bytes and len(self._told) > 1:
-                oldest = self._told.popleft()
-                self._nbytes -= oldest.nbytes
-                self._forgotten.update(dict.fromkeys(oldest.changes.names, oldest.version))
+            self._offered = version, changes
+
+    def withdraw(self) -> None:
+        """What was offered will not be published."""
+        with self._lock:
+            self._offered = None
+
+    def take(self, upto: int) -> None:
+        """Take what was offered, unless it leads to a later version than this, which is published."""
+        with self._lock:
+            self._take(upto)
+
+    def _take(self, upto: int) -> None:
+        if self._offered is None or self._offered[0] > upto:
+            return
+        version, changes = self._offered
+        if version > self._last and changes is not None and self._start is not None:
+            told = Told(version, changes())
+            if told.changes.names:
+                nbytes = self._nbytes + told.nbytes
+                # In one line without a call, for an interruption finds all of it done or nothing.
+                self._told += (told,); self._nbytes, self._last = nbytes, version  # noqa: E702  # fmt: skip
+        self._last = max(self._last, version)
+        self._offered = None
+        while self._nbytes > self.feed_bytes and len(self._told) > 1:
+            oldest = self._told[0]
+            self._forgotten.update(dict.fromkeys(oldest.changes.names, oldest.version))
+            nbytes = self._nbytes - oldest.nbytes
+            del self._told[0]; self._nbytes = nbytes  # noqa: E702  # fmt: skip
 
     def oldest(self, head: str) -> int | None:
         """The oldest version behind which all changes of a head are here; None before anybody asked."""
@@ -102,8 +130,12 @@ class Feed:
             return None if self._start is None else max(self._start, self._forgotten.get(head, 0))
 
     def between(self, head: str, after: int, upto: int) -> list[Told] | None:
-        """The commits behind a version, up to another, that changed a head; None if some are not here."""
+        """The commits behind a version, up to another, that changed a head; None if some are not here.
+
+        ``upto``: a version that was shown.
+        """
         with self._lock:
+            self._take(upto)
             if self._start is None or after < max(self._start, self._forgotten.get(head, 0)):
                 return None
             return [

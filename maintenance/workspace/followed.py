@@ -98,11 +98,12 @@ class Followed:
             >>> change.version - before, change.table.to_pylist()
             (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
         """
-        found, upto = self._found(head, version)
+        found, state = self._found(head, version)
+        upto = state.number
         if isinstance(found, Past):
             return HeadChange(head, upto, found.all())
         if not found:
-            return HeadChange(head, upto, table_of_change(self._published.shown.heads[head].schema, None))
+            return HeadChange(head, upto, table_of_change(state.heads[head].schema, None))
         changes = [told.changes.change(head) for told in found]
         columns, weights = net_rows(*gathered([(change.columns, change.weights) for change in changes]))
         schema = found[-1].changes.schema(head)
@@ -140,23 +141,23 @@ class Followed:
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
         """The changes of a head behind a version, one for each commit, and the version that they reach."""
-        found, upto = self._found(head, version)
+        found, state = self._found(head, version)
         if isinstance(found, Past):
-            return (HeadChange(head, number, table) for number, table in found.each()), upto
-        return (HeadChange(head, told.version, told.changes(head)) for told in found), upto
+            return (HeadChange(head, number, table) for number, table in found.each()), state.number
+        return (HeadChange(head, told.version, told.changes(head)) for told in found), state.number
 
-    def _found(self, head: str, version: int) -> tuple[list[Told] | Past, int]:
-        """What changed a head behind a version, and up to which one."""
+    def _found(self, head: str, version: int) -> tuple[list[Told] | Past, State]:
+        """What changed a head behind a version, and the state that this reaches."""
         feed = self._published.feed
         feed.begin()
         state = self._published.shown
         self._refuse_cursor(head, version, state)
         told = [] if version == state.number else feed.between(head, version, state.number)
         if told is not None:
-            return told, state.number
+            return told, state
         return self._past(head, version)
 
-    def _past(self, head: str, version: int) -> tuple[Past, int]:
+    def _past(self, head: str, version: int) -> tuple[Past, State]:
         """The same, of what is not in memory."""
         published, folder = self._published, self._read_folder
         if folder is None:
@@ -172,7 +173,7 @@ class Followed:
             state = published.state
         self._refuse_cursor(head, version, state)
         try:
-            return past_of(self._empty(), folder, head, version, state), state.number
+            return past_of(self._empty(), folder, head, version, state), state
         except CursorError as error:
             oldest = max(error.oldest, state.since[head])
             raise CursorError(f"{head!r}: {error}", oldest) from None

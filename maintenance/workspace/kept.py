@@ -137,10 +137,9 @@ class Kept(Followed):
             made, number = image
             if type(made) is cls:
                 try:
-                    replay = Replay(cast(Recoverable, made), found.folder)
-                    for _, entry in found.entries(number):
-                        replay.take(entry)
-                    replay.finish()
+                    with Replay(cast(Recoverable, made), found.folder) as replay:
+                        for _, entry in found.entries(number):
+                            replay.take(entry)
                     return made._at(found)
                 except LftjError as error:
                     _log.warning("%s: the image can't be used: %s", found.folder, error)
@@ -214,12 +213,11 @@ class Kept(Followed):
     def _take_in(self, tail: Tail) -> None:
         """What came behind the end that was read last, commit by commit, as far as it is not here already."""
         published = self._published
-        replay = Replay(cast(Recoverable, self), tail.folder)
         entries, end = tail.read()
         for number, entry in entries:
             if number > published.state.number:
-                replay.take(entry)
-                replay.finish()
+                with Replay(cast(Recoverable, self), tail.folder) as replay:
+                    replay.take(entry)
                 published.renumber(number)
         self._tail = end
         published.feed.wake()

@@ -17,6 +17,9 @@ Invariants
    subscribers are told then; commits of other threads go on meanwhile, from the state that comes, so that
    they can share one sync.  When a sync fails readers stay where they are, and nothing can be changed any
    more.
+7. What is published is in the feed: what heads do on the way to a state is offered to it before the state
+   takes its place (:meth:`Published.replace`).  So whoever was shown a version finds there all that led to
+   it, though the commit is not settled yet.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
 from lftj.values.domains import Domains
+from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
@@ -104,13 +108,20 @@ class Published:
             self.store.refuse_closed()
         return self.settled()
 
-    def replace(self, following: State, entry: Entry | Callable[[], Entry]) -> int:
+    def replace(
+        self,
+        following: State,
+        entry: Entry | Callable[[], Entry],
+        changes: Callable[[], CodedChanges] | None = None,
+    ) -> int:
         """Let a state take the place of the one before; under the lock.
 
-        ``entry``: what the journal is to say, worked out where there is one.  Returns the number of the
-        change, 0 where there is no journal.  Raises DurabilityError; then the state is as it was.
+        ``entry``: what the journal is to say, worked out where there is one; ``changes``: of heads, for the
+        feed.  Returns the number of the change, 0 where there is no journal.  Raises DurabilityError; then
+        the state is as it was.
         """
         following = following.following(self.state, None if callable(entry) else entry)
+        self.feed.offer(following.number, changes)
         if self.store is None:
             self.state = following
             return 0
@@ -248,7 +259,8 @@ class Published:
             commit = self._unsettled = begun(state)
             try:
                 if not commit.is_empty:
-                    self.replace(commit.stepped_from(state), lambda: commit.entry(state))
+                    following = commit.stepped_from(state)
+                    self.replace(following, lambda: commit.entry(state), lambda: commit.head_changes)
             finally:
                 self._settle()
             # What changes nothing, for that is so already, counts on what others did.
@@ -295,10 +307,10 @@ class Published:
             return
         if commit.is_empty or self.state.commit is commit.mark:
             commit.keep(self.subscribers)
-            if not commit.is_empty:
-                self.feed.take(self.state.number, lambda: commit.head_changes)
+            self.feed.take(self.state.number)
         else:
             commit.drop()
+            self.feed.withdraw()
         self._unsettled = None
 
     def __getstate__(self) -> dict[str, object]:

@@ -43,13 +43,12 @@ def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) 
     Raises DurabilityError where a program can't be installed any more, such as one with an aggregate that is
     not registered here, and DamagedFolderError.
     """
-    replay = Replay(workspace, found.folder)
-    for loaded in found.manifest.relations:
-        replay.take(loaded)
-    for _, entry in found.entries(found.manifest.number):
-        if isinstance(entry, Loaded | Changed):
-            replay.take(entry)
-    replay.finish()
+    with Replay(workspace, found.folder) as replay:
+        for loaded in found.manifest.relations:
+            replay.take(loaded)
+        for _, entry in found.entries(found.manifest.number):
+            if isinstance(entry, Loaded | Changed):
+                replay.take(entry)
     for definition in found.contents.definitions:
         try:
             workspace.install(
@@ -66,7 +65,10 @@ def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) 
 
 
 class Replay:
-    """Changes, told to a workspace one after the other; those of transactions are committed together."""
+    """Changes, told to a workspace one after the other; those of transactions are committed together.
+
+    A context manager: at the end of its block all is committed that was told, unless it raises.
+    """
 
     def __init__(self, workspace: Recoverable, folder: Path) -> None:
         self._workspace = workspace
@@ -81,7 +83,7 @@ class Replay:
             for name, table in entry.changes.items():
                 self._transaction.apply(name, table)
             return
-        self.finish()
+        self._finish()
         if isinstance(entry, Loaded):
             self._workspace.add(_relation_of(entry, self._folder, self._workspace.domains))
         elif isinstance(entry, Installed):
@@ -99,11 +101,20 @@ class Replay:
                 if self._workspace.strategy_of(head) != strategy:  # not changed with one that it depends on
                     self._workspace.set_strategy(head, strategy)
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Commit what is waiting."""
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
             transaction.commit()
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            self._finish()
+        elif self._transaction is not None:
+            self._transaction.roll_back()
 
 
 def _relation_of(loaded: Loaded, folder: Path, domains: Domains) -> Relation:

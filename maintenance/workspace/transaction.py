@@ -6,10 +6,13 @@ Invariants
    the new versions by one assignment.
 2. A refused change stages nothing; the transaction can go on.  One that is interrupted while it is staged
    rolls the transaction back.
+3. A transaction ends once: by a commit, be it one that failed, or rolled back.  What is asked of it then is
+   refused, and one that is dropped before, with changes, says so.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
@@ -51,12 +54,17 @@ class _Outcome:
 class Transaction:
     """Made by `Workspace.transaction`; a context manager.
 
+    Outside of a ``with`` block it is to be ended by `commit` or `roll_back`: one that is dropped with changes
+    commits nothing, and that is a ResourceWarning.
+
     Attributes:
         changes: After the commit: per head a table of its columns and ``weight``, +1 or -1.
         stats: After the commit: what it took, per head.  Before it, and where there was none, whatever is
             asked of either raises TransactionError.
         subscriber_errors: Exceptions that subscribers raised, with the subscriber's name.
     """
+
+    _open = False  # until it is made
 
     def __init__(self, workspace: Changeable) -> None:
         self._workspace = workspace
@@ -102,9 +110,12 @@ class Transaction:
             self.roll_back()
             raise
 
-    def _buffer(self, relation: str):  # type: ignore[no-untyped-def]
+    def _refuse_ended(self) -> None:
         if not self._open:
             raise TransactionError("the transaction is over: begin another one")
+
+    def _buffer(self, relation: str):  # type: ignore[no-untyped-def]
+        self._refuse_ended()
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
@@ -112,8 +123,7 @@ class Transaction:
         return buffer, version.schema.shown
 
     def __enter__(self) -> Transaction:
-        if not self._open:
-            raise TransactionError("the transaction is over: begin another one")
+        self._refuse_ended()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -136,7 +146,12 @@ class Transaction:
                 self._outcome.text = "this was taken before the commit: take it from the transaction again"
 
     def commit(self) -> None:
-        """Commit outside of a ``with`` block."""
+        """Commit outside of a ``with`` block.
+
+        Raises TransactionError where the transaction is over, be it committed or not, and what a ``with``
+        block raises at its end.
+        """
+        self._refuse_ended()
         self.__exit__(None, None, None)
 
     def refuse(self) -> None:
@@ -145,7 +160,20 @@ class Transaction:
         self.stats = cast(TransactionStats, self._nothing)
 
     def roll_back(self) -> None:
-        """Drop what was staged."""
+        """Drop what was staged; of one that is over nothing."""
         if self._open:
             self._open, self._lease = False, None
             self._outcome.text = "the transaction was rolled back: stage the changes in another one"
+
+    def __del__(self) -> None:
+        if not self._open:
+            return
+        staged = [repr(name) for name, buffer in self._buffers.items() if buffer.staged_rows]
+        if staged:
+            warnings.warn(
+                f"a transaction was dropped and its changes of {', '.join(staged)} with it: stage them in a"
+                " with block, or call commit() or roll_back()",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )

@@ -1,4 +1,4 @@
-"""Exceptions at any line of our packages, injected by ``sys.settrace``."""
+"""Exceptions at any line of our packages, and looks at what is there, injected by ``sys.settrace``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import dis
 import functools
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Collection
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import lftj
@@ -95,3 +96,29 @@ class Lines:
             return step
 
         return step
+
+
+class AtEachLine:
+    """Calls ``act`` before each line of some modules, and behind each function, of the thread that enters it.
+
+    What ``act`` does in that thread is not traced.
+    """
+
+    def __init__(self, modules: Collection[ModuleType], act: Callable[[], object]) -> None:
+        self._files = {module.__file__ for module in modules}
+        self._act = act
+
+    def __enter__(self) -> AtEachLine:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename not in self._files:
+            return None
+        if event in ("line", "return"):
+            self._act()
+        return self._trace

@@ -6,7 +6,8 @@ the end with brute force.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 from unittest import mock
@@ -179,6 +180,138 @@ def test_every_kind_of_rule_that_goes_at_once(strategy: str, seed: int) -> None:
             }
         many.verify()
         many.check_invariants()
+
+
+FEW_KEYS = """
+some(a)   <- e(a, _), g(a).
+keys(a)   <- e(a, _).
+none(a)   <- g(a), !e(a, _).
+n[a]      = count() <- e(a, _), g(a).
+met(a, c) <- e(a, b), e(c, b).
+mid(a)    <- e(a, b), f(b, _).
+both(a)   <- e(a, b), e(b, _), g(b).
+total[a]  = sum(b) <- e(a, b), b is not null, f(a, _).
+any(k)    <- k = 1, e(_, _).
+"""
+Copies = Counter[tuple[Any, ...]]
+
+
+def heads_of_few_keys(e: Copies, f: Copies) -> dict[str, set[Any]]:
+    """By listing all copies; NULL, which is None, joins nothing."""
+    g = {1, 2}
+    rows = list(e.elements())
+    ends = {b for b, _ in f if b is not None}
+    starts = Counter(a for a, _ in f.elements())
+    counts = Counter(a for a, _ in rows if a in g)
+    sums: Counter[Any] = Counter()
+    for a, b in rows:
+        sums[a] += 0 if a is None or b is None else b * starts[a]
+    summed = {a for a, b in rows if None not in (a, b) and a in ends}
+    keys = {a for a, _ in rows}
+    return {
+        "some": {(a,) for a in keys & g},
+        "keys": {(a,) for a in keys},
+        "none": {(a,) for a in g - keys},
+        "n": set(counts.items()),
+        "met": {(a, c) for a, b in rows for c, d in rows if b == d and b is not None},
+        "mid": {(a,) for a, b in rows if b in ends},
+        "both": {(a,) for a, b in rows if b in g and b in keys},
+        "total": {(a, sums[a]) for a in summed},
+        "any": {(1,)} if rows else set(),
+    }
+
+
+def rows_after(rows: Copies, changes: Copies, bag: bool) -> Copies:
+    """Of a bag as many copies come or go as there are; of a set a row is there or is not."""
+    least = {row: max(0, rows[row] + changes[row]) for row in {*rows, *changes}}
+    return +Counter({row: n if bag else min(n, 1) for row, n in least.items()})
+
+
+def replacements(
+    random: Random, have: Mapping[str, Copies], keys: Sequence[Any], values: Sequence[Any], n_times: int
+) -> dict[str, list[tuple[Any, ...]]]:
+    """By relation rows with weight and time: most times a row comes, and one of its key goes."""
+    changes: dict[str, list[tuple[Any, ...]]] = {name: [] for name in have}
+    for time in range(n_times):
+        for _ in range(random.choice((1, 2, 4))):
+            key, name = random.choice(keys), random.choice("eef")
+            came = key, random.choice(values)
+            changes[name].append((*came, random.choice((1, 1, 2)), time))
+            there = [row for row in have[name] if row[0] == key and row != came]
+            if there:
+                changes[name].append((*random.choice(there), -random.choice((1, 1, 2)), time))
+    for rows in changes.values():
+        random.shuffle(rows)
+    return {name: rows for name, rows in changes.items() if rows}
+
+
+def two_columns(rows: Iterable[tuple[Any, ...]], *more: str) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), ()]
+    return pa.table({n: pa.array(c, pa.int64()) for n, c in zip(("a", "b", *more), columns, strict=True)})
+
+
+@pytest.mark.parametrize("bag", [False, True])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "h(a) <- e(a, _).",
+        "h(a) <- e(a, _), g(a).",
+        "h(a, c) <- e(a, _), e(c, _).",
+    ],
+)
+def test_a_row_for_another_of_the_last_key(rule: str, bag: bool) -> None:
+    """(5, 1) goes and (5, 2) comes, and then 5 goes for good: of the first time there is nothing to tell."""
+    workspace = Workspace()
+    workspace.load("e", [(1, 5), (5, 1)], ["a", "b"], bag=bag)
+    workspace.load("g", [(5,)], ["a"])
+    workspace.install(rule, "delta")
+    there = {(1,), (5,)} if "g" not in rule else {(5,)}
+    if "c" in rule:
+        there = {(a, c) for a in (1, 5) for c in (1, 5)}
+    assert set(rows_of(workspace["h"].table)) == there
+    rows = {"a": [5, 5, 5], "b": [1, 2, 2], "weight": [-1, 1, -1], "txn": [1, 1, 2]}
+    applied = workspace.apply_many({"e": rows})
+    assert applied.stats.one_by_one == {}
+    assert not applied[0]["h"].num_rows
+    gone = {row for row in there if 5 in row}
+    assert set(rows_of(applied[1]["h"])) == {(*row, -1) for row in gone}
+    assert set(rows_of(workspace["h"].table)) == there - gone
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("kept", ["set", "bag", "nulls"])
+def test_rows_of_few_keys_that_replace_one_another(kept: str, strategy: str) -> None:
+    """Of one prefix a row comes while another goes, so that at that time the prefix does nothing at all."""
+    random = Random(7)
+    values = (1, 2, None, 4, 5) if kept == "nulls" else (1, 2, 3, 4, 5)
+    for first in (1, 2):
+        keys = values[first : first + random.choice((1, 2))]
+        drawn = [(random.choice(keys), random.choice(values)) for _ in range(random.choice((1, 6)))]
+        have = {name: Counter(drawn if kept == "bag" else set(drawn)) for name in "ef"}
+        many = Workspace()
+        for name, copies in have.items():
+            many.load(name, two_columns(copies.elements()), nulls="keep", bag=kept == "bag")
+        many.load("g", [(1,), (2,)], ["a"])
+        many.install(FEW_KEYS, strategy)
+        before = heads_of_few_keys(**have)
+        for n_times in (1, 6, 1):
+            changes = replacements(random, have, keys, values, n_times)
+            applied = many.apply_many(
+                {name: two_columns(rows, "weight", "txn") for name, rows in changes.items()}
+            )
+            for time, found in zip(applied.transactions, applied, strict=True):
+                for name, rows in changes.items():
+                    net: Copies = Counter()
+                    for a, b, weight, own in rows:
+                        net[a, b] += weight if own == time else 0
+                    have[name] = rows_after(have[name], net, kept == "bag")
+                now = heads_of_few_keys(**have)
+                for head, tuples in now.items():
+                    came = {(*row, 1) for row in tuples - before[head]}
+                    went = {(*row, -1) for row in before[head] - tuples}
+                    assert set(rows_of(found[head])) == came | went, (head, time)
+                before = now
+            many.check_invariants()
 
 
 def test_a_thousand_transactions_are_a_kernel_call_per_body() -> None:

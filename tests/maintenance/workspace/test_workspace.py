@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 import warnings
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -16,7 +19,9 @@ import pytest
 import lftj
 from lftj import errors
 from maintenance import Workspace
+from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.heads.strategies import STRATEGIES
+from maintenance.workspace.transaction import Transaction
 from support.example_workspace import EDGES, TRI, Rows, committed, example, rows
 
 
@@ -196,6 +201,77 @@ def test_commit_and_roll_back_by_hand(ws: Workspace) -> None:
             over.insert("edge", [(1, 1)])
         with pytest.raises(errors.TransactionError, match="over"), over:
             pass
+        before = ws.version
+        with pytest.raises(errors.TransactionError, match="the transaction is over: begin another one"):
+            over.commit()
+        over.roll_back()  # which is so already
+        assert (ws.version, ws["tri"].count) == (before, 2)
+
+
+def test_a_commit_that_failed_is_over_too(ws: Workspace) -> None:
+    ws.load("zero", [(1, 0)], columns=["a", "b"])
+    with ws.transaction() as tx:
+        tx.erase("zero", [(1, 0)])
+    ws.install("q(a, c) <- zero(a, b), c = 1 / b.")
+    tx = ws.transaction()
+    tx.insert("zero", [(2, 0)])
+    with pytest.raises(errors.EvaluationError):
+        tx.commit()
+    with pytest.raises(errors.TransactionError, match="over"):
+        tx.commit()
+    assert (2, 0) not in ws["zero"]
+
+
+def test_a_transaction_that_commits_within_its_block(ws: Workspace) -> None:
+    with ws.transaction() as tx:
+        tx.insert("edge", [(2, 4)])
+        tx.commit()
+        with pytest.raises(errors.TransactionError, match="over"):
+            tx.commit()
+    assert ws["tri"].count == 2
+
+
+def test_a_transaction_that_is_dropped_with_changes_says_so(ws: Workspace) -> None:
+    ws.load("other", [(1,)], columns=["a"])
+    before = ws.version
+    tx = ws.transaction()
+    tx.insert("edge", [(2, 4)])
+    tx.insert("other", [(1,)])
+    with pytest.warns(
+        ResourceWarning, match=r"its changes of 'edge', 'other' with it: .* roll_back\(\)"
+    ) as caught:
+        del tx
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert ws.version == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_other_transactions_are_dropped_in_silence(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    for end in (Transaction.commit, Transaction.roll_back):
+        tx = ws.transaction()
+        tx.insert("edge", [(2, 4)])
+        end(tx)
+    with ws.transaction() as tx:
+        tx.erase("edge", [(2, 4)])
+    with pytest.raises(ZeroDivisionError), ws.transaction() as tx:
+        tx.insert("edge", [(3, 4)])
+        raise ZeroDivisionError
+    tx = ws.transaction()  # nothing is staged, be it of no row or refused
+    tx.insert("edge", [])
+    with pytest.raises(errors.ChangeError):
+        tx.insert("edge", [(1, "two")])
+    tx = ws.transaction()
+    tx.insert("edge", [(4, 4)])
+    with (
+        mock.patch.object(WriteBuffer, "stage", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        tx.insert("edge", [(5, 5)])
+    del tx
+    gc.collect()
+    assert raised == []
 
 
 # -- strategies ------------------------------------------------------------------------
