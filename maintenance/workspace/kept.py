@@ -13,8 +13,11 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
+
+import pyarrow as pa
 
 from lftj.errors import (
     ClosedError,
@@ -25,6 +28,7 @@ from lftj.errors import (
 )
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
+from maintenance.durable.entries import Loaded
 from maintenance.durable.reading import Damaged, Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.durable.tail import Tail
@@ -35,6 +39,7 @@ from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.followed import Followed, HeadChange
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
 from maintenance.workspace.past_changes import Empty
+from maintenance.workspace.past_loads import Scratch, loaded_rows
 from maintenance.workspace.published import Published
 from maintenance.workspace.recovery import Recoverable, Replay, rebuild
 
@@ -251,15 +256,20 @@ class Kept(Followed):
     def _take_in(self, tail: Tail) -> None:
         """What came behind the end that was read last, commit by commit, as far as it is not here already."""
         published = self._published
-        replay = Replay(cast(Recoverable, self), tail.folder)
         entries, end = tail.read()
         for number, entry in entries:
             if number > published.state.number:
+                rows = partial(self._loaded_rows, number)
+                replay = Replay(cast(Recoverable, self), tail.folder, rows)
                 replay.take(entry)
                 replay.finish()
                 published.renumber(number)
         self._tail = end
         published.feed.wake()
+
+    def _loaded_rows(self, number: int, loaded: Loaded) -> pa.Table:
+        assert self._found_in is not None
+        return loaded_rows(cast(Scratch, self._empty()), self._found_in, loaded, number)
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
         self.refresh()

@@ -560,6 +560,13 @@ FAULTS = (
         ("maintenance/durable/test_damage.py",),
     ),
     Fault(
+        "what came since a load is taken for loaded",
+        "maintenance/workspace/past_loads.py",
+        "back.apply(name, inverse(",
+        "back.apply(name, (lambda table, label: table.slice(0, 0))(",
+        ("maintenance/workspace/test_readers.py",),
+    ),
+    Fault(
         "a record that follows another one by its number is taken",
         "maintenance/durable/records.py",
         "if number is not None and (record.number, before) != (number, chain):",
