@@ -179,9 +179,8 @@ class Store:
 
         Also makes a folder of an older format one of this.
         """
-        manifest, end = self._manifest, self._journal.ended
-        if end.number == manifest.number:
-            end = None
+        manifest, ended = self._manifest, self._journal.ended
+        end = None if ended.number == manifest.number else ended
         if (manifest.format, manifest.end) != (FORMAT, end):
             manifest = replace(manifest, format=FORMAT, end=end)
             write_manifest(self._disk, self.folder, manifest)
