@@ -220,8 +220,9 @@ class CartesianProductWarning(UserWarning):
 class DamagedFolderWarning(UserWarning):
     """A workspace's folder has bytes behind its last change that are no whole ones.
 
-    As where the machine stopped while they were written, or as after damage, which nothing tells apart.  Names
-    the file and the place, the version that is opened, and one that is known to have been there at least.
+    As where the machine stopped while they were written, or as after damage, which nothing tells apart.
+    Names the file and the place, the version that is opened, and one that is known to have been there at
+    least.
     """
 
 
