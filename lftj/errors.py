@@ -217,6 +217,15 @@ class CartesianProductWarning(UserWarning):
     """A rule's body falls into parts that share no variable; the result is their product."""
 
 
+class DamagedFolderWarning(UserWarning):
+    """A workspace's folder has bytes behind its last change that are no whole ones.
+
+    As where the machine stopped while they were written, or as after damage, which nothing tells apart.
+    Names the file and the place, the version that is opened, and one that is known to have been there at
+    least.
+    """
+
+
 class HousekeepingWarning(UserWarning):
     """A commit stands, but tidying up after it failed; it is tried again with the next."""
 

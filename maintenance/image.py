@@ -211,8 +211,7 @@ def _engine_of(source: pa.Buffer | bytes, packages: Sequence[str]) -> Any:
                 f"the image is of other software: its {name} is {header.get(name)}, here it is {here};"
                 " make the workspace from its data again"
             )
-    if header.get("rows") != len(rows) or not rows or header.get("checksum") != _checksum(rows):
-        raise ImageError("the image is damaged: its checksum is not that of what it holds")
+    _refuse_damaged(header, rows)
     arrays = (np.frombuffer(row, np.uint8).copy() for row in rows[1:])
     try:
         return pickle.loads(rows[0], buffers=arrays)
@@ -220,6 +219,20 @@ def _engine_of(source: pa.Buffer | bytes, packages: Sequence[str]) -> Any:
         raise
     except Exception as error:
         raise ImageError(f"the image can't be read: {type(error).__name__}: {error}") from error
+
+
+def check_image(path: str | os.PathLike[str]) -> None:
+    """Raise ImageError if an image is not as it was written, by whatever software; also OSError.
+
+    Nothing of it is made.
+    """
+    with open(path, "rb") as opened, _mapped(opened) as buffer:
+        _refuse_damaged(*_parsed(buffer))
+
+
+def _refuse_damaged(header: dict[str, Any], rows: Sequence[memoryview]) -> None:
+    if header.get("rows") != len(rows) or not rows or header.get("checksum") != _checksum(rows):
+        raise ImageError("the image is damaged: its checksum is not that of what it holds")
 
 
 def _batch_of(row: memoryview | bytes) -> pa.RecordBatch:

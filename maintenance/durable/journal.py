@@ -35,7 +35,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lftj.errors import ClosedError, DurabilityError
-from maintenance.durable.records import FILE_HEADER_BYTES, FileHeader, ReadFile, record_bytes
+from maintenance.durable.records import FILE_HEADER_BYTES, End, FileHeader, ReadFile, record_bytes
 from maintenance.store.disk import Disk, DiskFile
 from maintenance.store.fault_points import reached
 from maintenance.store.numbered import Numbered
@@ -103,6 +103,11 @@ class Journal:
     def nbytes(self) -> int:
         """Bytes of the records in the file that is appended to."""
         return self._end - FILE_HEADER_BYTES
+
+    @property
+    def ended(self) -> End:
+        """Where it ends."""
+        return End(self.number, self.chain, self._end)
 
     def append(self, content: bytes, mark: object) -> int:
         """Append a record and return its number; the caller lets no other thread append meanwhile.

@@ -8,7 +8,9 @@ Invariants
 1. The folder holds a workspace when it holds a manifest; the one with the highest number counts, and the
    changes of the journal behind it.
 2. What it names is on disk before it is.
-3. Its format is that of the whole folder: whoever changes a folder of an older one writes the manifest anew
+3. It may say how far the journal went when the folder was closed, or opened behind a crash: where less is
+   found behind it, the journal was damaged.
+4. Its format is that of the whole folder: whoever changes a folder of an older one writes the manifest anew
    first (:meth:`maintenance.durable.store.Store.begin`), so that an older version does not go on with it.
 """
 
@@ -24,7 +26,7 @@ from typing import Any
 from lftj.errors import DamagedFolderError
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Loaded, plain_entry
-from maintenance.durable.records import FORMAT, newer_format
+from maintenance.durable.records import FORMAT, End, newer_format
 from maintenance.store.disk import Disk
 from maintenance.store.new_file import replacing
 from maintenance.store.numbered import Numbered
@@ -38,7 +40,7 @@ class Manifest:
     """``number`` and ``chain``: of the last change that is in it (:mod:`maintenance.durable.records`).
 
     ``settings``: those of the workspace that hold for all heads.  ``format``: of the file that it was read
-    from.
+    from.  ``end``: of the journal behind it, None where there was nothing in it yet.
     """
 
     number: int
@@ -47,6 +49,7 @@ class Manifest:
     relations: tuple[Loaded, ...] = ()
     definitions: tuple[Definition, ...] = ()
     format: int = FORMAT
+    end: End | None = None
 
     @property
     def files(self) -> set[str]:
@@ -85,7 +88,9 @@ def manifest_of(data: bytes, path: Path) -> Manifest:
         # Format 1 did not say when a program was installed: at the manifest's change at the latest.
         since = {"since": fields["number"]} if format_ == 1 else {}
         definitions = tuple(Definition(**since, **each) for each in fields.pop("definitions"))
-        return Manifest(**fields, relations=relations, definitions=definitions)
+        end = fields.pop("end", None)  # which formats before 5 did not have
+        end = None if end is None else End(**end)
+        return Manifest(**fields, relations=relations, definitions=definitions, end=end)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedFolderError(f"{path}: damaged: {error}; put back a copy of the folder") from None
 

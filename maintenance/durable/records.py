@@ -11,12 +11,13 @@ be on disk when the record was written.
 Invariants
 
 1. What is read is records that are whole and follow each other; what comes behind them is a *tail*.
-2. A tail is cut off only if nothing says that it had been on disk: a later record, by *synced*, would.
-   Else the file is damaged, and DamagedFolderError names the place.
+2. A tail is what a crash may have left only if nothing says that it had been on disk: a later record, by
+   *synced*, would.  Else the file is damaged, and DamagedFolderError names the place.
 3. No content looks like a record: a file's salt goes into the checksums of its headers.
 
-So of a damaged file all is noticed but damage to the last records that were written, those behind which none
-was written that knew them on disk: this looks as if the machine had stopped while they were written.
+So by a file alone all damage is told from a crash but that to the last records that were written, those
+behind which none was written that knew them on disk: this looks as if the machine had stopped while they were
+written.  What else the folder says of them: :mod:`maintenance.durable.reading`.
 
 Cost: one pass over the file; where there is a tail, another over that.
 """
@@ -31,12 +32,14 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 4
+FORMAT = 5
 """Of a whole folder; goes up when something in it changes its meaning.
 
 1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.
 2: no relation keeps NULL.
-3: no relation is a bag."""
+3: no relation is a bag.
+4: a manifest does not say where the journal ended, and there may be images of changes that never were on
+disk."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")
@@ -87,12 +90,24 @@ def record_bytes(
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file.  ``end``: where its last whole record ends; ``is_torn``: there is a tail behind it."""
+    """A file.
+
+    ``end``: where its last whole record ends; ``nbytes``: all that it has.  ``seen``: the highest number of a
+    change of which the tail has the header, 0 where it has none.  ``damage``: what says that the tail had
+    been whole, and so is not what a crash left; empty where nothing does.
+    """
 
     header: FileHeader
     records: list[Record]
     end: int
-    is_torn: bool
+    nbytes: int
+    seen: int = 0
+    damage: str = ""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether there is a tail."""
+        return self.end < self.nbytes
 
     @property
     def next(self) -> int:
@@ -104,23 +119,42 @@ class ReadFile:
         return self.records[-1].chain if self.records else self.header.chain
 
 
+@dataclass(frozen=True)
+class End:
+    """Where a journal ended, all of it on disk: the last change, its chain, the bytes of the last file."""
+
+    number: int
+    chain: int
+    nbytes: int
+
+
 def read_records(data: bytes, path: Path) -> ReadFile | None:
     """The records of a file, ``path`` for messages; None where it ends within its header.
 
     Raises DamagedFolderError, and DurabilityError where a newer version wrote it.
     """
+    read = read_beginning(data, path)
+    if read is not None and read.damage:
+        raise DamagedFolderError(f"{read.damage}; put back a copy of the folder")
+    return read
+
+
+def read_beginning(data: bytes, path: Path) -> ReadFile | None:
+    """The same, also of a file whose records are damaged: those before the damage."""
     header = file_header(data, path)
     if header is None:
         return None
     records = records_from(data, FILE_HEADER_BYTES, header, header.first, header.chain)
     number, at = header.first + len(records), records[-1].end if records else FILE_HEADER_BYTES
-    for later, known in _headers(data, at, header):
-        if known > at:
-            raise DamagedFolderError(
+    seen, damage = 0, ""
+    for later, has, known in headers_behind(data, at, header):
+        seen = max(seen, has)
+        if known > at and not damage:
+            damage = (
                 f"{path}: damaged at byte {at}, where change {number} begins: there are later ones from byte"
-                f" {later} on, so it had been written whole; put back a copy of the folder"
+                f" {later} on, so it had been written whole"
             )
-    return ReadFile(header, records, at, at < len(data))
+    return ReadFile(header, records, at, len(data), seen, damage)
 
 
 def records_from(
@@ -151,9 +185,7 @@ def file_header(data: bytes, path: Path) -> FileHeader | None:
     if magic != _FILE_MAGIC or checksum != zlib.crc32(data[: FILE_HEADER_BYTES - 4]):
         if len(data) == FILE_HEADER_BYTES:
             return None  # a part of it was on disk: records are written when all of it is
-        raise DamagedFolderError(
-            f"{path}: damaged at byte 0: no journal begins so; put back a copy of the folder"
-        )
+        raise DamagedFolderError(f"{path}: damaged at byte 0: no journal begins so")
     return FileHeader(first, chain, salt)
 
 
@@ -189,12 +221,12 @@ def _header_at(view: memoryview, at: int, header: FileHeader) -> tuple[int, int,
     return length, number, synced, before, checksum, own
 
 
-def _headers(data: bytes, start: int, header: FileHeader) -> Iterator[tuple[int, int]]:
-    """Where headers of records stand from a place on, and what each knew to be on disk."""
+def headers_behind(data: bytes, start: int, header: FileHeader) -> Iterator[tuple[int, int, int]]:
+    """Where headers of records stand from a place on, of which change, and what each knew to be on disk."""
     view = memoryview(data)
     at = data.find(_MAGIC, start)
     while at >= 0:
         found = _header_at(view, at, header)
         if found is not None:
-            yield at, found[2]
+            yield at, found[1], found[2]
         at = data.find(_MAGIC, at + 1)

@@ -5,6 +5,7 @@
              journal-<number>          the changes from <number> on
              data/<relation>-<id>.arrow
              image-<number>-<chain>.arrow   a cache (:mod:`maintenance.workspace.image_cache`)
+             damaged-<name>-<byte>          what was found and is no whole change
 
 Invariants
 
@@ -14,6 +15,8 @@ Invariants
    of all before is made, and then what it replaces is deleted.  One that is stopped at any step leaves
    the folder saying the same.
 3. Only the process that opened the folder writes.
+4. Closing says in the manifest where the journal ended, and so does opening where it went on since: whoever
+   finds less knows that it was damaged.  What is found behind the last whole change is never deleted.
 
 Cost: of a checkpoint the rows of those relations that changed since the last.
 """
@@ -27,19 +30,19 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import pyarrow as pa
 
 from lftj.errors import ClosedError, DurabilityError
-from maintenance.durable.contents import Contents
+from maintenance.durable import damaged_bytes
 from maintenance.durable.data_files import FOLDER, NAME, write_rows
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Loaded, entry_bytes
 from maintenance.durable.folder_lock import FolderLock
 from maintenance.durable.journal import Journal
 from maintenance.durable.manifest import Manifest, write_manifest
-from maintenance.durable.reading import Found, leftovers, read_folder
+from maintenance.durable.reading import Damaged, Found, leftovers, read_folder
 from maintenance.durable.records import FORMAT
 from maintenance.store.disk import Disk
 from maintenance.store.fault_points import reached
@@ -47,6 +50,8 @@ from maintenance.store.fault_points import reached
 _log = logging.getLogger(__name__)
 
 Durability = Literal["commit", "interval", "none"]
+
+Understood = TypeVar("Understood")
 
 INTERVAL = 0.1
 """Seconds between two syncs of ``interval``."""
@@ -80,16 +85,20 @@ class Store:
         lock: FolderLock,
         found: Found,
     ) -> None:
-        path, last = found.files[-1]
         self.folder = folder
         self.durability = durability
         self._feed_bytes = feed_bytes
         self._disk = disk
         self._lock = lock
         self._process = os.getpid()
-        self._journal = Journal.continued(disk, path, last)
+        self.contents = found.contents
+        self.aside = [self._set_aside(name, at) for name, at in found.aside]
+        """Names of the files that have what was found and is no whole change."""
+        if found.files:
+            self._journal = Journal.continued(disk, *found.files[-1])
+        else:
+            self._journal = Journal.begun(disk, folder, found.number + 1, found.chain)
         self._before = found.journal_bytes - self._journal.nbytes
-        self.contents = Contents(found.manifest)
         self._entry: tuple[Entry, int] | None = None  # the last, where it was not taken yet
         self._manifest = found.manifest
         self._closed = False
@@ -100,25 +109,34 @@ class Store:
         cls,
         folder: Path,
         disk: Disk,
+        understood: Callable[[Found], Understood],
         durability: Durability = "commit",
         interval: float = INTERVAL,
         settings: Mapping[str, Any] | None = None,
         feed_bytes: int = 0,
-    ) -> tuple[Store, Found]:
+        damaged: Damaged = "refuse",
+    ) -> tuple[Store, Found, Understood]:
         """Open a folder, which is made where there is none; also gives what was in it.
 
-        ``settings``: those of a new workspace.  ``feed_bytes``: of the journal that are kept behind a
-        checkpoint, for those who ask what changed.  :meth:`begin` follows when what was found is understood.
-        Raises FolderInUseError, DamagedFolderError, DurabilityError.
+        ``understood``: what is made of that, before anything is changed.  ``settings``: those of a new
+        workspace.  ``feed_bytes``: of the journal that are kept behind a checkpoint, for those who ask what
+        changed.  ``damaged``: whether damaged changes are refused, or set aside with all behind them.  Raises
+        FolderInUseError, DamagedFolderError, DurabilityError, and what ``understood`` raises.
         """
         if durability not in get_args(Durability):
             raise ValueError(f"durability is {durability!r}; it can be {', '.join(get_args(Durability))}")
+        if damaged not in get_args(Damaged):
+            raise ValueError(f"damaged is {damaged!r}; it can be {', '.join(get_args(Damaged))}")
         try:
             disk.make_folder(folder)
             lock = FolderLock(folder)
             try:
                 found = read_folder(folder) or _made(folder, disk, settings or {})
+                if damaged == "refuse":
+                    found.refuse_damage()
+                made = understood(found)
                 store = cls(folder, disk, durability, feed_bytes, lock, found)
+                store._begin(found)
             except BaseException:
                 lock.release()
                 raise
@@ -128,7 +146,45 @@ class Store:
             threading.Thread(
                 target=store._sync_often, args=(interval,), name="lftj-sync", daemon=True
             ).start()
-        return store, found
+        return store, found, made
+
+    def _begin(self, found: Found) -> None:
+        """Go on behind what was found; what a process that was stopped has left is deleted.
+
+        Raises OSError.
+        """
+        try:
+            self._note_end()
+        except BaseException:
+            self._journal.close()
+            raise
+        self._delete(found.unbegun)
+        self._delete(leftovers(self.folder, self._manifest.number, self._feed_bytes))
+        needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
+        there = set(os.listdir(self.folder / FOLDER))
+        unneeded = [f"{FOLDER}/{name}" for name in there - needed if NAME.fullmatch(name)]
+        if not found.aside and not found.problem:
+            self._delete(unneeded)
+            return
+        for name in unneeded:  # what is not whole, or gone, may be a load that names them
+            self._set_aside(name, 0)
+
+    def _set_aside(self, name: str, at: int) -> str:
+        kept = damaged_bytes.set_aside(self._disk, self.folder / name, at).name
+        _log.info("%s: from byte %d on no whole changes: set aside as %s", self.folder / name, at, kept)
+        return kept
+
+    def _note_end(self) -> None:
+        """Say in the manifest where the journal ends, all of which is on disk.  Raises OSError.
+
+        Also makes a folder of an older format one of this.
+        """
+        manifest, ended = self._manifest, self._journal.ended
+        end = None if ended.number == manifest.number else ended
+        if (manifest.format, manifest.end) != (FORMAT, end):
+            manifest = replace(manifest, format=FORMAT, end=end)
+            write_manifest(self._disk, self.folder, manifest)
+            self._manifest = manifest
 
     # -- changes ------------------------------------------------------------------
 
@@ -195,6 +251,10 @@ class Store:
         """Return when a change is as safe as ``durability`` says.  Raises ClosedError where it can't be."""
         if self.durability == "commit":
             self._journal.wait(number)
+
+    def sync(self) -> None:
+        """Return when all changes are on disk, however durable.  Raises ClosedError where they can't be."""
+        self._journal.wait(self._journal.number)
 
     def write_rows(self, relation: str, rows: pa.Table) -> Any:
         """A file with the rows of a relation, to be named by an entry.  Raises DurabilityError."""
@@ -297,24 +357,6 @@ class Store:
         """Whether the disk failed, so that nothing can be written any more."""
         return self._journal.failed is not None
 
-    def begin(self, found: Found) -> None:
-        """Go on behind what was found; what a process that was stopped has left is deleted.
-
-        Raises DurabilityError where the folder is of an older format and can't be made one of this.
-        """
-        self.contents = found.contents
-        if self._manifest.format < FORMAT:
-            self._manifest = replace(self._manifest, format=FORMAT)
-            try:
-                write_manifest(self._disk, self.folder, self._manifest)
-            except OSError as error:
-                raise DurabilityError(f"{self.folder}: can't be opened: {error.strerror or error}") from error
-        self._delete(found.unbegun)
-        self._delete(leftovers(self.folder, self._manifest.number, self._feed_bytes))
-        needed = {loaded.file.name for loaded in self.contents.relations.values()} | self.contents.obsolete
-        there = set(os.listdir(self.folder / FOLDER))
-        self._delete([f"{FOLDER}/{name}" for name in there - needed if NAME.fullmatch(name)])
-
     def _sync_often(self, interval: float) -> None:
         while not self._stop.wait(interval):
             with suppress(ClosedError):  # the next change is refused, and says why
@@ -327,11 +369,22 @@ class Store:
         self._closed = True
         self._stop.set()
         try:
-            self._journal.close()
+            try:
+                if not self.failed and os.getpid() == self._process:
+                    self.sync()
+                    self._note_end_quietly()
+            finally:
+                self._journal.close()
         except OSError as error:
             raise ClosedError(f"{self.folder}: can't be closed: {error.strerror or error}") from error
         finally:
             self._lock.release()
+
+    def _note_end_quietly(self) -> None:
+        try:
+            self._note_end()
+        except OSError as error:
+            _log.warning("%s: where the journal ends was not noted: %s", self.folder, error.strerror or error)
 
 
 def begin_folder(disk: Disk, folder: Path, manifest: Manifest) -> None:

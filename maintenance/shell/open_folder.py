@@ -184,6 +184,23 @@ def verify(folder: str) -> None:
 
 
 @open_folder.command()
+@click.pass_obj
+def check(folder: str) -> None:
+    """Say of each file whether it is whole, and which version can be read; fails where something is damaged.
+
+    Nothing is changed.
+    """
+    from maintenance.workspace.folder_check import check_folder
+
+    checked = check_folder(folder)
+    width = max(len(each.name) for each in checked)
+    for each in checked:
+        click.echo(f"{'whole  ' if each.is_whole else 'damaged'}  {each.name:{width}}  {each.text}")
+    if not all(each.is_whole for each in checked):
+        raise click.exceptions.Exit(1)
+
+
+@open_folder.command()
 @click.option("--openmetrics", is_flag=True, help="Print the figures as OpenMetrics text, for Prometheus.")
 @click.option(
     "--svg",

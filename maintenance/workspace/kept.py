@@ -12,13 +12,24 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
-from lftj.errors import ClosedError, DurabilityError, LftjError
+import pyarrow as pa
+
+from lftj.errors import (
+    ClosedError,
+    DamagedFolderError,
+    DamagedFolderWarning,
+    DurabilityError,
+    LftjError,
+)
+from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
-from maintenance.durable.reading import Found, read_existing
+from maintenance.durable.entries import Loaded
+from maintenance.durable.reading import Damaged, Found, read_existing
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.durable.tail import Tail
 from maintenance.store.disk import Disk
@@ -28,6 +39,7 @@ from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.followed import Followed, HeadChange
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
 from maintenance.workspace.past_changes import Empty
+from maintenance.workspace.past_loads import Scratch, loaded_rows
 from maintenance.workspace.published import Published
 from maintenance.workspace.recovery import Recoverable, Replay, rebuild
 
@@ -60,6 +72,7 @@ class Kept(Followed):
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
         view_bytes: int | None = None,
+        damaged: Damaged = "refuse",
         threads: int = 1,
         progress: bool = False,
     ) -> Self:
@@ -77,8 +90,13 @@ class Kept(Followed):
         that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
         ``feed_bytes``: of the journal that stay behind a checkpoint, for `changes_since` and
         `follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
-        they are kept, and stay where none is given.  ``threads`` and ``progress``: for installing the rules
-        where no image can be used.
+        they are kept, and stay where none is given.  ``damaged``: what becomes of a folder of which
+        changes are damaged or gone, and so all behind them: ``"refuse"`` raises; ``"set aside"`` opens it at
+        the version before them, what is behind it being kept in files ``damaged-...`` beside.
+        ``threads`` and ``progress``: for installing the rules where no image can be used.
+
+        Bytes behind the last change that a crash may have left, but damage as well, are set aside, too, and a
+        DamagedFolderWarning names the version that is opened and the one that is known to have been there.
 
         Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
         written by a newer version, or holds rules that can't be installed here, such as with an aggregate
@@ -106,17 +124,23 @@ class Kept(Followed):
         }
         wanted = {name: value for name, value in given.items() if value is not None}
         if read_only:
-            found = read_existing(place)
-            workspace = cls._recovered(found, wanted, threads, progress)
-            workspace._tail = Tail(found)
+            found, workspace = cls._read(place, damaged, wanted, threads, progress)
+            workspace._tail = Tail(found) if found.files else None
             workspace._published.feed.feed_bytes = feed_bytes
             workspace._published.refusal = DurabilityError(f"{place}: it is open for reading only")
             return workspace
-        store, found = Store.opened(place, cls._disk, durability, interval, wanted, feed_bytes)
+        store, found, workspace = Store.opened(
+            place,
+            cls._disk,
+            lambda found: cls._recovered(found, wanted, threads, progress),
+            durability,
+            interval,
+            wanted,
+            feed_bytes,
+            damaged,
+        )
         try:
-            workspace = cls._recovered(found, wanted, threads, progress)
             workspace._published.feed.feed_bytes = feed_bytes
-            store.begin(found)
             workspace._keep_in(store, checkpoint_bytes)
             if any(store.contents.settings.get(name) != value for name, value in wanted.items()):
                 drop_caches(place)
@@ -126,7 +150,25 @@ class Kept(Followed):
             store.close()
             raise
         _log.info("%s: opened at version %d, %.2f s", place, store.number, time.monotonic() - started)
+        _warn_of(found, store.aside)
         return workspace
+
+    @classmethod
+    def _read(
+        cls, place: Path, damaged: Damaged, wanted: Mapping[str, Any], threads: int, progress: bool
+    ) -> tuple[Found, Self]:
+        """What is in a folder, which another process may be changing, and the workspace as it has it."""
+        found = read_existing(place, damaged)
+        while True:
+            try:
+                workspace = cls._recovered(found, wanted, threads, progress)
+            except DamagedFolderError:
+                before, found = found, read_existing(place, damaged)
+                if found.manifest.number == before.manifest.number:
+                    raise
+                continue  # a checkpoint was completed meanwhile, which deletes the files that it replaces
+            _warn_of(found)
+            return found, workspace
 
     @classmethod
     def _recovered(cls, found: Found, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
@@ -183,7 +225,7 @@ class Kept(Followed):
             >>> sorted(again["back"])
             [(2, 1)]
         """
-        workspace = cls._recovered(read_existing(path), {}, threads, progress)
+        _, workspace = cls._read(Path(os.path.abspath(path)), "refuse", {}, threads, progress)
         workspace._found_in = None
         return workspace
 
@@ -216,11 +258,16 @@ class Kept(Followed):
         entries, end = tail.read()
         for number, entry in entries:
             if number > published.state.number:
-                with Replay(cast(Recoverable, self), tail.folder) as replay:
+                rows = partial(self._loaded_rows, number)
+                with Replay(cast(Recoverable, self), tail.folder, rows) as replay:
                     replay.take(entry)
                 published.renumber(number)
         self._tail = end
         published.feed.wake()
+
+    def _loaded_rows(self, number: int, loaded: Loaded) -> pa.Table:
+        assert self._found_in is not None
+        return loaded_rows(cast(Scratch, self._empty()), self._found_in, loaded, number)
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
         self.refresh()
@@ -316,4 +363,12 @@ class Kept(Followed):
         assert store is not None
         with published.paused():
             published.wait(store.number)
+            store.sync()  # what an image is of is known to have been there
             write_cache(self, store.folder, store.number, store.chain)
+
+
+def _warn_of(found: Found, kept: Sequence[str] = ()) -> None:
+    """Warn of what is in a folder and is no whole change; ``kept``: where it was set aside."""
+    doubt = found.doubt(kept)
+    if doubt:
+        warn_caller(doubt, DamagedFolderWarning)

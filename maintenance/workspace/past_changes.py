@@ -125,7 +125,7 @@ def past_of(empty: Empty, folder: Path, head: str, after: int, state: State) -> 
     with empty.transaction() as back:
         for _, commit in commits:
             for name, table in commit.changes.items():
-                back.apply(name, _inverse(table, weight_label(state.versions[name].schema)))
+                back.apply(name, inverse(table, weight_label(state.versions[name].schema)))
     for definition in state.definitions:
         wanted = definition.without(definition.strategies.keys() - heads)
         if wanted.strategies:
@@ -153,6 +153,6 @@ def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relat
     return Relation(name, schema, relation.codes)
 
 
-def _inverse(table: pa.Table, label: str) -> pa.Table:
+def inverse(table: pa.Table, label: str) -> pa.Table:
     place = table.schema.get_field_index(label)
     return table.set_column(place, label, pc.negate(table.column(place)))

@@ -10,9 +10,12 @@ reading it and of one transaction with what changed since.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from lftj.errors import DurabilityError, LftjError
 from lftj.language.syntax import Program
@@ -68,11 +71,15 @@ class Replay:
     """Changes, told to a workspace one after the other; those of transactions are committed together.
 
     A context manager: at the end of its block all is committed that was told, unless it raises.
+
+    ``rows``: gives those of a relation that was loaded.
     """
 
-    def __init__(self, workspace: Recoverable, folder: Path) -> None:
+    def __init__(
+        self, workspace: Recoverable, folder: Path, rows: Callable[[Loaded], pa.Table] | None = None
+    ) -> None:
         self._workspace = workspace
-        self._folder = folder
+        self._rows = rows or (lambda loaded: read_rows(folder, loaded.file))
         self._transaction: Transaction | None = None
 
     def take(self, entry: Entry) -> None:
@@ -85,7 +92,7 @@ class Replay:
             return
         self._finish()
         if isinstance(entry, Loaded):
-            self._workspace.add(_relation_of(entry, self._folder, self._workspace.domains))
+            self._workspace.add(relation_of(entry, self._rows(entry), self._workspace.domains))
         elif isinstance(entry, Installed):
             options: dict[str, Any] = {
                 "replace": entry.replace,
@@ -117,8 +124,8 @@ class Replay:
             self._transaction.roll_back()
 
 
-def _relation_of(loaded: Loaded, folder: Path, domains: Domains) -> Relation:
-    rows = read_rows(folder, loaded.file)
+def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
+    """A relation with rows, as it was loaded."""
     nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
     relation = Relation.from_table(loaded.relation, rows, domains, nulls, bag=loaded.bag)
     schema = replace(relation.schema, functional=loaded.functional)

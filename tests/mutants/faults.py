@@ -520,8 +520,8 @@ FAULTS = (
     Fault(
         "a folder of an older format stays one when it is changed",
         "maintenance/durable/store.py",
-        "if self._manifest.format < FORMAT:",
-        "if self._manifest.format > FORMAT:",
+        "if (manifest.format, manifest.end) != (FORMAT, end):",
+        "if manifest.end != end:",
         ("maintenance/workspace/test_kept_folders.py",),
     ),
     Fault(
@@ -534,9 +534,37 @@ FAULTS = (
     Fault(
         "a tail is cut off though a later record had known it on disk",
         "maintenance/durable/records.py",
-        "        if known > at:\n",
-        "        if known < at:\n",
+        "        if known > at and not damage:\n",
+        "        if known < at and not damage:\n",
         ("maintenance/durable/test_records.py",),
+    ),
+    Fault(
+        "closing does not say where the journal ended",
+        "maintenance/durable/store.py",
+        "end = None if ended.number == manifest.number else ended",
+        "end = None",
+        ("maintenance/durable/test_damage.py",),
+    ),
+    Fault(
+        "what is behind the last whole change is deleted",
+        "maintenance/durable/whole_files.py",
+        "            self.aside.insert(0, (path.name, last.end))\n",
+        "            pass\n",
+        ("maintenance/durable/test_damage.py",),
+    ),
+    Fault(
+        "an image is written of changes that are not on disk",
+        "maintenance/workspace/kept.py",
+        "            store.sync()",
+        "            pass",
+        ("maintenance/durable/test_damage.py",),
+    ),
+    Fault(
+        "what came since a load is taken for loaded",
+        "maintenance/workspace/past_loads.py",
+        "back.apply(name, inverse(",
+        "back.apply(name, (lambda table, label: table.slice(0, 0))(",
+        ("maintenance/workspace/test_readers.py",),
     ),
     Fault(
         "a record that follows another one by its number is taken",

@@ -26,7 +26,14 @@ from maintenance.durable.entries import (
     entry_of,
 )
 from maintenance.durable.manifest import Manifest
-from maintenance.durable.records import FILE_HEADER_BYTES, FORMAT, FileHeader, read_records, record_bytes
+from maintenance.durable.records import (
+    FILE_HEADER_BYTES,
+    FORMAT,
+    End,
+    FileHeader,
+    read_records,
+    record_bytes,
+)
 
 PATH = Path("journal")
 HEADER = FileHeader(first=5, chain=99, salt=12345)
@@ -153,11 +160,22 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
     """Whoever adds one raises the format, so that older versions refuse it, and keeps a folder of before."""
     fields = {
         kind.__name__: " ".join(field.name for field in dataclasses.fields(kind))
-        for kind in (Manifest, Definition, Loaded, DataFile, Changed, Installed, Uninstalled, StrategySet)
+        for kind in (
+            Manifest,
+            End,
+            Definition,
+            Loaded,
+            DataFile,
+            Changed,
+            Installed,
+            Uninstalled,
+            StrategySet,
+        )
     }
-    assert FORMAT == 4
+    assert FORMAT == 5
     assert fields == {
-        "Manifest": "number chain settings relations definitions format",
+        "Manifest": "number chain settings relations definitions format end",
+        "End": "number chain nbytes",
         "Definition": "text strategies sensitivity_bytes order max_rounds since",
         "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag",
         "DataFile": "name rows nbytes checksum",

@@ -80,6 +80,40 @@ def test_stats_as_openmetrics(lftj: Lftj) -> None:
     assert (samples["lftj_checkpoint_version", ""], samples["lftj_data_bytes", ""]) == (3, data)
 
 
+def test_what_is_whole_is_said_of_each_file(lftj: Lftj) -> None:
+    """Nothing is changed; also beside a process that has the folder open."""
+    assert lftj("open", "graph", "checkpoint").status == 0
+    assert lftj("open", "graph", "apply", "--changes", "edge=changes.csv").status == 0
+    with Workspace.open("graph"):
+        assert lftj("open", "graph", "check").status == 0
+    before = {path: path.read_bytes() for path in Path("graph").rglob("*") if path.is_file()}
+    done = lftj("open", "graph", "check")
+    assert done.status == 0
+    lines = [line.split() for line in done.out.splitlines()]
+    assert {line[0] for line in lines} == {"whole"}
+    names = {"manifest", "version", *(str(path.relative_to("graph")) for path in before)}
+    names = {name for name in names if name != "lock" and not name.startswith("manifest-")}
+    assert {line[1] for line in lines} == names
+    assert done.out.splitlines()[-1].endswith("3 can be read, 3 is known to have been there at least")
+    for pattern in ("journal-*03", "data/edge-*", "image-*", "manifest-*"):
+        path = max(Path("graph").glob(pattern))
+        data = bytearray(before[path])
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        done = lftj("open", "graph", "check")
+        bad = [line.split()[1] for line in done.out.splitlines() if line.startswith("damaged")]
+        assert done.status == 1
+        name = "manifest" if pattern == "manifest-*" else str(path.relative_to("graph"))
+        assert set(bad) >= {name}
+        if pattern == "journal-*03":
+            assert "version" in bad
+            assert "2 can be read, 3 is known to have been there at least; " in done.out
+            fails(lftj("open", "graph", "verify"), 1, "damaged='set aside'")
+        path.write_bytes(before[path])
+    assert {path: path.read_bytes() for path in before} == before
+    fails(lftj("open", "none", "check"), 1, "can't be opened: No such file or directory")
+
+
 def test_a_folder_is_made_small(lftj: Lftj) -> None:
     assert lftj("open", "graph", "apply", "--changes", "edge=changes.csv").status == 0
     before = lftj("open", "graph", "query", "-e", "p(a, b) <- edge(a, b).").out
