@@ -23,6 +23,9 @@ class Housekeeping(threading.local):
     rows = 0
     """Rows, records or keys that were read to be written anew."""
 
+    built = 0
+    """Indices that were built of all tuples of a relation; their rows count as moved."""
+
     given_back = 0
     """Indices that were given up, since nobody asked for them."""
 

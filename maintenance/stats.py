@@ -73,8 +73,9 @@ class TransactionStats(Mapping[str, RuleStats]):
     the installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after
     the other, and why.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for
     the sake of order and space alone: each commit does a piece of such work, whatever it changes.
-    ``indices_given_back``: indices that commits kept in step, and that nobody has asked for in so long that
-    building them again costs less.
+    ``indices_built``: indices that were built of all rows of a relation amid it; their rows are among
+    ``housekeeping_rows``.  ``indices_given_back``: indices that commits kept in step, that no installed rule
+    reads, and that nobody has asked for in so long that building them again costs less.
 
     Examples:
         >>> stats = TransactionStats(strategies={"tri": "trace"})
@@ -89,6 +90,7 @@ class TransactionStats(Mapping[str, RuleStats]):
     strategies: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     housekeeping_rows: int = 0
+    indices_built: int = 0
     indices_given_back: int = 0
     one_by_one: dict[str, str] = field(default_factory=dict)
 

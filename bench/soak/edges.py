@@ -1,4 +1,7 @@
-"""Single edges that go and come, over a relation of any size that stays as large as it is."""
+"""Single edges that go and come, over a relation of any size that stays as large as it is.
+
+Between commits it is asked who is near: what queries make of versions must go with them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,10 @@ degree[a] = count() <- edge(a, b).
 answered(a) <- edge(a, b), edge(b, a).
 ends(a, b) <- edge(a, b), !edge(b, _).
 """
+
+QUESTION = "near(b, c) <- edge($k, b), edge(b, c)."
+ASKED = 4
+"""Transactions from one question to the next."""
 
 PER_VERTEX = 8
 SPARE = 1 << 10
@@ -44,6 +51,7 @@ class EdgeSoak:
         first, second = np.divmod(self._there, vertices)
         self.workspace.load("edge", {"a": first, "b": second})
         self.workspace.install(RULES)
+        self._ask = self.workspace.prepare(QUESTION)
 
     def transact(self, most: int) -> int:
         """Erase one edge, or insert another in its place; 1."""
@@ -59,6 +67,8 @@ class EdgeSoak:
             self._gone[of_gone], self._there[place] = self._there[place], word
         self.steady.enter(transaction.stats)
         self.transactions += 1
+        if self.transactions % ASKED == 0:
+            self._ask({"k": word // self._vertices})
         return 1
 
     def check(self) -> None:

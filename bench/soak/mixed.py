@@ -2,7 +2,8 @@
 
 There are inserts and erasures, repetitions, no-ops, tuples that come and go in one transaction, and empty
 transactions.  Half of the notes that come are texts that nobody has seen before.  The relations are also kept
-as plain sets and compared.
+as plain sets and compared.  Questions are asked between transactions: what queries make of versions must go
+with them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ text[a] = concat(s), foremost[a] = min(s), hindmost[a] = max(s) <- said(a, s).
 paid[a] = sum(v), price[a] = avg(w) <- note(a, _, w), v = w * 1.5.
 """
 
+QUESTIONS = (
+    "near(b, c) <- edge($k, b), edge(b, c).",
+    "spoken[s] = count() <- note(a, s, _), a >= $k.",
+    "reached(b) <- edge($k, b). reached(c) <- reached(b), edge(b, c).",
+)
+
 COLUMNS = {
     "edge": (pa.int64(), pa.int64()),
     "node": (pa.int64(),),
@@ -67,6 +74,7 @@ class MixedSoak:
             arrays = {f"c{number}": pa.array(values, type_) for number, (type_, values) in enumerate(columns)}
             self.workspace.load(name, pa.table(arrays))
         self.workspace.install(PROGRAM)
+        self._questions = [self.workspace.prepare(question) for question in QUESTIONS]
         self.transactions = 0
         self.steady = Steadiness()
 
@@ -101,6 +109,8 @@ class MixedSoak:
             self.relations[name] |= {row for row, weight in rows.items() if weight > 0}
             self.relations[name] -= {row for row, weight in rows.items() if weight < 0}
         self.transactions += 1
+        ask = self._questions[self.transactions % len(QUESTIONS)]
+        ask({"k": self.transactions % KEYS})
         return count
 
     def check(self) -> None:

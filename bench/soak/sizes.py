@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from bench.report.process_tree import resident_bytes
 from lftj.values.dictionary import DictionaryDomain
 from maintenance import Workspace
 from maintenance.groups.grouped import GroupedAggregate
@@ -31,6 +32,7 @@ class Sizes:
     labels: int  # order labels
     slots: int  # of groups, those that are gone included
     group_bytes: int
+    resident_bytes: int  # of the process: what it freed and was not given back included
 
     @classmethod
     def of(cls, workspace: Workspace) -> Sizes:
@@ -57,6 +59,7 @@ class Sizes:
             labels=sum(map(len, labels)),
             slots=sum(part._table.n_slots for part in grouped),
             group_bytes=sum(part.nbytes for part in (*grouped, *scans)),
+            resident_bytes=resident_bytes(),
         )
 
     def __str__(self) -> str:

@@ -96,11 +96,15 @@ class _Bound(Generic[Made]):
 
     def __init__(self, tables: Sequence[Table], made: Made) -> None:
         self._made: Made | None = made
-        self._tables = [weakref.ref(table, self._forget) for table in tables]
+        own = weakref.ref(self)  # by a method of its own it would be a circle, which stays for the collector
 
-    @deaf
-    def _forget(self, _: object) -> None:
-        self._made = None
+        @deaf
+        def forget(_: object) -> None:
+            bound = own()
+            if bound is not None:
+                bound._made = None
+
+        self._tables = [weakref.ref(table, forget) for table in tables]
 
     def over(self, tables: Sequence[Table]) -> Made | None:
         """It, if these are the tables."""

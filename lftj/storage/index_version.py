@@ -14,13 +14,14 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
    valid as long as the version lives.
 5. A first run of more than 1/``SEARCHED_FRACTION`` of the limit is on its way into the base: it stays as
    it is, whatever the run after it has, until the base with it is there.  Versions share that merge.
-   Of a small base it waits for ``MERGED_LEAST`` tuples, or for half of the limit; of an index that is
-   shown rather than searched for 1/``SHOWN_FRACTION`` of it.
+   Of a small base it waits for ``MERGED_LEAST`` tuples, but no longer than of an index that is shown rather
+   than searched: for 1/``SHOWN_FRACTION`` of the limit.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
 for the merges of runs, and at most O(SEARCHED_FRACTION BASE_FRACTION) for the merge into the base, which is
 one copy of the base's arrays (:mod:`lftj.storage.merged_trie`).  A change makes one
-piece of that merge, and one more per ``PIECE_ROWS`` tuples, of an index that is shown fewer; only a
+piece of that merge, and one more per ``PIECE_ROWS`` tuples, of an index that is shown fewer; of a small base
+with many levels as many as it takes to be through when half of what is left to the limit has come.  Only a
 change of about as many tuples as the limit makes all of it.
 """
 
@@ -50,7 +51,7 @@ BASE_LEAST = 4096
 MERGED_LEAST = 4096
 SEARCHED_FRACTION = 16  # among 2 to 128: keeps triangles and degrees fastest, in hundreds and thousands
 SHOWN_FRACTION = 4
-PIECE_ROWS = 8  # a merge is complete before the runs are at the limit: see test_index_version.py
+PIECE_ROWS = 8  # most merges are complete long before the runs are at the limit
 SHOWN_PIECE_ROWS = 96  # divided by the levels
 
 
@@ -66,7 +67,7 @@ class DescribedBase:
         self.searched = searched
         share = self.limit // (SEARCHED_FRACTION if searched else SHOWN_FRACTION)
         self.piece_rows = PIECE_ROWS if searched else max(PIECE_ROWS, SHOWN_PIECE_ROWS // base.n_levels)
-        self.awaited = min(max(share, MERGED_LEAST), self.limit // 2)
+        self.awaited = max(min(MERGED_LEAST, self.limit // SHOWN_FRACTION), share)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
         fields = [base.n_levels, 0, 0, 0, 0]
         if base.ranks is not None:
@@ -108,7 +109,8 @@ class IndexVersion:
         if merge is None and runs and runs[0].n_tuples > described_base.awaited:
             first = runs[0]
             rows = first.rows[: base.n_levels * first.n_tuples].reshape(base.n_levels, -1)
-            merge = TrieMerge(base, rows, first.weights)
+            room = described_base.limit - sum([run.n_tuples for run in runs])
+            merge = TrieMerge(base, rows, first.weights, tuples=room // 2)
         self._merge = merge
 
     @property
@@ -153,7 +155,7 @@ class IndexVersion:
         run_list = self._run_list.with_run(rows, weights, limits.awaited)
         if sum([run.n_tuples for run in run_list.runs]) > limits.limit:
             return IndexVersion(merged(self.base, *added_runs(run_list.memory)), (), limits.searched)
-        base = None if merge is None else merge.advance(1 + len(weights) // limits.piece_rows)
+        base = None if merge is None else merge.advance(merge.pieces_for(len(weights), limits.piece_rows))
         if base is not None:
             return IndexVersion(base, run_list.runs[1:], limits.searched)
         following = IndexVersion.__new__(IndexVersion)

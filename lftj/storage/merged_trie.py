@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -78,14 +79,18 @@ class TrieMerge:
     [[1, 3], [3, 4, 5, 9]]
     """
 
-    def __init__(self, base: Trie, rows: np.ndarray, weights: np.ndarray, piece: int = PIECE) -> None:
+    def __init__(
+        self, base: Trie, rows: np.ndarray, weights: np.ndarray, piece: int = PIECE, tuples: int = WHOLE
+    ) -> None:
         """``rows``: int64 (levels, m), sorted distinct tuples; ``weights``: int64 (m,).
 
-        A weight is +1 where the base lacks the tuple, -1 where it has it.
+        A weight is +1 where the base lacks the tuple, -1 where it has it.  ``tuples``: changes of so many
+        may come until it has to be complete.
         """
         self._base, self._rows, self._weights = base, rows, weights
         self._piece, self._few = piece, piece // TUPLE_COST
         self._most = min(piece, base.n_tuples + len(weights))  # what a piece may come to
+        self._tuples = max(1, tuples)
         self._lock = threading.Lock()
         self._trie: Trie | None = None
         self._begin()
@@ -94,6 +99,19 @@ class TrieMerge:
         self.nbytes = 0
         self._wanted = 0  # pieces that are to be made now
         self._pieces = self._made()
+
+    @cached_property
+    def most_pieces(self) -> int:
+        """How many pieces it takes, or some more."""
+        levels, m = self._rows.shape
+        copies = [3] * (levels - 2) + [2] * (levels > 1) + [1]  # keys, child offsets, offsets of leaves
+        n_items = sum(n * (len(keys) + m + 1) for n, keys in zip(copies, self._base.keys, strict=True))
+        n_items += 0 if self._base.ranks is None else len(self._base.ranks) + m
+        return n_items // self._piece + 3 * levels + 2 * levels * (1 + m // self._few)
+
+    def pieces_for(self, n_tuples: int, piece_rows: int) -> int:
+        """Pieces with a change: one, and one per ``piece_rows``; or as many as it has to make meanwhile."""
+        return max(1 + n_tuples // piece_rows, -(-n_tuples * self.most_pieces // self._tuples))
 
     def advance(self, n_pieces: int) -> Trie | None:
         """Make some more pieces; the trie, if it is complete with them."""

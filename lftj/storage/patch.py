@@ -113,10 +113,16 @@ class Patch:
             _range_with(known, size) for known, size in zip(base.key_ranges, sizes, strict=True)
         )
 
-    @cached_property
+    @property
     def rooted(self) -> Patch:
         """The patch with the root, if that has other keys than the base's."""
-        return self if self.is_rooted else Patch(self.base, *self._change)
+        return self if self.is_rooted else self._with_root
+
+    @cached_property
+    def _with_root(self) -> Patch:
+        # Not cached as `rooted`: a patch that has itself as an attribute is a circle, and the base's arrays
+        # stay until Python's collector comes by, which counts objects and not their bytes.
+        return Patch(self.base, *self._change)
 
     def moves_root(self, key: int) -> bool:
         """Whether a key of the root came or went."""

@@ -7,7 +7,8 @@ Invariants
    columns agree): :meth:`RelationVersion.advance` steps them together, and an index
    that is asked for and not there is built from the version's tuples.
 3. The next version is without those that nobody has asked for in so long that to build them
-   again costs less (:mod:`lftj.storage.upkeep`); versions that are there keep what they have.
+   again costs less (:mod:`lftj.storage.upkeep`), unless they are held; versions that are there keep what they
+   have.
 
 Cost: a step costs O(m log m) per index for m changed tuples, plus the amortised
 merges of :mod:`lftj.storage.index_version`.
@@ -16,7 +17,7 @@ merges of :mod:`lftj.storage.index_version`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -155,9 +156,16 @@ class RelationVersion:
         found = self._indices.get(key)
         if found is None:
             trie = self.relation().index(*key)
+            if self._indices:  # the first one is the version itself
+                housekeeping.built += 1
+                housekeeping.rows += trie.n_tuples
             with self._lock:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
+
+    def hold(self, keys: Collection[IndexKey]) -> None:
+        """Of all versions these indices, once they are there, are not given up; others may be."""
+        self._upkeep.hold(keys)
 
     def aside(self) -> RelationVersion:
         """The same tuples for who looks around: what indices it asks for, no later version of these steps."""
@@ -226,9 +234,11 @@ class RelationVersion:
         if debug.enabled:
             debug.check_rows(columns, f"a change of {self.name!r}")
             debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
+        primary, upkeep = self.primary, self._upkeep
+        for key in upkeep.missing(self._indices):
+            self.index_at(key)
         with self._lock:
             known = dict(self._indices)
-        primary, upkeep = self.primary, self._upkeep
         stepped = {}
         for key, index in known.items():
             if index is primary:

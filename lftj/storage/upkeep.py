@@ -4,16 +4,23 @@ An index that commits step although nobody asks for it is rent that is paid for 
 build it again when it is asked for is the price of buying.  Who gives it up when the rent has come to the
 price pays at most twice what would have been right, whatever is asked for when (ski rental).
 
+But to buy within a commit would let that one take as long as the data are many.  So what installed rules read
+is *held*: it is kept in step however seldom it is asked for.  Rent is paid for what queries asked for alone.
+
 Invariants
 
 1. What an index owes is what its steps cost since it was last asked for; to ask pays the debt.
 2. All versions of a relation share one account: what is asked of an old one counts too.
+3. An index that is held is not given up; and one that was asked for is there from the next version on, also
+   where it was asked of a version that had a later one already.
 
 Costs are counted in rows that a build reads; a version's step costs ``STEP_ROWS`` of them, the changed rows
 and what was merged (:mod:`indices.housekeeping`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from lftj.storage.catalog import IndexKey
 from lftj.storage.index_version import IndexVersion
@@ -46,10 +53,23 @@ class Upkeep:
     >>> upkeep.asked(key)
     >>> upkeep.is_too_much(key, index)
     False
+    >>> upkeep.paid(key, 9_999)
+    >>> upkeep.hold([key])
+    >>> upkeep.is_too_much(key, index), upkeep.missing([])
+    (False, [((1, 0), ())])
     """
 
     def __init__(self) -> None:
         self._debts: dict[IndexKey, int] = {}
+        self._held: frozenset[IndexKey] = frozenset()
+
+    def hold(self, keys: Collection[IndexKey]) -> None:
+        """These are the indices that installed rules read."""
+        self._held = frozenset(keys)
+
+    def missing(self, there: Collection[IndexKey]) -> list[IndexKey]:
+        """Indices that are held and were asked for, other than those that are there."""
+        return [key for key in self._held if key in self._debts and key not in there]
 
     def asked(self, key: IndexKey) -> None:
         """Somebody uses an index."""
@@ -61,5 +81,5 @@ class Upkeep:
 
     def is_too_much(self, key: IndexKey, index: IndexVersion) -> bool:
         """Whether an index would better be built again when it is asked for."""
-        debt = self._debts.get(key, 0)
+        debt = 0 if key in self._held else self._debts.get(key, 0)
         return debt >= BUILD_LEAST and debt >= build_cost(index.n_tuples)

@@ -34,6 +34,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Read,
     Round,
     Versions,
 )
@@ -72,6 +73,11 @@ class ComputedNegation(RuleBody):
         return (*super().all_searches, *self._second.all_searches)
 
     @property
+    def reads(self) -> Iterator[Read]:
+        yield from super().reads
+        yield from (read for read in self._second.reads if read[0] != ROWS)
+
+    @property
     def parts(self) -> tuple[Staged, ...]:
         return (*super().parts, self._second, self._counts, self._version)
 
@@ -79,7 +85,7 @@ class ComputedNegation(RuleBody):
         rows, signs = super().build(versions, threads, advance)
         self._counts.staged, columns, _ = self._counts.kept.step([rows[name] for name in self._names], signs)
         self._refuse_nan(columns)
-        version = self._version.staged = self._version_of(columns)
+        version = self._version.staged = self._hold(self._version_of(columns))
         return self._second.build({**versions, ROWS: version}, threads)
 
     def pieces(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Iterator[Rows]:
@@ -110,6 +116,11 @@ class ComputedNegation(RuleBody):
 
     def _version_of(self, columns: Columns) -> RelationVersion:
         return RelationVersion(Relation.from_codes(ROWS, self._schema, list(columns)))
+
+    def _hold(self, version: RelationVersion) -> RelationVersion:
+        """The version, and what the second stage reads of it and of those that follow is held."""
+        version.hold([key for name, key in self._second.reads if name == ROWS])
+        return version
 
     def _refuse_nan(self, columns: Columns) -> None:
         for relation, number in self._second.nan_free:

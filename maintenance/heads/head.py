@@ -13,7 +13,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,7 @@ from maintenance.strategies.strategy import (
     HeadRequest,
     HeadSource,
     HeadStrategy,
+    Read,
     Round,
     Tuples,
     Versions,
@@ -131,6 +132,14 @@ class MaintainedHead(Staged):
         if len(self.sources) == 1:
             return self.sources[0].searches
         return [search for source in self.sources for search in source.searches]
+
+    @property
+    def indices(self) -> Iterator[Read]:
+        """Those that its steps read."""
+        for source in self.sources:
+            yield from source.reads
+        if self._checks_values:
+            yield self.name, (tuple(range(len(self.schema.columns))), ())
 
     @property
     def shared(self) -> frozenset[Staged]:

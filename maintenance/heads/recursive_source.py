@@ -14,7 +14,7 @@ from maintenance.heads.keeping import Keeping
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, KeptComponent
-from maintenance.strategies.strategy import HeadSource, Round, Tuples, Versions
+from maintenance.strategies.strategy import HeadSource, Read, Round, Tuples, Versions
 
 
 def component_reads(program: CheckedProgram, names: Iterable[str]) -> frozenset[str]:
@@ -64,6 +64,10 @@ class RecursiveSource(HeadSource):
     @property
     def parts(self) -> tuple[Staged, ...]:
         return (self._component,)
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        return self._component.reads
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -39,6 +39,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Read,
     Round,
     Versions,
 )
@@ -97,6 +98,15 @@ class RuleBody(Staged):
     def all_searches(self) -> tuple[BodySearch, ...]:
         """Those of tests too."""
         return self._own_searches
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        """The indices that its steps read."""
+        for search in self._own_searches:
+            yield from search.reads
+        yield from (read for read, _ in self._unbound)
+        if self._timed is not None:
+            yield from self._timed[0].reads
 
     @property
     def parts(self) -> tuple[Staged, ...]:

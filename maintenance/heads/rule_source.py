@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from maintenance.strategies.strategy import (
     BodySearch,
     BodyStrategy,
     HeadSource,
+    Read,
     Round,
     Tuples,
     Versions,
@@ -80,6 +81,11 @@ class RuleSource(HeadSource):
         if len(bodies) == 1:
             return bodies[0].all_searches
         return [search for body in bodies for search in body.all_searches]
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        for body in self.bodies:
+            yield from body.reads
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -12,14 +12,14 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.process.progress import Advance
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Round, Tuples, Versions
+from maintenance.strategies.strategy import Read, Round, Tuples, Versions
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class KeptComponent(Staged, ABC):
 
     def _drop_own(self) -> None:
         self._built = None
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        """The indices that its steps read."""
+        return ()
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -14,7 +14,7 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,7 @@ from lftj.language.body import Body, CheckedProgram, CheckedRule
 from lftj.planning.lowering import Lowered
 from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
+from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns
 from maintenance.changes.change import Change
@@ -35,6 +36,8 @@ Assignments = tuple[Columns, np.ndarray]
 """One column per variable, and the signed weight of each assignment."""
 Tuples = tuple[Columns, np.ndarray]
 """One column per column of a head, and the sign of each tuple."""
+Read = tuple[str, IndexKey]
+"""A relation, and one of its indices."""
 
 
 @dataclass(eq=False)
@@ -143,6 +146,11 @@ class BodySearch(Staged, ABC):
         return False
 
     @property
+    def reads(self) -> Iterable[Read]:
+        """The indices that its steps read, which are held while it is installed."""
+        return ()
+
+    @property
     def sensitivity(self) -> Sequence[SensitivityIndex]:
         """The sensitivity records that it keeps, which may be shrunk between two rounds."""
         return ()
@@ -230,6 +238,11 @@ class HeadSource(Staged, ABC):
     def keeps_something(self) -> bool:
         """Whether a step stages anything."""
         return True
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        """The indices that its steps read, those of its searches among them."""
+        return ()
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

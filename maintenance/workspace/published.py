@@ -35,11 +35,13 @@ from indices.housekeeping import housekeeping
 from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
+from lftj.storage.catalog import IndexKey
 from lftj.values.domains import Domains
 from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
+from maintenance.heads.stratum import Strata
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.feed import Feed
@@ -63,6 +65,7 @@ class Published:
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
+        self._held_for: Strata | None = None  # whose indices are held
         self.store: Store | None = None
         """Has the journal; None where all is in memory only."""
         self.refusal: DurabilityError | None = None
@@ -253,9 +256,10 @@ class Published:
     @interruptible()
     def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
         started, moved = time.perf_counter(), housekeeping.rows
-        given_back = housekeeping.given_back
+        built, given_back = housekeeping.built, housekeeping.given_back
         with self.lock:
             state = self.changeable()
+            self._hold_indices(state)
             commit = self._unsettled = begun(state)
             try:
                 if not commit.is_empty:
@@ -276,6 +280,7 @@ class Published:
                 problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
             commit.measure()
             commit.stats.housekeeping_rows = housekeeping.rows - moved
+            commit.stats.indices_built = housekeeping.built - built
             commit.stats.indices_given_back = housekeeping.given_back - given_back
             commit.stats.seconds = time.perf_counter() - started
             if not commit.is_empty:
@@ -288,6 +293,20 @@ class Published:
             raise
         if number:
             self.watched.history.waited(time.perf_counter() - waiting)
+
+    def _hold_indices(self, state: State) -> None:
+        """What installed rules read is held (:mod:`lftj.storage.upkeep`), where they are not as before."""
+        if self._held_for is state.strata:
+            return
+        keys: dict[str, set[IndexKey]] = {name: set() for name in state.versions}
+        for head in state.heads.values():
+            for name, key in head.indices:
+                keys[name].add(key)
+        for name in state.strata.functions:
+            keys[name].add((tuple(range(len(state.versions[name].schema.columns))), ()))
+        for name, version in state.versions.items():
+            version.hold(keys[name])
+        self._held_for = state.strata
 
     def _finish(self, committed: object, unheard: list[str]) -> None:
         """Settle a commit and tell what waits; ``unheard`` gets what callbacks raised."""
@@ -316,5 +335,12 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
-        own = {"subscribers": Subscribers(), "store": None, "refusal": None, "grown": None, "_waiting": ()}
+        own = {
+            "subscribers": Subscribers(),
+            "store": None,
+            "refusal": None,
+            "grown": None,
+            "_waiting": (),
+            "_held_for": None,
+        }
         return {**self.__dict__, **own}

@@ -309,21 +309,39 @@ def test_laws_a_merge_is_complete_before_the_runs_are_at_the_limit(size: int, se
     index.check_invariants()
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("searched", [True, False])
+@pytest.mark.parametrize("levels", [3, 5, 16])
+def test_a_merge_of_many_levels_is_complete_before_the_runs_are_at_the_limit(
+    levels: int, searched: bool
+) -> None:
+    """As many pieces come with a change as it takes: each level is copied, and the limit is small."""
+    keys = np.arange(34_200)
+    index = IndexVersion(Trie.from_sorted([keys * 10] * levels), (), searched)
+    bases = {id(index.base): index.base}
+    with mock.patch.object(index_version, "merged", side_effect=AssertionError):
+        for first in range(0, 10_000, 100):
+            came = np.arange(first, first + 100) * 30 + 1
+            index = index.advance(np.array([came] * levels), np.ones(100, np.int64))
+            bases[id(index.base)] = index.base
+    assert len(bases) > 2 and index.n_tuples == 44_200
+
+
 LARGE = partial(pytest.param, marks=pytest.mark.compiled)
 
 
 @pytest.mark.parametrize(
     ("n_rows", "searched", "awaited"),
     [
-        (1_000, True, 2048),
-        LARGE(40_000, True, 2500),
+        (1_000, True, 1024),
+        LARGE(40_000, True, 1250),
         LARGE(400_000, True, 4096),
         LARGE(800_000, True, 6250),
         LARGE(800_000, False, 25_000),
     ],
 )
 def test_how_long_a_first_run_waits(n_rows: int, searched: bool, awaited: int) -> None:
-    """A sixteenth of the limit, or a quarter; of a small base 4,096 tuples, or half of the limit."""
+    """A sixteenth of the limit, or a quarter; of a small base 4,096 tuples, or a quarter of the limit."""
     index = IndexVersion(Trie.from_sorted([np.arange(n_rows)]), (), searched)
     for _ in range(2):
         for n, merges in ((awaited, False), (awaited + 1, True)):

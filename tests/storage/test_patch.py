@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -103,3 +105,18 @@ def test_what_has_the_base_s_keys_is_not_listed() -> None:
     trie, patch = patched(2, {(1, 5), (2, 5), (2, 6)}, {(2, 7)})
     assert not patch.relists_root and trie.n_tuples == 3
     assert [len(level.keys) for level in patch.levels] == [0, 3]
+
+
+@pytest.mark.parametrize("list_root", [True, False])
+def test_a_patch_goes_with_whoever_has_it(list_root: bool) -> None:
+    """Not when Python's collector comes by: it counts objects, and a patch holds a base."""
+    base = Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])])
+    patch = Patch(base, np.array([[1, 7], [4, 9]]), np.array([1, 1]), list_root)
+    assert patch.rooted.is_rooted
+    known = weakref.ref(patch)
+    gc.disable()
+    try:
+        del patch
+        assert known() is None
+    finally:
+        gc.enable()

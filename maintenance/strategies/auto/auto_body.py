@@ -27,7 +27,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from indices.sensitivity import SensitivityIndex
@@ -38,7 +38,7 @@ from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Read, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
 
 LEAST_BUDGET = 1 << 16
@@ -100,6 +100,10 @@ class AutoBody(BodySearch):
     @property
     def variables(self) -> tuple[str, ...]:
         return self.delta.variables
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        return (*self.delta.reads, *self.trace.reads)
 
     @property
     def lists_assignments(self) -> bool:

@@ -6,7 +6,8 @@ Invariants
 
 1. The terms' rows add up to the assignments over the new versions less those over the old ones:
    ``step == build(new) - build(old)`` (``tests/maintenance/strategies/test_delta.py``).
-2. The indices that the terms read are built with the body, so that commits step them.
+2. The indices that the terms read are built with the body, so that commits step them, and held; what only a
+   whole evaluation reads may be given up, and is built again where one is made.
 
 Cost: of a build that of a query, which in pieces holds none of its rows; of a step that of its terms
 (:mod:`maintenance.strategies.delta.term`).
@@ -14,7 +15,7 @@ Cost: of a build that of a query, which in pieces holds none of its rows; of a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +30,7 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms, shown
-from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Read, Round, Versions
 
 
 class DeltaBody(BodySearch):
@@ -79,6 +80,10 @@ class DeltaBody(BodySearch):
     ) -> Iterator[Assignments]:
         self.prepare(versions)
         yield from self.searched(versions, Operations(), threads, advance)
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        return () if self.lowered.empty else self.terms.reads
 
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""

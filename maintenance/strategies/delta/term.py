@@ -22,7 +22,7 @@ Cost: O(changed branches * path tests + operations below them); nothing is kept 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Assignments, Round, Versions
+from maintenance.strategies.strategy import Assignments, Read, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 
 
@@ -106,13 +106,15 @@ class Terms:
                 break
         return estimate, taken
 
+    @property
+    def reads(self) -> Iterator[Read]:
+        """The indices that the terms read."""
+        return reads_of(self.plans)
+
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""
-        for plan in self.plans:
-            for use in plan.uses:
-                versions[use.relation].index_at(use.key)
-            if plan.level + 1 < len(plan.change.key[0]):  # else the changed tuples are the branches
-                versions[plan.change.relation].index_at(plan.change.key)
+        for relation, key in self.reads:
+            versions[relation].index_at(key)
 
     def describe(self, labels: Mapping[str, str]) -> list[str]:
         """For ``explain``: each term's key order, and the indices that it reads; ``labels``: of variables."""
@@ -136,6 +138,14 @@ class Terms:
 def shown(names: Sequence[str], labels: Mapping[str, str]) -> str:
     """Variables as a rule would write them."""
     return ", ".join(labels.get(name, name) for name in names)
+
+
+def reads_of(plans: Iterable[TermPlan]) -> Iterator[Read]:
+    """The indices that terms read."""
+    for plan in plans:
+        yield from ((use.relation, use.key) for use in plan.uses)
+        if plan.level + 1 < len(plan.change.key[0]):  # else the changed tuples are the branches
+            yield plan.change.relation, plan.change.key
 
 
 class _Group:

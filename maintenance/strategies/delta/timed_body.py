@@ -13,6 +13,7 @@ Cost: that of one delta step with all touched tuples, and O(changes of the tuple
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from lftj.planning.lowering import Lowered
 from lftj.storage.signed_rows import table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms
-from maintenance.strategies.strategy import Versions
+from maintenance.strategies.strategy import Read, Versions
 from maintenance.strategies.timed_round import Histories, TimedRound, places_in
 
 
@@ -43,6 +44,11 @@ class TimedBody:
             [self.variables.index(name) for name in plan.choice.order[: plan.choice.bound]]
             for plan in self._terms.plans
         ]
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        """The indices that its terms read."""
+        return self._terms.reads
 
     def rows(
         self, change: TimedRound, stats: RuleStats, budget: int | None

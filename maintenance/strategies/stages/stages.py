@@ -30,7 +30,7 @@ It departs from STRATEGIES.md where facts change piece by piece within a wave or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,13 +39,14 @@ from lftj.process.progress import Advance
 from lftj.storage.catalog import Table
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
+from maintenance.strategies.delta.term import reads_of
 from maintenance.strategies.recompute import all_tuples, changed, evaluated_anew
 from maintenance.strategies.stages.offer_table import OfferTable
 from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal, with_negated
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
 from maintenance.strategies.stages.value_step import RestsOnItselfError, ValueStep
-from maintenance.strategies.strategy import Round, Tuples, Versions
+from maintenance.strategies.strategy import Read, Round, Tuples, Versions
 
 LEAST_BUDGET = 20_000
 """So many instances a step of a budgeted component may always count."""
@@ -101,14 +102,17 @@ class StagedComponent(KeptComponent):
             self._prepare(versions)
         return all_tuples(found)
 
+    @property
+    def reads(self) -> Iterator[Read]:
+        for body in self._bodies:
+            for relation, key in reads_of(body.plans):
+                yield relation.removeprefix(NEGATED), key
+
     def _prepare(self, versions: Versions) -> None:
         """Build the indices of relations outside that the terms read, so that commits step them."""
-        for body in self._bodies:
-            for plan in body.plans:
-                for use in plan.uses:
-                    name = use.relation.removeprefix(NEGATED)
-                    if name in self._request.reads:
-                        versions[name].index_at(use.key)
+        for name, key in self.reads:
+            if name in self._request.reads:
+                versions[name].index_at(key)
 
     # -- steps ----------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ published by then, and when it has come to its end the old records are dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,7 @@ from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Read, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace.built import Built
 from maintenance.strategies.trace.cut_records import pieces_of
@@ -118,6 +119,10 @@ class BodyTrace(BodySearch):
     @property
     def variables(self) -> tuple[str, ...]:
         return self.plan.order
+
+    @property
+    def reads(self) -> Iterable[Read]:
+        return [(use.relation, use.key) for use in self.plan.indexes]
 
     @property
     def nothing(self) -> Assignments:

@@ -49,7 +49,9 @@ def small_pieces() -> Iterator[None]:
             mock.patch.object(
                 merged_trie.TrieMerge,
                 "__init__",
-                lambda merge, base, rows, weights, piece=BASE_PIECE: begun(merge, base, rows, weights, piece),
+                lambda merge, base, rows, weights, piece=BASE_PIECE, tuples=merged_trie.WHOLE: begun(
+                    merge, base, rows, weights, piece, tuples
+                ),
             )
         )
         yield

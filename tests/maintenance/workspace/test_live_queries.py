@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import subprocess
+import sys
+import textwrap
 import tracemalloc
+from collections import Counter
+from pathlib import Path
 from random import Random
 from unittest import mock
 
@@ -14,9 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lftj
+from lftj.search.base.plan import BoundPlan
+from lftj.storage.index_version import IndexVersion
+from lftj.storage.patch import Patch
+from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
+from lftj.storage.trie import Trie
 from maintenance import Workspace
 from support.maintained_scenarios import commit, expected_heads, heads_of
+from support.paths import ROOT
 from support.rows import rows_of
 from support.strategies import any_row, scenarios
 from support.transactions import after, transactions
@@ -147,3 +158,91 @@ def test_nothing_of_the_first_version_is_left_when_all_rows_were_erased() -> Non
     assert ws["edge"].count == 0
     assert full > 16 * n_rows
     assert left < 4 * n_rows  # less than half a column
+
+
+def n_alive() -> Counter[str]:
+    """How many objects with arrays of an index there are."""
+    kinds = (Trie, Patch, BoundPlan, IndexVersion, RelationVersion, Relation)
+    return Counter(type(one).__name__ for one in gc.get_objects() if type(one) in kinds)
+
+
+QUESTIONS = (
+    "out(b) <- edge($k, b).",
+    "two(a, c) <- edge(a, b), edge(b, c), a < $k.",
+    "above[a] = count() <- edge(a, b), a > $k.",
+    "reached(b) <- edge($k, b). reached(c) <- reached(b), edge(b, c).",
+    "ends(b) <- edge(a, b), a < $k, !edge(b, _).",
+)
+
+
+def test_what_queries_between_commits_made_goes_without_the_collector() -> None:
+    """Python's collector counts objects: a few circles that hold megabytes each do not call it."""
+    generator = np.random.default_rng(3)
+    ws = Workspace()
+    ws.load("edge", {"a": generator.integers(0, 300, 2_000), "b": generator.integers(0, 300, 2_000)})
+    ws.install("deg[a] = count() <- edge(a, b).")
+    asked = [ws.prepare(question) for question in QUESTIONS]
+
+    def rounds(n_rounds: int) -> Counter[str]:
+        for _ in range(n_rounds):
+            for prepared in asked:
+                prepared({"k": int(generator.integers(300))})
+            seen = ws.snapshot()
+            with ws.transaction() as tx:
+                tx.insert("edge", generator.integers(0, 300, (20, 2)).tolist())
+                tx.erase("edge", generator.integers(0, 300, (20, 2)).tolist())
+            assert seen.count(QUESTIONS[2].replace("$k", "7")) > 0
+        return n_alive()
+
+    gc.collect()
+    gc.disable()
+    try:
+        few = rounds(10)
+        many = rounds(20)
+    finally:
+        gc.enable()
+    assert few["Trie"] > 0
+    assert many <= few + Counter(dict.fromkeys(few, 4))  # some are being merged now, others were then
+
+
+HELD_BETWEEN_COMMITS = """
+    import numpy as np
+
+    from maintenance import Workspace
+
+
+    def resident():
+        for line in open("/proc/self/status"):
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) * 1024
+
+
+    def batch(number):
+        return {"s": generator.integers(0, 1_000, 1_000), "t": np.arange(1_000) + number * 1_000}
+
+
+    generator = np.random.default_rng(1)
+    ws = Workspace()
+    first = [batch(number) for number in range(100)]
+    ws.load("trade", {name: np.concatenate([part[name] for part in first]) for name in ("s", "t")})
+    ws.install("n[s] = count() <- trade(s, t).")
+    old = ws.prepare("old(s, t) <- trade(s, t), t >= $since, t < $bound.")
+    for number in range(90):
+        gone = old({"since": number * 1_000, "bound": (number + 1) * 1_000})
+        with ws.transaction() as tx:
+            tx.insert("trade", batch(100 + number))
+            tx.erase("trade", gone)
+        if number == 9:
+            begun = resident()
+    print(resident() - begun, sum(ws.stats.memory_bytes.values()))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
+def test_queries_between_commits_leave_no_memory() -> None:
+    """A window of 100,000 rows that slides, asked before each commit: what is resident, what is held."""
+    command = [sys.executable, "-c", textwrap.dedent(HELD_BETWEEN_COMMITS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    grown, held = map(int, done.stdout.split())
+    assert grown < 4 * held
