@@ -152,8 +152,11 @@ class Commit:
     def tidy(self, state: State) -> list[str]:
         """Let heads give back what they need no more; returns what to say of those that failed."""
         problems = []
-        for changed in self._each_changed:
-            note_narrowed(state, changed)
+        try:
+            for changed in self._each_changed:
+                note_narrowed(state, changed)
+        except Exception as error:
+            problems.append(failed_housekeeping("looking for heads that may have views again", error))
         try:
             enter_commit(state, self.stats, self._n_changed, self._round)
         except Exception as error:
