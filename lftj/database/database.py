@@ -408,7 +408,7 @@ class Database:
             program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
         )
         if program.written is not None:
-            evaluation.wider = partial(ready.views.wider, name, ready.tables, self.domains, program)
+            evaluation.instead = partial(ready.views.instead, name, ready.tables, self.domains)
         evaluation.lease = self.domains.collector.lease()
         return evaluation, name
 

@@ -94,7 +94,8 @@ class Evaluation:
     aggregated: dict[tuple[int, int], tuple[Columns, pa.Array]] = field(default_factory=dict)  # not yet taken
     fixpoints: list[Fixpoint] = field(default_factory=list)  # of the recursive heads that were evaluated
     scans: list[ScanRun] = field(default_factory=list)  # of the bodies that were not searched
-    wider: Callable[[], CheckedProgram] | None = None  # the program with views of 128 bits, if it has views
+    # What to evaluate where a program with views raises RangeError.
+    instead: Callable[[CheckedProgram], CheckedProgram] | None = None
     lease: Lease | None = None  # for codes of values that it computes
 
     @property
@@ -115,13 +116,21 @@ class Evaluation:
 
     def derive_for(self, head: str) -> None:
         """Evaluate every derived relation that ``head`` reads, in stratum order."""
-        try:
-            self._derive_for(head)
-        except RangeError:
-            if self.wider is None:
-                raise
-            self.program, self.wider = self.wider(), None
-            self._derive_for(head)
+        while True:
+            try:
+                self._derive_for(head)
+            except RangeError:
+                if not self._goes_over():
+                    raise
+            else:
+                return
+
+    def _goes_over(self) -> bool:
+        """Whether something else is evaluated from now on, where views could not hold a value."""
+        if self.instead is None or self.program.written is None:
+            return False
+        self.program = self.instead(self.program)
+        return True
 
     def _derive_for(self, head: str) -> None:
         self.needed = {head}
@@ -178,16 +187,17 @@ class Evaluation:
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
-        if self.wider is None:
-            yield from self._head_batches(name)
-            return
-        try:
-            found = list(self._head_batches(name))
-        except RangeError:  # what was to be added up, perhaps, and not the sum
-            self.program, self.wider = self.wider(), None
-            self._derive_for(name)
-            found = list(self._head_batches(name))
-        yield from found
+        while self.program.written is not None:
+            try:
+                found = list(self._head_batches(name))
+            except RangeError:  # what was to be added up, perhaps, and not the sum
+                if not self._goes_over():
+                    raise
+                self.derive_for(name)
+            else:
+                yield from found
+                return
+        yield from self._head_batches(name)
 
     def _head_batches(self, name: str) -> Generator[Columns, None, None]:
         if component := self.program.component_of(name):

@@ -268,5 +268,5 @@ class _Seen:
         self.index_keys = growing.index_keys
         self.statistics_of: object = relation
         self.statistics_column = relation.statistics_column
-        self.view, self.n_branches = relation.view, relation.n_branches
+        self.view, self.n_branches, self.columns = relation.view, relation.n_branches, relation.columns
         self.refuse_nan, self.check_functional = relation.refuse_nan, relation.check_functional

@@ -109,6 +109,26 @@ class ViewCosts(NamedTuple):
     without: float
 
 
+Source = tuple[str, int]
+"""A column of a relation, by name and number."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A body of which all that it computes has to fit its types, for all values of its columns.
+
+    ``sources``: by variable of an expression, the columns in which it stands (:mod:`lftj.rewriting.guard`).
+    """
+
+    body: Body
+    sources: Mapping[str, tuple[Source, ...]]
+
+    @property
+    def columns(self) -> frozenset[Source]:
+        """All of whose values it depends."""
+        return frozenset(source for some in self.sources.values() for source in some)
+
+
 @dataclass(frozen=True)
 class CheckedProgram:
     """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
@@ -136,6 +156,8 @@ class CheckedProgram:
     """What the rewriting has to say of a head."""
     view_costs: Mapping[str, ViewCosts] = field(default_factory=dict)
     """Of heads with views."""
+    guards: Mapping[str, Guard] = field(default_factory=dict)
+    """Of heads that have views as long as what they compute fits, whether they have some now or not."""
     wide_views: bool = False
     """Whether its partial sums of whole numbers hold 128 bits."""
 

@@ -11,11 +11,13 @@ listed.  A set may have its first success at once, or never.
 
 Invariants
 
-1. What is chosen gives the tuples of the program as it was written.  Where a partial sum does not fit 64 bits
-   evaluating it raises RangeError; then :meth:`OneOffViews.wider` does, whose sums have 128.
-2. A choice holds as long as the relations are about as large.
+1. What is chosen gives the tuples of the program as it was written, and fails where that fails: what it
+   computes fits, whatever joins with what (:mod:`lftj.rewriting.guard`).  Where a partial sum does not fit 64
+   bits evaluating it raises RangeError; then :meth:`OneOffViews.instead` says what does.
+2. A choice holds as long as the relations are about as large, and what it computes fits.
 
-Cost: of a choice that holds, one look at the number of rows of each relation; of a new one besides the trial.
+Cost: of a choice that holds, one look at the number of rows of each relation, and at the columns that it
+computes with where the relation has changed; of a new one besides the trial.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Protocol
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.syntax import Aggregate
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
+from lftj.rewriting.guard import spans_of, unproven
 from lftj.rewriting.programs import Worth, with_views
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.semi_joins import SemiJoins
@@ -90,14 +93,21 @@ class OneOffViews:
                 worth = _worth(tables, trial)
                 chosen = with_views(chosen, heads, tables, domains, tables, once=True, is_worth=worth)
             kept = self._kept[target] = rows, chosen if chosen.written is not None else self._program
-        return kept[1]
+        guards = kept[1].guards.values() if kept[1].written is not None else ()
+        fits = all(unproven(guard, spans_of(guard.columns, tables)) is None for guard in guards)
+        return kept[1] if fits else self._program
 
-    def wider(
-        self, target: str, tables: Mapping[str, Table], domains: Domains, narrow: CheckedProgram
+    def instead(
+        self, target: str, tables: Mapping[str, Table], domains: Domains, refused: CheckedProgram
     ) -> CheckedProgram:
-        """The same with views of 128 bits, which are called otherwise than those of ``narrow``."""
-        taken = {*tables, *narrow.derived}
-        heads = ({target} | self._program.read_by(target)) & narrow.view_costs.keys()
+        """What to evaluate where a program with views raised RangeError: first one with views of 128 bits.
+
+        They are called otherwise than those of ``refused``.  Behind it the program as it was written.
+        """
+        heads = ({target} | self._program.read_by(target)) & refused.view_costs.keys()
+        if refused.wide_views or not heads:
+            return self._program
+        taken = {*tables, *refused.derived}
         return with_views(self._program, heads, tables, domains, taken, wide=True, once=True)
 
     def _may_gain(self, name: str, rows: Mapping[str, int]) -> bool:

@@ -13,9 +13,10 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule, ViewCosts
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule, Guard, ViewCosts
 from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
+from lftj.rewriting.guard import Spans, guard_of, spans_of, unproven
 from lftj.rewriting.rule_text import body_text, call_text, head_text
 from lftj.rewriting.semi_joins import SemiJoins
 from lftj.rewriting.shared_views import SharedViews, is_view, replace_views
@@ -40,15 +41,17 @@ def with_views(
     wide: bool = False,
     once: bool = False,
     is_worth: Worth | None = None,
+    spans: Spans | None = None,
 ) -> CheckedProgram:
     """The program with views below those of ``heads`` that gain by them; its ``notes`` say why others do not.
 
     ``catalog``: the relations that are there, for their sizes.  ``taken``: names that no view may have.
     ``wide``: whether partial sums of whole numbers have 128 bits, and not 64.  ``once``: it is to be
     evaluated once, and not to be kept; then ``is_worth`` says which bodies are evaluated by views, semi-joins
-    for heads that sum nothing.
+    for heads that sum nothing.  ``spans``: of columns of which more is known than the catalog says.
     """
     shared = SharedViews({*taken, *program.derived}, domains, wide, once)
+    guards = _Guards(catalog, spans or {})
     notes: dict[str, str] = {}
     costs: dict[str, ViewCosts] = {}
     strata: list[tuple[CheckedRule, ...]] = []
@@ -57,7 +60,7 @@ def with_views(
         rules = [
             one
             for rule in stratum
-            for one in _rewritten(rule, heads, catalog, shared, notes, costs, is_worth)
+            for one in _rewritten(rule, heads, catalog, shared, guards, notes, costs, is_worth)
         ]
         for place, made in enumerate(shared.rules):
             new = made[before[place] :] if place < len(before) else made
@@ -67,7 +70,7 @@ def with_views(
     read = _read_by(rule for stratum in strata for rule in stratum)
     views = {name: schema for name, schema in shared.derived.items() if name in read}
     if not views:
-        return replace(program, notes=notes)
+        return replace(program, notes=notes, guards=guards.found)
     return replace(
         program,
         strata=tuple(strata),
@@ -75,8 +78,29 @@ def with_views(
         written=program.as_written,
         notes=notes,
         view_costs=costs,
+        guards=guards.found,
         wide_views=wide,
     )
+
+
+class _Guards:
+    """Whether what the bodies of rules compute fits, by the spans of their columns."""
+
+    def __init__(self, catalog: Catalog, spans: Spans) -> None:
+        self._catalog = catalog
+        self._spans = spans
+        self.found: dict[str, Guard] = {}
+
+    def check(self, rule: CheckedRule, head: CheckedHead) -> None:
+        """Raise NotRewritten where something may not fit; the guard is found either way."""
+        guard = guard_of(rule.bodies[0])
+        if guard is None:
+            return
+        self.found[head.relation] = guard
+        spans = {**spans_of(guard.columns - self._spans.keys(), self._catalog), **self._spans}
+        why = unproven(guard, spans)
+        if why is not None:
+            raise NotRewritten(why)
 
 
 def _rewritten(
@@ -84,6 +108,7 @@ def _rewritten(
     heads: Collection[str],
     catalog: Catalog,
     shared: SharedViews,
+    guards: _Guards,
     notes: dict[str, str],
     costs: dict[str, ViewCosts],
     is_worth: Worth | None,
@@ -104,6 +129,7 @@ def _rewritten(
             continue
         try:
             tree = ViewTree(rule, head, catalog, shared)
+            guards.check(rule, head)
             if is_worth is not None and not is_worth(rule, head, rule.bodies[0], tree):
                 raise NotRewritten(f"about {tree.plain:,.0f} assignments are listed about as soon")
             roots.append(tree.root())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from lftj.language.syntax import Atom, Constant, Variable
-from lftj.planning.statistics import histogram
+from lftj.planning.statistics import Histogram, histogram
 from lftj.rewriting.elimination import Edge, Names
 from lftj.storage.catalog import Table
 
@@ -51,7 +53,7 @@ def _rows(atom: Atom, table: Table) -> float:
     rows = float(table.n_rows)
     for column, term in enumerate(atom.terms):
         if isinstance(term, Constant):
-            rows /= max(1, histogram(table, column).n_keys)
+            rows /= max(1, _histogram(table, column).n_keys)
     return max(1.0, rows)
 
 
@@ -68,13 +70,19 @@ def _columns(atom: Atom, names: Names) -> dict[str, int]:
 def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
     found = {}
     for name, column in columns.items():
-        seen = histogram(table, column)  # of the base, which may be far smaller than the table
-        known = seen.n_rows >= FEW_ROWS
-        found[name] = max(1.0, float(seen.n_keys)) if known else min(UNKNOWN_KEYS, float(table.n_rows))
+        found[name] = max(1.0, float(_histogram(table, column).n_keys))
     return found
+
+
+def _histogram(table: Table, column: int) -> Histogram:
+    """Of the base, or where that says nothing, for the table was empty once, of all rows."""
+    seen = histogram(table, column)
+    if seen.n_rows >= min(FEW_ROWS, table.n_rows):
+        return seen
+    return Histogram.of(np.ascontiguousarray(table.columns()[column]))
 
 
 def _fullest(table: Table, column: int) -> float:
     """Rows of the key of a column that has most of them, but for what the base does not have yet."""
-    seen = histogram(table, column)
+    seen = _histogram(table, column)
     return float(seen.counts.max(initial=1.0)) + max(0.0, table.n_rows - seen.n_rows)

@@ -160,12 +160,12 @@ def may_fail(expression: Expression, types: Types) -> bool:
         sides = (expression.left, expression.right)
         return expression.operator in "/%" or any(may_fail(side, types) for side in sides)
     if isinstance(expression, Call):
-        fails = expression.function not in NEVER_FAIL and not _only_widens(expression, types)
+        fails = expression.function not in NEVER_FAIL and not only_widens(expression, types)
         return fails or any(may_fail(argument, types) for argument in expression.arguments)
     return False
 
 
-def _only_widens(call: Call, types: Types) -> bool:
+def only_widens(call: Call, types: Types) -> bool:
     """Whether this casts numbers to decimals that have all of their digits."""
     if call.function != "cast":
         return False

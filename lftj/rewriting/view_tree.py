@@ -17,6 +17,8 @@ Invariants
 2. Views read atoms of the rule and views below; the rule's own head is no view.
 3. No partial sum wraps: one that does not fit raises RangeError.  Of whole numbers they have 64 bits, or
    where that is too little 128, as decimals without a scale; the sum of the rule itself stays int64.
+   What the rule computes for an assignment is checked by nobody here: it has to fit
+   (:mod:`lftj.rewriting.guard`).
 
 A sum of several products is a view for each, and their sum; an average is a sum by a count.
 Where an inequality alone joins two sides they become ordered views (:mod:`lftj.rewriting.range_join`).

@@ -10,7 +10,7 @@ Invariant: tables never change, so what a call is bound to stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -76,6 +76,9 @@ class Table(Protocol):
 
     @property
     def n_rows(self) -> int: ...
+
+    def columns(self) -> Sequence[np.ndarray]:
+        """Codes of all rows, a column each."""
 
     @property
     def index_keys(self) -> frozenset[IndexKey]:

@@ -86,6 +86,8 @@ class MaintainedHead(Staged):
         """Whether two values of one key are possible."""
         self.choice = None if self.component or keeping.order is not None else self._first_choice()
         """Under `auto`, of a head that a user wrote: whether it has views, where it may have some."""
+        self.looks_for_views = False
+        """Whether it may have views again that were taken away, for what may not fit has gone."""
         self.was_refused_range = False
         """Whether the last step came upon a value that does not fit its type."""
 

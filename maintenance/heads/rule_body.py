@@ -29,7 +29,7 @@ from lftj.planning.planner import GREEDILY, is_long
 from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
-from lftj.storage.signed_rows import Columns, gathered
+from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.support import SupportVersion
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
@@ -189,10 +189,9 @@ class RuleBody(Staged):
             rows = {name: np.empty(0, np.int64) for name in lowered.types}
         elif not lowered.finishes_in_search:
             try:
-                rows, numbers = finishing.finish(rows, np.arange(len(signs)), {})
+                rows, times, signs = _finished_at_times(finishing, rows, times, signs)
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from error.__cause__
-            times, signs = times[numbers], signs[numbers]
         if not self.searches[0].keeps_something:
             change.total.found[self] = rows, signs
         return rows, times, signs
@@ -252,10 +251,41 @@ class RuleBody(Staged):
             return {name: np.empty(0, np.int64) for name in lowered.types}, signs
         if not lowered.finishes_in_search:
             try:
-                rows, signs = self._finishing.finish(rows, signs, {})
+                rows, signs = _finished_or_net(self._finishing, rows, signs)
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from error.__cause__
         return rows, signs
+
+
+def _finished_or_net(
+    finishing: Finishing, rows: dict[str, np.ndarray], signs: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Finished rows; where one fails, those that come and go within the step are left out: none is there.
+
+    Raises RangeError and EvaluationError.
+    """
+    try:
+        return finishing.finish(rows, signs, {})
+    except (RangeError, EvaluationError):
+        columns, net = net_rows(list(rows.values()), signs)
+        if len(net) == len(signs):
+            raise
+        return finishing.finish(dict(zip(rows, columns, strict=True)), net, {})
+
+
+def _finished_at_times(
+    finishing: Finishing, rows: dict[str, np.ndarray], times: np.ndarray, signs: np.ndarray
+) -> TimedRows:
+    """The same of rows that come and go at some times."""
+    try:
+        rows, numbers = finishing.finish(rows, np.arange(len(signs)), {})
+    except (RangeError, EvaluationError):
+        (*columns, times), net = net_rows([*rows.values(), times], signs)
+        if len(net) == len(signs):
+            raise
+        rows, numbers = finishing.finish(dict(zip(rows, columns, strict=True)), np.arange(len(net)), {})
+        signs = net
+    return rows, times[numbers], signs[numbers]
 
 
 def _lowered(request: BodyRequest) -> Lowered:

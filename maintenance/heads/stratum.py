@@ -11,12 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from lftj.language.body import CheckedProgram
+from lftj.language.body import CheckedProgram, Source
 from lftj.language.several_aggregates import is_auxiliary
 from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round
+
+Guarded = tuple[MaintainedHead, frozenset[Source]]
+"""A head whose views stand as long as what its rules compute fits, and the columns by which that is known."""
 
 
 class Stratum:
@@ -60,6 +63,9 @@ class Strata:
         self.schemas = {head.name: head.schema for head in shown}
         """Of the heads that a user knows of."""
         self.strategies = {head.name: head.strategy for head in shown}
+        guards = ((head, head.program.guards.get(head.name)) for head in self.heads.values())
+        self.guarded: list[Guarded] = [(head, guard.columns) for head, guard in guards if guard is not None]
+        self.guarded_columns = frozenset[Source]().union(*(columns for _, columns in self.guarded))
 
     def __iter__(self) -> Iterator[Stratum]:
         return iter(self._strata)

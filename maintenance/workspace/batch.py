@@ -24,7 +24,7 @@ that of commits of what they read, less publishing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
@@ -34,8 +34,9 @@ import numpy as np
 from lftj.errors import DataError, EvaluationError, LftjError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
+from lftj.rewriting.guard import Spans
 from lftj.search.regions.evaluation import OverBudget
-from lftj.storage.signed_rows import gathered, net_rows, table_of
+from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.values.collector import Held
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
@@ -51,6 +52,7 @@ from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
 from maintenance.workspace.budget import refuse_large_views
 from maintenance.workspace.commit import Commit, refuse_nan
+from maintenance.workspace.guarded import widened
 from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
@@ -152,6 +154,8 @@ class BatchCommit(Commit):
         """The heads one by one."""
         self._read: frozenset[str] = frozenset()
         """What they read."""
+        self._spans: Spans = state.spans
+        """As far as they are widened."""
         self._announcements: list[Announcement] | None = None
         self._reached: tuple[State, int] | None = None
         """The state that they have kept, where that is not the published one, and its transaction."""
@@ -186,6 +190,7 @@ class BatchCommit(Commit):
                 changing.add(name)
                 self.stats.rules[name] = RuleStats(head.strategy)
         self.stats.one_by_one = one_by_one(self.stepped, changing)
+        self._spans = widened(state, state.spans, self._timed)
         batch = TimedRound(Round(state.versions, dict(state.versions), {}), len(self._applied))
         for name, change in self._timed.items():
             batch.enter(name, change)
@@ -196,12 +201,14 @@ class BatchCommit(Commit):
                 head.drop()
             why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
             self.stats.one_by_one = dict.fromkeys(self.stats.rules, why)
+        heads = {name: change for name, change in self._timed.items() if name in state.heads}
+        self._spans = widened(state, self._spans, heads)
         versions = batch.total.new
         if self.stats.one_by_one:
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
-        return replace(state, versions=versions, commit=self.mark)
+        return replace(state, versions=versions, spans=self._spans, commit=self.mark)
 
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""
@@ -237,6 +244,7 @@ class BatchCommit(Commit):
                 following, changes = self._step(at, place, stats)
             except LftjError as error:
                 raise type(error)(f"transaction {number}: {error}") from None
+            self._spans = widened(state, self._spans, changes)
             self._each.append(changes)
             for name, figures in stats.rules.items():
                 self.stats.rules[name].add(figures)
@@ -273,6 +281,12 @@ class BatchCommit(Commit):
             for head in self._slow.heads.values():
                 head.keep()
             self._reached, self._reaching = self._reaching, None
+
+    @property
+    def _each_changed(self) -> Iterable[Mapping[str, tuple[Columns, np.ndarray]]]:
+        yield {name: (change.columns, change.signs) for name, change in self._timed.items()}
+        for changes in self._each:
+            yield {name: (change.columns, change.weights) for name, change in changes.items()}
 
     @property
     def _n_changed(self) -> dict[str, int]:

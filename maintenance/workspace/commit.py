@@ -13,7 +13,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -22,6 +22,7 @@ import numpy as np
 from lftj.errors import ChangeError, NanError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
+from lftj.storage.signed_rows import Columns
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
@@ -34,6 +35,7 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Round
 from maintenance.workspace.budget import refuse_large_views
+from maintenance.workspace.guarded import note_narrowed, widened
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
@@ -99,14 +101,18 @@ class Commit:
             version = round_.enter(name, change)
             if name in functions:
                 refuse_relation_conflict(version, change.columns, change.weights)
+        spans = widened(state, state.spans, self._changes)
         for stratum in state.strata:
             for name, change in stratum.step(round_, self.stats).items():
                 if name in functions and not state.heads[name].schema.functional:
                     refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+        spans = widened(
+            state, spans, {name: round_.changes[name] for name in round_.changes.keys() - self._changes}
+        )
         refuse_large_views(state.heads, round_.new, state.view_bytes)
         self._changes = round_.changes
         self._round = round_
-        return replace(state, versions=round_.new, commit=self.mark)
+        return replace(state, versions=round_.new, spans=spans, commit=self.mark)
 
     def entry(self, state: State) -> Changed:
         """What the journal says: the changes of base relations, by value.  ``state``: the one before."""
@@ -147,6 +153,11 @@ class Commit:
         """Let heads give back what they need no more; returns what to say of those that failed."""
         problems = []
         try:
+            for changed in self._each_changed:
+                note_narrowed(state, changed)
+        except Exception as error:
+            problems.append(failed_housekeeping("looking for heads that may have views again", error))
+        try:
             enter_commit(state, self.stats, self._n_changed, self._round)
         except Exception as error:
             problems.append(failed_housekeeping("sampling what views would take", error))
@@ -156,6 +167,11 @@ class Commit:
             except Exception as error:
                 problems.append(failed_housekeeping(f"tidying up {shown_name(head.name)!r}", error))
         return problems
+
+    @property
+    def _each_changed(self) -> Iterable[Mapping[str, tuple[Columns, np.ndarray]]]:
+        """Rows and weights by relation, of all heads."""
+        return [{name: (change.columns, change.weights) for name, change in self._changes.items()}]
 
     @property
     def _n_changed(self) -> dict[str, int]:

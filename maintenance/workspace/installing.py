@@ -15,6 +15,7 @@ from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.progress import Advance
+from lftj.rewriting.guard import MayNotFit, Spans
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
 from lftj.values.domains import Domains
@@ -26,10 +27,11 @@ from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGI
 from maintenance.heads.stratum import Stratum, heads_by_stratum
 from maintenance.strategies.strategy import BodyStrategy, Versions
 from maintenance.workspace.budget import Budget, Budgets, refuse_large_views
+from maintenance.workspace.guarded import with_spans
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.state import State
 
-TOO_LARGE = "none: a partial sum does not fit 128 bits"
+TOO_LARGE = "a partial sum does not fit 128 bits"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def with_rules(
         raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
 
     def installed(rewritten: CheckedProgram) -> State:
-        return _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
+        following = _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
+        return with_spans(following, heads, {})
 
     following = _by_views(program, _wanting_views(keepings), state, domains, installed)
     refuse_large_views(following.heads, following.versions, state.view_bytes)
@@ -95,21 +98,35 @@ def _by_views(
     domains: Domains,
     installed: Callable[[CheckedProgram], State],
     wide: bool = False,
+    spans: Spans | None = None,
 ) -> State:
     """What ``installed`` gives of the program with views of some heads, or where sums are too large, without.
 
-    Partial sums have 64 bits, or where one does not fit, or ``wide`` says so, 128.
+    Partial sums have 64 bits, or where one does not fit, or ``wide`` says so, 128.  ``spans``: what is known
+    of columns beyond what the versions hold.
     """
     if not heads:
         return installed(program)
     for has_128_bits in (True,) if wide else (False, True):
-        rewritten = with_views(program, heads, state.versions, domains, state.versions, wide=has_128_bits)
+        rewritten = with_views(
+            program,
+            heads,
+            state.versions,
+            domains,
+            state.versions,
+            wide=has_128_bits,
+            spans=spans,
+        )
         try:
             return installed(rewritten)
+        except MayNotFit as error:  # of heads that are installed together, one reads what another gives
+            why = f"none: {error}"
+            break
         except RangeError:
             if rewritten.written is None:
                 raise
-    return installed(replace(program, notes=dict.fromkeys(heads, TOO_LARGE)))
+            why = f"none: {TOO_LARGE}"
+    return installed(replace(program, notes=dict.fromkeys(heads, why), guards=rewritten.guards))
 
 
 def _with_views_kept(program: CheckedProgram, keepings: Mapping[str, Keeping]) -> dict[str, Keeping]:
@@ -192,11 +209,12 @@ def kept_anew(
     domains: Domains,
     *,
     wide: bool = False,
+    spans: Spans | None = None,
 ) -> State:
     """The state in which some heads of a program are kept otherwise; their tuples are the same.
 
     ``program``: as it was written.  ``by_views``: those that are to have views where they gain by them;
-    ``wide``: of 128 bits.
+    ``wide``: of 128 bits; ``spans``: what is known of columns beyond what the versions hold.
     """
     names = list(keepings)
 
@@ -211,9 +229,10 @@ def kept_anew(
         following = state.strata.inserted(views, names).with_heads({one: there[one] for one in names})
         # The tuples are the same, and so are their versions.
         versions = {**versions, **{one: state.versions[one] for one in names}}
-        return _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
+        changed = _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
+        return with_spans(changed, names, spans or {})
 
-    following = _by_views(program, by_views, state, domains, installed, wide)
+    following = _by_views(program, by_views, state, domains, installed, wide, spans)
     load_for(following.heads.values())
     return following
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from lftj.errors import ChangeError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
+from lftj.rewriting.guard import Spans
 from lftj.storage.relation_version import RelationVersion
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Entry
@@ -37,6 +38,8 @@ class State:
     """A mark of the commit that made this state."""
     number: int = 0
     """Of the change that led to it: each is one more than the one before."""
+    spans: Spans = field(default_factory=dict)
+    """Of the columns that guards of views ask for (:mod:`maintenance.workspace.guarded`)."""
     definitions: tuple[Definition, ...] = ()
     """The programs that are installed."""
 

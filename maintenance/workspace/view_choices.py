@@ -3,16 +3,19 @@
 Invariants
 
 1. What is chosen is published by one assignment: the heads that are kept otherwise, and their choices.
-2. Views that `auto` chooses take no more memory than ``view_bytes``, and where that is not given, than the
-   relations that the head reads, or :data:`LEAST_BYTES`; looked at when they are built, and in every
+2. Views that `auto` chooses take no more memory than ``view_bytes``, and where that is not given, than
+   :data:`VIEW_SHARE` times what the relations that the head reads do, or :data:`LEAST_BYTES`; looked at when
+   they are built, and in every
    :data:`~maintenance.strategies.auto.auto_body.SHADOW_EVERY`-th commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from lftj.language.several_aggregates import shown_name
+from lftj.rewriting.guard import Spans
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
 from lftj.values.domains import Domains
@@ -22,11 +25,16 @@ from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.auto.view_choice import ViewChoice
 from maintenance.strategies.strategy import Round
 from maintenance.workspace.budget import view_bytes
-from maintenance.workspace.installing import heads_of, kept_anew
+from maintenance.workspace.guarded import has_views, unproven_of, with_spans
+from maintenance.workspace.installing import TOO_LARGE, heads_of, kept_anew, with_wider_views
 from maintenance.workspace.state import State
 
-LEAST_BYTES = 1 << 20
+LEAST_BYTES = 1 << 24
 """Memory that no views are denied where there is no ``view_bytes``."""
+
+VIEW_SHARE = 16
+"""And so many times what is joined.  An index has about 20 bytes of a row of three numbers; each view with a
+key for it has 60, its group among them, and in two scan trees twice as much again."""
 
 BUILD_PER_ROW = 4
 """Operations per row of the relations that building views is taken to cost."""
@@ -60,12 +68,17 @@ def enter_commit(
 
 def wants_change(state: State) -> bool:
     """Whether some head would rather be kept otherwise."""
-    return any(head.choice is not None and head.choice.wants_change for head in state.heads.values())
+    return any(
+        head.looks_for_views or (head.choice is not None and head.choice.wants_change)
+        for head in state.heads.values()
+    )
 
 
 def reconsidered(state: State, domains: Domains) -> State:
     """The state in which heads have gone over to views, or back; the same where none has."""
     for name, head in state.heads.items():
+        if head.looks_for_views:
+            state = _with_again(state, name, domains)
         if head.choice is not None and head.choice.wants_change:
             state = _without(state, name, domains) if head.choice.in_use else _with(state, name, domains)
     return state
@@ -113,9 +126,10 @@ def _with(state: State, name: str, domains: Domains) -> State:
         return state
     if not choice.pays(max(costs.by_views for costs in rewritten.view_costs.values())):
         return state
-    following = kept_anew(state, program, {head.name: head.keeping for head in own}, names, domains)
+    keepings = {head.name: head.keeping for head in own}
+    following = kept_anew(state, program, keepings, names, domains)
     if not any(is_view(read) for head in heads_of(following, name) for read in head.reads):
-        choice.refuse("a partial sum does not fit 128 bits")
+        choice.refuse(TOO_LARGE)
         return state
     exceeds = _exceeds(following, name)
     if exceeds is not None:
@@ -123,6 +137,65 @@ def _with(state: State, name: str, domains: Domains) -> State:
         return state
     following.heads[name].choice = choice.gone_over(sum(body.budget or 0 for body in bodies), deltas)
     return following
+
+
+def _with_again(state: State, name: str, domains: Domains) -> State:
+    """The state in which a head has the views again that were taken away, if what it computes fits now."""
+    own = heads_of(state, name)
+    for head in own:
+        head.looks_for_views = False
+    state = with_spans(state, (), {})
+    if has_views(own[0]) or any(unproven_of(head, state.spans) is not None for head in own):
+        return state
+    keepings = {head.name: head.keeping for head in own}
+    return kept_anew(state, own[0].program.as_written, keepings, list(keepings), domains)
+
+
+def without_unproven(state: State, domains: Domains, spans: Spans) -> State:
+    """The state in which no head has views that may fail where its rules don't, by the spans of columns."""
+    for name in dict.fromkeys(shown_name(head.name) for head, _ in state.strata.guarded):
+        own = heads_of(state, name)
+        why = next(filter(None, (unproven_of(head, spans) for head in own)), None)
+        if why is None or not any(map(has_views, own)):
+            continue
+        if own[0].choice is not None:
+            own[0].choice.exceeds = why
+            state = _without(state, name, domains)
+            continue
+        keepings = {head.name: head.keeping for head in own}
+        program = own[0].program.as_written
+        state = kept_anew(state, program, keepings, list(keepings), domains, spans=spans)
+        for head in heads_of(state, name):
+            head.looks_for_views = True  # behind the commit, which may be refused
+    return state
+
+
+def with_other_views(state: State, domains: Domains) -> State:
+    """The state after a value that did not fit: with views of 128 bits where they had 64, then without.
+
+    The same state where no view refused one.  Raises RangeError.
+    """
+    following = with_wider_views(state, domains)
+    refused = {head.name for head in state.heads.values() if head.was_refused_range and is_view(head.name)}
+    for head in state.heads.values():  # each behind those that it reads
+        if is_view(head.name) and not head.reads.isdisjoint(refused):
+            refused.add(head.name)
+        head.was_refused_range = False
+    if following is not state:
+        return following
+    readers = (head.name for head in state.heads.values() if not head.reads.isdisjoint(refused))
+    for name in dict.fromkeys(shown_name(reader) for reader in readers if not is_view(reader)):
+        own = heads_of(state, name)
+        if own[0].choice is not None:
+            own[0].choice.exceeds = TOO_LARGE
+            state = _without(state, name, domains)
+            continue
+        keepings = {head.name: head.keeping for head in own}
+        program = replace(own[0].program.as_written, notes=dict.fromkeys(keepings, f"none: {TOO_LARGE}"))
+        state = kept_anew(state, program, keepings, (), domains)
+        for head in heads_of(state, name):
+            head.looks_for_views = True  # behind the commit, which may be refused
+    return state
 
 
 def _without(state: State, name: str, domains: Domains) -> State:
@@ -147,7 +220,8 @@ def _exceeds(state: State, name: str) -> str | None:
     if limit is not None:
         return None if taken <= limit else f"views take {taken:,} bytes, more than view_bytes={limit:,}"
     read = sum(state.versions[relation].nbytes for relation in own_choice(own).atoms)
-    limit = max(LEAST_BYTES, read)
-    return (
-        None if taken <= limit else f"views take {taken:,} bytes, more than the {limit:,} of what is joined"
-    )
+    limit = max(LEAST_BYTES, VIEW_SHARE * read)
+    if taken <= limit:
+        return None
+    allowed = f"{limit:,} allowed, {VIEW_SHARE} times that of what is joined"
+    return f"views take {taken:,} bytes, more than the {allowed}"

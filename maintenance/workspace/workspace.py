@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, overload
 
 from lftj.database.database import Database
@@ -25,9 +26,11 @@ from lftj.language.syntax import Program
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
 from lftj.process.progress import Advance, bar
+from lftj.rewriting.guard import MayNotFit
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
+from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
@@ -47,7 +50,6 @@ from maintenance.workspace.installing import (
     is_installed,
     with_rules,
     with_strategy,
-    with_wider_views,
     without_heads,
 )
 from maintenance.workspace.kept import Kept
@@ -59,7 +61,13 @@ from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
-from maintenance.workspace.view_choices import begun, reconsidered, wants_change
+from maintenance.workspace.view_choices import (
+    begun,
+    reconsidered,
+    wants_change,
+    with_other_views,
+    without_unproven,
+)
 
 
 class Workspace(Kept, Database):
@@ -336,22 +344,25 @@ class Workspace(Kept, Database):
         self._commit(transaction, lambda state: Commit(transaction, state, buffers))
 
     def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
-        """Commit, and where a partial sum of a view does not fit 64 bits, do it again with 128."""
+        """Commit, and where views can't, do it again: with partial sums of 128 bits, or without views."""
         while True:
             try:
                 self._published.commit(committed, begun)
+            except MayNotFit as error:
+                self._change_views(partial(without_unproven, spans=error.spans))
             except RangeError:
-                if not self._has_wider_views():
+                if not self._change_views(with_other_views):
+                    self._choose_views()  # of a commit that is refused whatever the views are
                     raise
             else:
                 self._choose_views()
                 return
 
-    def _has_wider_views(self) -> bool:
-        """Whether views that refused a partial sum have wider ones from now on."""
+    def _change_views(self, changed: Callable[[State, Domains], State]) -> bool:
+        """Whether heads are kept otherwise from now on."""
         with self._published.lock:
             state = self._published.changeable()
-            following = with_wider_views(state, self.domains)
+            following = changed(state, self.domains)
             if following is not state:
                 self._published.change_heads(following, None)
             return following is not state

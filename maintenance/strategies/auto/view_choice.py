@@ -9,8 +9,8 @@ changed, ``STEP_OPERATIONS``: so views, each of them a rule, have to spare more 
 * *views, before they were in use*: ``VIEW_PRIOR`` times what the model of their rewriting says, and
   ``LEAST_PER_ROW`` before that was asked; afterwards, what they took when they were last in use;
 * *without views, while they are in use*: the body's delta terms are run on a sample of the changed branches,
-  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took; a sample ends
-  where it has taken that many times what views took.
+  when ``SHADOW_EVERY`` commits have taken ``SHADOW_SHARE`` times what the last sample took, and where views
+  would go by an older one: relations grow.  A sample ends where it has taken that many times what views took.
 
 When the way in use has lost the price of the other one, the head goes over: to views at the price of reading
 the relations, back at that of evaluating its body.  Views that take more memory than they may are given back.
@@ -113,7 +113,7 @@ class ViewChoice:
         """
         if not n_rows:
             return
-        if change is not None and self._samples:
+        if change is not None and (self._samples or self._would_go(taken, n_rules, n_rows)):
             enough = max(LEAST_BUDGET, SHADOW_SHARE * (taken + STEP_OPERATIONS * n_rules))
             samples = [delta.sampled_operations(change, SHADOW_SAMPLE, enough) for delta in self._deltas]
             self._shadow = sum(estimate for estimate, _ in samples) / n_rows
@@ -132,6 +132,13 @@ class ViewChoice:
             other = LEAST_PER_ROW if self._views_per_row is None else self._views_per_row
             more = n_rules - self._view_rules
         self.ledger.enter(taken + STEP_OPERATIONS * more, taken if other is None else other * n_rows)
+
+    def _would_go(self, taken: int, n_rules: int, n_rows: int) -> bool:
+        """Whether the account would say so after a commit, by a sample of another one."""
+        if not self.in_use or self._shadow is None:
+            return False
+        lost = taken + STEP_OPERATIONS * (n_rules - self._rules) - self._shadow * n_rows
+        return self.ledger.balance + lost >= self.ledger.price
 
     def foresee(self, without: float) -> None:
         """A changed row would take so many operations without views, more than building them."""

@@ -13,6 +13,7 @@ from maintenance import Workspace
 from maintenance.image import read_image, write_image
 from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.auto.view_choice import ViewChoice
+from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.workspace import view_choices
 from support.rows import rows_of
 
@@ -133,6 +134,9 @@ def test_small_transactions_go_without_views_and_large_ones_do_not(monkeypatch: 
     assert choice_of(ws).in_use
     choice_of(ws).ledger.changed(PRICE)
     toggle(ws, 10)
+    assert choice_of(ws).in_use, "a row takes 955 operations without, and with views 800 more for their rule"
+    monkeypatch.setattr(view_choice, "STEP_OPERATIONS", 2_000)
+    toggle(ws, 10)
     assert not choice_of(ws).in_use and "auto: no views: views had lost" in shown(ws)
     ws.verify()
     ws.check_invariants()
@@ -161,7 +165,7 @@ def test_installing_the_same_again_and_another_strategy() -> None:
     assert set(ws._state.versions) == set(STAR)
 
 
-def test_a_head_goes_back_when_views_have_lost() -> None:
+def test_a_head_goes_back_when_views_have_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     ws = star()
     toggle(ws, 12)
     toggle(ws, 1)
@@ -169,6 +173,12 @@ def test_a_head_goes_back_when_views_have_lost() -> None:
     assert choice.in_use
     choice.ledger.balance, choice._shadow = choice.ledger.price, 0.0
     commit(ws, ("S", (1, 77), 1))
+    assert choice_of(ws).in_use, "an old sample is not believed: a new one says that they gain"
+    choice.ledger.balance = choice.ledger.price
+    with monkeypatch.context() as nothing:
+        nothing.setattr(DeltaBody, "sampled_operations", lambda *_: (0.0, 0))
+        choice._shadow = 0.0
+        commit(ws, ("S", (1, 78), 1))
     assert not choice_of(ws).in_use and set(ws._heads) == {"h"}
     assert "auto: no views: views had lost" in shown(ws) and "changed 2 times" in shown(ws)
     ws.verify()
