@@ -29,6 +29,7 @@ from maintenance.workspace.followed import Followed, HeadChange
 from maintenance.workspace.image_cache import drop_caches, read_cache, write_cache
 from maintenance.workspace.past_changes import Empty
 from maintenance.workspace.published import Published
+from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import Recoverable, Replay, rebuild
 
 _log = logging.getLogger(__name__)
@@ -150,6 +151,7 @@ class Kept(Followed):
 
     def _at(self, found: Found) -> Self:
         """This, recovered from a folder, with the version that this has, and none of what came before."""
+        load_for(self._published.state.heads.values())  # those of an image were not installed here
         self._found_in = found.folder
         self._published.begin(found.number, found.contents.definitions)
         return self
