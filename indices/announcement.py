@@ -1,11 +1,14 @@
 """What is said on stderr when kernels have to be compiled: one line, with the seconds that it will take.
 
+Who compiles beforehand says which part of that it is (:func:`part_of`), and each part is one line, too.
+
 Invariants
 
 1. A process that finds what it needs says nothing, nor does one that compiles for less than
    ``NOTICEABLE`` seconds.
 2. Compiling that goes on for longer than was said, or for what was not yet imported then, is said again,
    and so is what a later call compiles, ``PAUSE`` seconds behind: nobody waits in silence.
+3. A part is said once, however long it takes: the next one says what it is.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ _since: float | None = None  # when a compilation began that no other event has 
 _ended = 0.0  # when the last compilation was done
 _folder: Path | None = None
 _quiet = False
+_part = ""  # that is being compiled, as it is shown
+_part_is_said = False
 
 
 def begins(folder: Path) -> None:
@@ -45,15 +50,16 @@ def begins(folder: Path) -> None:
 
 def goes_on() -> None:
     """A part of a kernel is compiled from now on."""
-    global _since, _said
+    global _since, _said, _part_is_said
     ended()
     _since = time.monotonic()
     if _since > _ended + PAUSE:
         _said = _spent
-    if _spent > _said + NOTICEABLE and not _quiet and sys.stderr is not None and _folder is not None:
+    if _spent > _said + NOTICEABLE and not _is_still() and _folder is not None:
         seconds = max(5, round(_missing_seconds(_folder) / 5) * 5)
         _said = _spent + seconds
-        print(f"compiling the kernels, once per installation (about {seconds} s)", file=sys.stderr)
+        _part_is_said = True
+        print(f"compiling the kernels, once per installation (about {seconds} s{_part})", file=sys.stderr)
 
 
 def ended() -> None:
@@ -74,6 +80,28 @@ def silence() -> Iterator[None]:
         yield
     finally:
         _quiet = before
+
+
+@contextmanager
+def part_of(name: str) -> Iterator[None]:
+    """What is compiled within is a part of what there is to compile: ``2 of 3: commits``.
+
+    Within a part there is no other: the work that compiles one may itself have some.
+    """
+    global _part, _part_is_said, _said
+    if _part:
+        yield
+        return
+    before = _part, _part_is_said, _said
+    _part, _part_is_said, _said = f", {name}", False, _spent
+    try:
+        yield
+    finally:
+        _part, _part_is_said, _said = before
+
+
+def _is_still() -> bool:
+    return _quiet or sys.stderr is None or (bool(_part) and _part_is_said)
 
 
 def _missing_seconds(folder: Path) -> float:

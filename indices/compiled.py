@@ -70,6 +70,17 @@ def load_kernels(is_wanted: Callable[[str], bool]) -> None:
                 one.compile(signature.args)
 
 
+def all_are_compiled() -> bool:
+    """Whether there is code for all kernels of the modules that are imported so far.
+
+    Of those alone that are kept on disk, if any are.
+    """
+    folder = cache_folder()
+    waiting = [one._cache for one in kernels if not one.overloads and isinstance(one._cache, KernelCache)]
+    files = files_by_kernel(folder) if waiting and folder is not None else {}
+    return all(cache.is_compiled(files) for cache in waiting)
+
+
 def part(function: Callable[..., Any] | None = None, *, makes_arrays: bool = False, **options: Any) -> Any:
     """A function that kernels call, and Python code does not (:mod:`indices.part`).
 

@@ -68,6 +68,10 @@ class KernelCache(_Cache):
     def cache_path(self) -> str:
         return str(self._folder)
 
+    def is_compiled(self, files: Mapping[str, Sequence[str]]) -> bool:
+        """Whether there is code of the function as it is, by :func:`files_by_kernel`."""
+        return any(file.endswith(f"-{self._sources}{SUFFIX}") for file in files.get(self._name, ()))
+
     def signatures(self, files: Mapping[str, Sequence[str]]) -> Iterator[Any]:
         """What there is code for, by :func:`files_by_kernel`; nothing of it is loaded."""
         for file in files.get(self._name, ()):

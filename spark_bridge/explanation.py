@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame
 from lftj.values.shown_text import ShownText
 from spark_bridge.join import chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
-from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import Nulls
-from spark_bridge.placing.schemas import arrow_schemas
+from spark_bridge.placing.read_columns import read_program
 
 
 def explain(
@@ -42,7 +42,7 @@ def explain(
     Runs the query that samples the inputs, where the join would take a sample, and of heads that other heads
     read the joins; nothing else.  Raises as ``join`` does.
     """
-    text = ProgramText(rule, head, arrow_schemas(relations))
+    text, relations, _ = read_program(rule, head, relations)
     plans = text.plans()
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
     frames = head_frames(text, relations, n_partitions, shares, nulls)

@@ -25,7 +25,8 @@ from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.known_sizes import small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import Nulls, Placer, check_nulls
-from spark_bridge.placing.schemas import arrow_schema, arrow_schemas, spark_schema
+from spark_bridge.placing.read_columns import read_program
+from spark_bridge.placing.schemas import arrow_schema, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 
@@ -55,7 +56,7 @@ def join(
     PythonException, whose text has ours.
     """
     check_nulls(nulls)
-    text = ProgramText(rule, head, arrow_schemas(relations))
+    text, relations, _ = read_program(rule, head, relations)
     for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)

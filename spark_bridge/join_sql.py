@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_bridge.join import join
 from spark_bridge.placing.placing import Nulls
-from spark_bridge.placing.schemas import arrow_schemas
+from spark_bridge.placing.schemas import column_names
 
 if TYPE_CHECKING:
     from spark_bridge.front_ends.conjunctive_select import SelectRule
@@ -34,8 +34,7 @@ def join_sql(
     Raises RuleSyntaxError for any other SQL, UnknownRelationError and UnknownColumnError, and what ``join``
     raises; ImportError without sqlglot, which comes with ``lftj[sql]``.
     """
-    columns = {name: schema.names for name, schema in arrow_schemas(relations)}
-    rule = _rule(sql, columns)
+    rule = _rule(sql, column_names(relations))
     found = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
     found = found.select(*[F.col(f"`{name}`") for name in found.columns[: len(rule.columns)]])
     return _with_one_row(found, rule).toDF(*rule.columns)

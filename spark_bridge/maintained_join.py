@@ -45,7 +45,8 @@ from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import Nulls, check_nulls
-from spark_bridge.placing.schemas import arrow_schemas, spark_schema
+from spark_bridge.placing.read_columns import read_program
+from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
 from spark_bridge.stages.job_names import jobs_named
@@ -55,7 +56,7 @@ from spark_bridge.stages.state_versions import StateVersions
 from spark_bridge.stages.stored_relations import relation_frame
 from spark_bridge.stages.streaming import check_next, observed, stream_source, to_folder
 from spark_bridge.stages.turns import turn_on
-from spark_bridge.stages.typed_changes import changes_in_types
+from spark_bridge.stages.typed_changes import changes_in_order
 from spark_bridge.stages.worker import Receipt, StageWorker
 from spark_bridge.state.attempt import attempt
 from spark_bridge.state.delta_head import DeltaHead
@@ -125,7 +126,7 @@ class MaintainedJoin:
         self._policy: Policy = policy
         self._replan = replan
         self._engine_bytes = engine_bytes
-        self._text = ProgramText(rule, head, arrow_schemas(relations))
+        self._text, relations, self._columns = read_program(rule, head, relations, by_row=True)
         plans = self._text.plans()
         read = {name for plan in plans for name in plan.reads}
         self._relations = {name: schema for name, schema in self._text.relations if name in read}
@@ -140,7 +141,7 @@ class MaintainedJoin:
         head_table: DeltaHead | None = None
         if delta is not None:
             head_table = DeltaHead(delta, signed(plans[-1].arrow_schema), store, storage_options)
-        self._versions = StateVersions(self._text, nulls, store, head_table)
+        self._versions = StateVersions(self._text, nulls, store, head_table, self._columns.unread(read))
         if not self._versions.opened(partitions):
             contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}
             self._make(relations, chosen_partitions(self._session, partitions), shares, contained)
@@ -320,7 +321,7 @@ class MaintainedJoin:
         self._versions.to_delta()
 
     def _tagged(self, changes: Mapping[str, DataFrame]) -> TaggedInput:
-        """The changes in the relations' own types.  Raises ChangeError and UnknownRelationError."""
+        """The changes, columns in the relations' order.  Raises ChangeError and UnknownRelationError."""
         frames, schemas = {}, []
         if not changes:
             raise ChangeError(f"there are no changes; relations are {', '.join(self._relations)}")
@@ -329,8 +330,8 @@ class MaintainedJoin:
             if schema is None:
                 known = ", ".join(self._relations)
                 raise UnknownRelationError(f"changes of {name!r}, which no rule reads; relations are {known}")
-            frames[name] = changes_in_types(name, frame, schema)
-            schemas.append((name, signed(schema)))
+            frames[name], given = changes_in_order(frame, self._columns.relations[name], schema)
+            schemas.append((name, given))
         return TaggedInput.of(frames, schemas)
 
     def _once(self, frame: DataFrame, reader: TagReader, batch_id: int | None, source: str) -> DataFrame:

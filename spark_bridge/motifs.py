@@ -12,7 +12,7 @@ from lftj.language.diagnostics import suggestion
 from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, rule_of_motif
 from spark_bridge.join import join
 from spark_bridge.placing.placing import Nulls
-from spark_bridge.placing.schemas import arrow_schema
+from spark_bridge.placing.schemas import names_of
 
 
 def motifs(
@@ -36,7 +36,7 @@ def motifs(
     """
     columns = []
     for name, frame, needed in (("vertices", vertices, (ID,)), ("edges", edges, (SOURCE, TARGET))):
-        columns.append(arrow_schema(name, frame).names)
+        columns.append(names_of(name, frame))
         for column in needed:
             if column not in columns[-1]:
                 raise SourceError(f"{name} have no column {column!r}{suggestion(column, columns[-1])}")

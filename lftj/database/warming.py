@@ -2,8 +2,8 @@
 
 Invariants
 
-1. Afterwards no work compiles anything; only a user's own aggregates are compiled,
-   in each process that registers them.
+1. After :func:`warm_up` or :func:`rehearse` no work compiles anything; only a user's own aggregates are
+   compiled, in each process that registers them.
 2. What is compiled can be read by other users of the machine, and be written by this one only.
 
 A kernel is compiled for the arguments that it gets, so what compiles it is work that
@@ -13,6 +13,8 @@ reaches it, over a few rows.  The packages above this one have work of their own
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from importlib import import_module
@@ -62,6 +64,10 @@ VALUES = pa.table(
 )
 
 
+_one_at_a_time = threading.RLock()
+_rehearsed = False  # or about to be: the work itself installs rules
+
+
 def warm_up(progress: bool = True) -> Path | None:
     """Compile all kernels that are not compiled yet; returns the folder that they are kept in.
 
@@ -70,12 +76,10 @@ def warm_up(progress: bool = True) -> Path | None:
     so an image can be made by one user and used by another.  None: no folder can be written to, and
     each process compiles for itself.
     """
-    todo = list(steps())
-    check_siblings(*_ABOVE)
-    for package, module in _ABOVE.items():
-        if find_spec(package) is not None:
-            todo += import_module(module).steps()
-    with announcement.silence(), bar("compiling the kernels", progress) as advance:
+    global _rehearsed
+    todo = [*steps(), *_steps_above()]
+    with _one_at_a_time, announcement.silence(), bar("compiling the kernels", progress) as advance:
+        _rehearsed = True
         for done, step in enumerate(todo):
             step()
             advance((done + 1) / len(todo))
@@ -83,6 +87,31 @@ def warm_up(progress: bool = True) -> Path | None:
     if folder is not None:
         share(folder)
     return folder
+
+
+def rehearse() -> None:
+    """Compile what is not compiled yet, before work begins that has no time for it; once per process.
+
+    Says on stderr which part it is at.  Where no folder can keep what is compiled, does nothing: each process
+    would compile all kernels, and not only those that it calls.
+    """
+    global _rehearsed
+    with _one_at_a_time:
+        folder = cache_folder()
+        if _rehearsed or folder is None or not os.access(folder, os.W_OK):
+            return
+        _rehearsed = True
+        for part, work in (("2 of 3: commits", _steps_above), ("3 of 3: queries", steps)):
+            with announcement.part_of(part):
+                for step in work():  # what brings it in may compile, too
+                    step()
+
+
+def _steps_above() -> list[Step]:
+    """The work of the packages above this one."""
+    check_siblings(*_ABOVE)
+    above = [import_module(module) for package, module in _ABOVE.items() if find_spec(package) is not None]
+    return [step for module in above for step in module.steps()]
 
 
 def steps() -> Sequence[Step]:

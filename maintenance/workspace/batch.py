@@ -23,7 +23,6 @@ that of commits of what they read, less publishing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +30,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from indices.compile_time import seconds_without_compiling
 from lftj.errors import DataError, EvaluationError, LftjError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
@@ -219,7 +219,7 @@ class BatchCommit(Commit):
             if head.name in self.stats.one_by_one:
                 continue
             figures = self.stats.rules[head.name]
-            started = time.perf_counter()
+            started = seconds_without_compiling()
             found = head.timed_step(batch, figures)
             figures.head_changes = len(found)
             if head.keeps_something and not head.reads.isdisjoint(total.changes):
@@ -229,7 +229,7 @@ class BatchCommit(Commit):
                 assert np.array_equal(net.columns, table_of(columns, len(weights)))
             if len(found):
                 batch.enter(head.name, found)
-            figures.seconds = time.perf_counter() - started
+            figures.seconds = seconds_without_compiling() - started
         self._timed = batch.changes
 
     def _each_from(self, state: State) -> Versions:

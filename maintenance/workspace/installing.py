@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
+from indices import announcement
 from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, UnknownRelationError
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
@@ -79,7 +80,8 @@ def with_rules(
         following = _with_heads(state, rewritten, _with_views_kept(rewritten, keepings), threads, bar)
         return with_spans(following, heads, {})
 
-    following = _by_views(program, _wanting_views(keepings), state, domains, installed)
+    with announcement.part_of("1 of 3: rules"):
+        following = _by_views(program, _wanting_views(keepings), state, domains, installed)
     refuse_large_views(following.heads, following.versions, state.view_bytes)
     load_for(following.heads.values())
     budgets: Budgets = {name: Budget(limit) for name, limit in wishes.sensitivity_bytes.items()}

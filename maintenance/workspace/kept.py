@@ -41,6 +41,7 @@ from maintenance.workspace.image_cache import drop_caches, read_cache, write_cac
 from maintenance.workspace.past_changes import Empty
 from maintenance.workspace.past_loads import Scratch, loaded_rows
 from maintenance.workspace.published import Published
+from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import Recoverable, Replay, rebuild
 
 _log = logging.getLogger(__name__)
@@ -191,6 +192,7 @@ class Kept(Followed):
 
     def _at(self, found: Found) -> Self:
         """This, recovered from a folder, with the version that this has, and none of what came before."""
+        load_for(self._published.state.heads.values())  # those of an image were not installed here
         self._found_in = found.folder
         self._published.begin(found.number, found.contents.definitions)
         return self

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
+from indices.compile_time import seconds_without_compiling
 from indices.housekeeping import housekeeping
 from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
@@ -255,7 +256,7 @@ class Published:
 
     @interruptible()
     def _commit(self, begun: Callable[[State], Commit], problems: list[str]) -> None:
-        started, moved = time.perf_counter(), housekeeping.rows
+        started, moved = seconds_without_compiling(), housekeeping.rows
         built, given_back = housekeeping.built, housekeeping.given_back
         with self.lock:
             state = self.changeable()
@@ -282,7 +283,7 @@ class Published:
             commit.stats.housekeeping_rows = housekeeping.rows - moved
             commit.stats.indices_built = housekeeping.built - built
             commit.stats.indices_given_back = housekeeping.given_back - given_back
-            commit.stats.seconds = time.perf_counter() - started
+            commit.stats.seconds = seconds_without_compiling() - started
             if not commit.is_empty:
                 self.watched.history.add(one_commit(commit.stats), lambda: self.memory_bytes(self.state))
         waiting = time.perf_counter()

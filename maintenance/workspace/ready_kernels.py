@@ -1,17 +1,20 @@
-"""The kernels that commits call are loaded when rules are installed, not in the commits.
+"""The kernels that commits call are compiled and loaded when rules are installed, not in the commits.
 
-To load one takes some milliseconds, many times what a commit takes; many are first called after thousands of
-commits, when something is first merged.  What was never compiled still is when it is first called:
-:func:`lftj.warm_up` compiles everything.
+To load one takes some milliseconds, many times what a commit takes, and to compile one up to some seconds.
+Many are first called after thousands of commits, when something is first merged, or when a head goes over
+to another strategy.  Which ones a commit calls depends on its rows, and what they are compiled for is known
+only from work that calls them.  So where one is not compiled yet, everything is, by the work that
+:func:`lftj.warm_up` does: once per installation.
 
-Cost: up to a tenth of a second, once per process.
+Cost: up to a tenth of a second, once per process; on an installation where nothing was compiled, that of
+``warm_up``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from indices.compiled import kernels, load_kernels
+from indices.compiled import all_are_compiled, kernels, load_kernels
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.recursive_source import RecursiveSource
 from maintenance.strategies.auto.auto_body import AutoBody
@@ -42,7 +45,7 @@ STAGES = ("lftj.search.regions.listing", "lftj.storage.patch", "maintenance.stra
 
 
 def load_for(heads: Iterable[MaintainedHead]) -> None:
-    """Load what commits of these heads, which are built, may call.
+    """Load what commits of these heads, which are built, may call; what is missing is compiled.
 
     Building has called something of most other modules that they need: these are loaded whole.
     """
@@ -54,3 +57,7 @@ def load_for(heads: Iterable[MaintainedHead]) -> None:
             wanted += RECORDS
     begun = {one.__module__ for one in kernels if one.overloads}
     load_kernels(lambda module: module in begun or module.startswith(wanted))
+    if not all_are_compiled():
+        from lftj.database.warming import rehearse  # which brings the work of all packages with it
+
+        rehearse()

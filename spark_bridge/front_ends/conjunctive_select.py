@@ -105,6 +105,7 @@ class _Select:
         self._taken: set[str] = set()
         self._relations = relations
         self._assignments: list[str] = []
+        self._without_null: list[Column] = []  # read for nothing else: so a NULL is found, or left out
         self._read_tables()
         self._read_conditions()
 
@@ -180,7 +181,7 @@ class _Select:
             elif not _says_not_null(condition):
                 others.append(condition)
             else:
-                self._tables.column(condition.this.this)  # no relation has a NULL; but the column is there
+                self._without_null.append(self._tables.column(condition.this.this))
         self._conditions = others
 
     def _condition(self, condition: exp.Expr) -> str:
@@ -305,7 +306,7 @@ class _Select:
     def _call(self, name: str, item: exp.AggFunc) -> str:
         if isinstance(item, exp.Count) and isinstance(item.this, exp.Column | exp.Star | exp.Literal):
             if isinstance(item.this, exp.Column):
-                self._tables.column(item.this)  # no relation has a NULL; but the column is there
+                self._without_null.append(self._tables.column(item.this))
             return "count()"
         if type(item) in _AGGREGATES and not isinstance(item.this, exp.Distinct):
             return f"{_AGGREGATES[type(item)]}({self._term(f'{name}_of', item.this)})"
@@ -313,6 +314,8 @@ class _Select:
 
     def _atoms(self) -> list[str]:
         atoms = []
+        for column in self._without_null:
+            self._variable(column)
         for number, table in enumerate(self._tables):
             roots = {name: self._tables.root(Column(number, name)) for name in table.columns}
             for root in roots.values():

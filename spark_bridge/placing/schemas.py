@@ -13,26 +13,15 @@ from pyspark.sql.types import CharType, DataType, StringType, StructType, Varcha
 from lftj.errors import SourceError, UnsupportedTypeError
 from lftj.values.domains import Domains
 
+BINARY = "UTF8_BINARY"
+"""The collation in which strings are equal if their bytes are."""
 
-def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
-    """The schema of a DataFrame that is to be relation ``name``.
 
-    Raises SourceError for what is no DataFrame, or has no column or two of one name, and
-    UnsupportedTypeError for a column that can't be joined on.
+def column_names(relations: Mapping[str, DataFrame]) -> dict[str, list[str]]:
+    """The columns of all relations by name; what they hold is not looked at.
+
+    Raises SourceError for what is no DataFrame, or a stream, or has no column or two of one name.
     """
-    if not isinstance(frame, DataFrame):
-        raise SourceError(f"relation {name!r} is a {type(frame).__name__}, not a Spark DataFrame")
-    names = frame.columns
-    if not names:
-        raise SourceError(f"relation {name!r} has no columns")
-    twice = [label for label in names if names.count(label) > 1]
-    if twice:
-        raise SourceError(f"relation {name!r} has two columns called {twice[0]!r}: rename one with toDF()")
-    return pa.schema([(field.name, _arrow_type(name, field.name, field.dataType)) for field in frame.schema])
-
-
-def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Schema], ...]:
-    """The schemas of all relations, by name; raises as :func:`arrow_schema` does, and for streams."""
     if not isinstance(relations, Mapping) or not relations:
         raise SourceError("relations are given by name, at least one: {'edge': edges_df}")
     for name, frame in relations.items():
@@ -41,6 +30,34 @@ def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Sch
                 f"relation {name!r} is a streaming DataFrame: make a MaintainedJoin of what there is, and"
                 " give its changes to stream()"
             )
+    return {name: names_of(name, frame) for name, frame in relations.items()}
+
+
+def names_of(name: str, frame: DataFrame) -> list[str]:
+    """The columns of a DataFrame that is to be relation ``name``; raises as :func:`column_names` does."""
+    if not isinstance(frame, DataFrame):
+        raise SourceError(f"relation {name!r} is a {type(frame).__name__}, not a Spark DataFrame")
+    names = frame.columns
+    if not names:
+        raise SourceError(f"relation {name!r} has no columns")
+    twice = [label for label in names if names.count(label) > 1]
+    if twice:
+        raise SourceError(f"relation {name!r} has two columns called {twice[0]!r}: rename one with toDF()")
+    return names
+
+
+def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
+    """The schema of a DataFrame that is to be relation ``name``.
+
+    Raises UnsupportedTypeError for a column that can't be joined on, and as :func:`column_names` does.
+    """
+    names_of(name, frame)
+    return pa.schema([(field.name, _arrow_type(name, field.name, field.dataType)) for field in frame.schema])
+
+
+def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Schema], ...]:
+    """The schemas of all relations, by name; raises as :func:`arrow_schema` does."""
+    column_names(relations)
     return tuple((name, arrow_schema(name, frame)) for name, frame in relations.items())
 
 
@@ -64,6 +81,11 @@ def plain(type_: DataType) -> DataType:
 
 
 def _arrow_type(relation: str, column: str, type_: DataType) -> pa.DataType:
+    if isinstance(type_, StringType) and type_.collation != BINARY:
+        raise UnsupportedTypeError(
+            f"relation {relation!r}, column {column!r}: values of type {type_.simpleString()} are equal by"
+            f" the rules of their collation, and here by their bytes alone: give {column} COLLATE {BINARY}"
+        )
     try:
         arrow = to_arrow_type(plain(type_), timezone="UTC")
         Domains().of(arrow)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lftj.errors import LftjError
-from spark_bridge.cells.signed_tables import refuse_null_weights
+from spark_bridge.cells.signed_tables import refuse_null_weights, signed
 from spark_bridge.placing.packets import PacketWriter
-from spark_bridge.placing.placing import Nulls, without_nulls
+from spark_bridge.placing.placing import without_nulls
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.worker_process import Batches, TaskFunction
 from spark_bridge.stages.stages import StageChain
+from spark_bridge.stages.typed_changes import in_types
 from spark_bridge.stages.worker import RECEIPT, error_receipt
 
 
@@ -21,7 +22,7 @@ def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
 
     def place(batches: Batches) -> Batches:
         try:
-            yield from chain.placed(_checked(batches, reader, chain.nulls))
+            yield from chain.placed(_checked(batches, reader, chain))
         except LftjError as error:
             writer = PacketWriter()
             writer.add(0, 0, "", RECEIPT, error_receipt("", error).to_bytes(), len(chain.stages))
@@ -30,9 +31,10 @@ def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
     return place
 
 
-def _checked(batches: Batches, reader: TagReader, nulls: Nulls) -> Iterator[tuple[str, pa.Table]]:
-    """Changes by relation, those with NULL refused or left out."""
+def _checked(batches: Batches, reader: TagReader, chain: StageChain) -> Iterator[tuple[str, pa.Table]]:
+    """Changes by relation in its types, those with NULL refused or left out."""
+    schemas = {name: signed(schema) for name, schema in chain.text.relations}
     for batch in batches:
         for name, rows in reader.tables(batch):
             refuse_null_weights(name, rows)
-            yield name, without_nulls(name, rows, nulls)
+            yield name, in_types(name, without_nulls(name, rows, chain.nulls), schemas[name])

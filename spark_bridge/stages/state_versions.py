@@ -41,11 +41,20 @@ _log = logging.getLogger(__name__)
 class StateVersions:
     """The versions at a path, as one driver sees them; it can be pickled.
 
+    ``unread``: by relation the columns that no rule reads, with Spark's types: they tell rows apart.
     ``chain`` and ``manifest`` are those of a version after :meth:`opened` or :meth:`built`.
     """
 
-    def __init__(self, text: ProgramText, nulls: Nulls, store: StateStore, delta: DeltaHead | None) -> None:
+    def __init__(
+        self,
+        text: ProgramText,
+        nulls: Nulls,
+        store: StateStore,
+        delta: DeltaHead | None,
+        unread: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self.store = store
+        self._unread = unread
         self._text = text
         self._nulls: Nulls = nulls
         self._delta = delta
@@ -101,6 +110,7 @@ class StateVersions:
             "rule": self._text.text,
             "head": self._text.plans()[-1].name,
             "relations": schemas,
+            **({"unread": self._unread} if self._unread else {}),
             "partitions": partitions,
             "nulls": self._nulls,
         }

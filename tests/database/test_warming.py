@@ -62,6 +62,56 @@ def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
     assert LINE not in done.stderr
 
 
+LATE = (
+    "lftj.storage.net_weights.changing",
+    "indices.record_joining._join",
+    "maintenance.strategies.trace.cut_records._ask",
+)
+"""Kernels of some commits, or of few, that take little time to compile."""
+
+
+@pytest.mark.parametrize("how", ["install", "open"])
+def test_what_commits_call_is_compiled_when_rules_are_installed(
+    how: str, warmed: Path, tmp_path: Path
+) -> None:
+    """Those that were not compiled yet are then, and in no commit, query or change of strategy behind it."""
+    folder = tmp_path / warmed.name
+    folder.mkdir(0o700)
+    for file in warmed.iterdir():
+        if not file.name.startswith(tuple(f"{name}-" for name in LATE)):
+            (folder / file.name).symlink_to(file)
+    script = str(TESTS / "support" / "work_after_install.py")
+    arguments = [] if how == "install" else [str(tmp_path / "rules")]
+    if arguments:
+        assert run(script, "make", *arguments).stdout == ""
+    done = run(script, how, *arguments, LFTJ_CACHE_DIR=str(tmp_path))
+    told = [line.split() for line in done.stdout.splitlines()]
+    assert {name for when, name in told if when == "before"}.issuperset(LATE)
+    assert [line for line in told if line[0] != "before"] == [["seconds", "0"]]
+    assert done.stderr.count("2 of 3: commits") == done.stderr.count(LINE) == 1
+
+
+def test_a_part_is_announced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("_spent", "_said", "_ended"):
+        monkeypatch.setattr(announcement, name, 0.0)
+    monkeypatch.setattr(announcement, "_quiet", False)
+    clock = [1e9]
+    monkeypatch.setattr(announcement.time, "monotonic", lambda: clock[0])
+    for part in ("1 of 3: rules", "2 of 3: commits"):
+        with announcement.part_of(part), announcement.part_of("within"):
+            for _ in range(100):
+                announcement.begins(tmp_path)
+                clock[0] += 10
+                announcement.ended()
+                clock[0] += 1
+        told = capsys.readouterr().err.splitlines()
+        assert len(told) == 1
+        assert told[0].startswith(LINE)
+        assert told[0].endswith(f" s, {part})")
+
+
 def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
     code = "from lftj.database import warming; warming._sorts()"
     told = [run("-c", code, LFTJ_CACHE_DIR=str(tmp_path)) for _ in range(2)]

@@ -1,0 +1,126 @@
+"""Columns of type ``char(n)``: Spark holds values padded with spaces, and pads again where it compares them.
+
+Here values are compared as they are held.  Two columns of one length, or one and a string that is no
+``char``, compare as in Spark then.  Columns of two lengths do not, nor a column and a literal of another
+length: these are refused.
+
+Spark shows the type of a table's column as ``string`` with a note of what it is, or as what it is where
+``spark.sql.preserveCharVarcharTypeInfo`` is on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import CharType, StructField
+
+from lftj.errors import TypeClashError
+from lftj.language.syntax import (
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Disjunction,
+    Expression,
+    Literal,
+    Variable,
+)
+from spark_bridge.placing.head_plan import HeadPlan
+
+_NOTE = "__CHAR_VARCHAR_TYPE_STRING"
+
+Lengths = Mapping[str, Sequence[int | None]]
+"""By relation, of each column its length; None of what is no ``char``."""
+
+
+def char_length(field: StructField) -> int | None:
+    """The n of a column of type ``char(n)``; None of others."""
+    if isinstance(field.dataType, CharType):
+        return int(field.dataType.length)
+    noted = re.fullmatch(r"char\((\d+)\)", str((field.metadata or {}).get(_NOTE, "")))
+    return int(noted[1]) if noted else None
+
+
+def padded(column: Column, field: StructField) -> Column:
+    """Values for a column as Spark writes them to it: those of ``char(n)`` with n characters at least."""
+    n = char_length(field)
+    return column if n is None else F.when(F.length(column) < n, F.rpad(column, n, " ")).otherwise(column)
+
+
+def refuse_padded(plans: Sequence[HeadPlan], lengths: Lengths) -> None:
+    """Raise TypeClashError where rules compare what Spark would pad first.
+
+    ``plans``: of heads, each after those that it reads.
+    """
+    if not any(n for of in lengths.values() for n in of):
+        return
+    known: dict[str, list[set[int]]] = {
+        name: [{n} if n else set() for n in of] for name, of in lengths.items()
+    }
+    for plan in plans:
+        head: list[set[int]] = [set() for _ in plan.schema.columns]
+        for rule in plan.rules:
+            found = _Compared(rule.text)
+            found.body(rule.syntax.body, known)
+            for place, term in enumerate(rule.syntax.heads[0].columns):
+                if isinstance(term, Variable):
+                    head[place] |= found.lengths[term.name]
+        known[plan.name] = head
+
+
+class _Compared:
+    """The lengths of a rule's variables, and what they are compared with."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.lengths: defaultdict[str, set[int]] = defaultdict(set)
+
+    def body(self, body: Sequence[Literal], known: Mapping[str, Sequence[set[int]]]) -> None:
+        literals = list(_flat(body))
+        for literal in literals:
+            if isinstance(literal, Atom):
+                for term, of in zip(literal.terms, known.get(literal.relation, ()), strict=False):
+                    if isinstance(term, Variable):
+                        self._meet(term.name, self.lengths[term.name] | of)
+                        self.lengths[term.name] |= of
+                    elif isinstance(term, Constant):
+                        self._meet(f"column of {literal.relation}", of, term)
+        for literal in literals:
+            if isinstance(literal, Comparison):
+                self._compare(literal.left, literal.right)
+                for side in (literal.left, literal.right):
+                    if isinstance(side, Call) and side.function == "in":
+                        for value in side.arguments[1:]:
+                            self._compare(side.arguments[0], value)
+
+    def _compare(self, left: Expression, right: Expression) -> None:
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Variable):
+                if isinstance(other, Variable):
+                    self._meet(one.name, self.lengths[one.name] | self.lengths[other.name])
+                elif isinstance(other, Constant):
+                    self._meet(one.name, self.lengths[one.name], other)
+
+    def _meet(self, what: str, lengths: set[int], literal: Constant | None = None) -> None:
+        shown = [f"char({n})" for n in sorted(lengths)]
+        text = literal.value if literal is not None else None
+        if isinstance(text, str) and lengths and lengths != {len(text)}:
+            shown.append(f"a literal of {len(text)} characters")
+        if len(shown) > 1:
+            raise TypeClashError(
+                f"'{what}' compares {' and '.join(shown)}, which Spark would pad with spaces to one length:"
+                f" cast the columns to string, or rtrim() them\n  {self._text.strip()}"
+            )
+
+
+def _flat(body: Sequence[Literal]) -> Iterator[Literal]:
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            for alternative in literal.alternatives:
+                yield from _flat(alternative)
+        else:
+            yield literal

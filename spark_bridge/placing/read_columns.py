@@ -1,0 +1,181 @@
+"""The columns of the relations that rules read; of the others nobody asks what they hold.
+
+A column is *read* where some atom has a variable or a constant for it.  Another one may hold NULL, NaN,
+arrays or whatever Spark has: before anything looks at the relation, it is replaced.
+
+    e(a, b, _, _)      e: a, b, true, true           where rows only have to be there
+                       e: a, b, text of both, true   where the others tell rows apart
+
+Others tell rows apart below an aggregate that counts every row, ``count`` and ``sum`` but not ``min``, and
+wherever rows go one by one: of two that agree in what is read, one is erased, and the other is still there.
+
+Invariants
+
+1. A relation keeps names, number and order of its columns; read as a whole it is the same DataFrame.
+2. Texts of two rows are equal exactly if they agree in all columns that are not read: NULL is a value, and
+   -0.0 is 0.0.  What is longer than ``_PLAIN`` characters stands there by its SHA-256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, FloatType, StringType, StructField
+
+from lftj.language.parser import parse
+from lftj.language.strata import atoms_of
+from lftj.language.syntax import Atom, Rule, Wildcard
+from spark_bridge.placing.char_columns import char_length, refuse_padded
+from spark_bridge.placing.head_plan import ProgramText
+from spark_bridge.placing.schemas import arrow_schemas, column_names, plain
+
+_PLAIN = 64
+_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+}
+_EXTREMA = ("min", "max")
+
+
+@dataclass(frozen=True)
+class ReadRelation:
+    """A relation's columns in order, which of them are read, and whether the others tell its rows apart."""
+
+    name: str
+    fields: tuple[StructField, ...]
+    read: frozenset[str]
+    by_row: bool
+
+    @property
+    def unread(self) -> tuple[StructField, ...]:
+        return tuple(field for field in self.fields if field.name not in self.read)
+
+    def columns(self, of: Mapping[str, Column]) -> list[Column]:
+        """The relation's columns, given each as it is, with those that are not read replaced."""
+        unread = self.unread if self.by_row else ()
+        text = _text([of[field.name] for field in unread], unread) if unread else None
+        columns = []
+        for field in self.fields:
+            if field.name in self.read:
+                columns.append(of[field.name])
+            else:
+                columns.append(F.lit(True) if text is None else text)
+                text = None
+        return [column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)]
+
+    def frame(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame of the relation."""
+        if not self.unread:
+            return frame
+        of, placed = by_place(frame)
+        return placed.select(*self.columns(of))
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """The relations of a program by name, each with the columns that are read."""
+
+    relations: Mapping[str, ReadRelation]
+
+    @classmethod
+    def of(cls, rule: str, relations: Mapping[str, DataFrame], *, by_row: bool = False) -> ReadColumns:
+        """``by_row``: rows go one by one, so that all columns tell them apart.
+
+        Raises RuleSyntaxError, and SourceError as :func:`~spark_bridge.placing.schemas.column_names` does.
+        """
+        names = column_names(relations)
+        program = parse(rule)
+        read: dict[str, set[str]] = {name: set() for name in names}
+        counted: set[str] = set(names) if by_row else set()
+        for one in program.rules:
+            for atom in atoms_of(one.body):
+                if atom.relation in read:
+                    read[atom.relation].update(_read(atom, names[atom.relation]))
+                    if not atom.negated and (atom.functional or _counts(one)):
+                        counted.add(atom.relation)
+        return cls(
+            {
+                name: ReadRelation(name, tuple(frame.schema), frozenset(read[name]), name in counted)
+                for name, frame in relations.items()
+            }
+        )
+
+    def char_lengths(self) -> dict[str, list[int | None]]:
+        """By relation, of each column that is read the n of its type ``char(n)``."""
+        return {
+            name: [char_length(field) if field.name in one.read else None for field in one.fields]
+            for name, one in self.relations.items()
+        }
+
+    def unread(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """Of some relations the columns that are not read, with Spark's names of their types."""
+        return {
+            name: {field.name: plain(field.dataType).simpleString() for field in one.unread}
+            for name, one in self.relations.items()
+            if name in names and one.unread
+        }
+
+    def frames(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """The relations, with what is not read replaced."""
+        return {name: self.relations[name].frame(frame) for name, frame in relations.items()}
+
+
+def read_program(
+    rule: str, head: str | None, relations: Mapping[str, DataFrame], *, by_row: bool = False
+) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+    """A program, and the relations as it reads them.
+
+    ``by_row`` as for :meth:`ReadColumns.of`.  Raises RuleError, SourceError, and UnsupportedTypeError for
+    columns that are read.
+    """
+    columns = ReadColumns.of(rule, relations, by_row=by_row)
+    frames = columns.frames(relations)
+    text = ProgramText(rule, head, arrow_schemas(frames))
+    refuse_padded(text.plans(), columns.char_lengths())
+    return text, frames, columns
+
+
+def by_place(frame: DataFrame) -> tuple[dict[str, Column], DataFrame]:
+    """The columns by name, over a DataFrame that calls them by their places.
+
+    Spark takes names that differ in case only for one, and reads points in them.
+    """
+    places = [f"c{place}" for place in range(len(frame.columns))]
+    return {name: F.col(place) for name, place in zip(frame.columns, places, strict=True)}, frame.toDF(
+        *places
+    )
+
+
+def _read(atom: Atom, names: Sequence[str]) -> list[str]:
+    """The columns for which an atom has something; what is wrong with it the checker says."""
+    at = [column.name for column in atom.names] if atom.names else list(names)
+    read = [name for name, term in zip(at, atom.terms, strict=False) if not isinstance(term, Wildcard)]
+    return [*read, names[-1]] if atom.functional else read
+
+
+def _counts(rule: Rule) -> bool:
+    """Whether an aggregate of the rule takes every assignment."""
+    return any(one.function not in _EXTREMA for head in rule.heads for one in head.aggregates)
+
+
+def _text(columns: Sequence[Column], fields: Sequence[StructField]) -> Column:
+    """What tells the values of some columns from all others."""
+    parts = [
+        _written(column, field.dataType).alias(f"c{place}")
+        for place, (column, field) in enumerate(zip(columns, fields, strict=True))
+    ]
+    text = F.to_json(F.struct(*parts), _JSON)
+    return F.when(F.length(text) <= _PLAIN, text).otherwise(F.sha2(text, 256))
+
+
+def _written(column: Column, type_: DataType) -> Column:
+    if isinstance(plain(type_), StringType):
+        return column.cast("binary")  # whatever the collation, and what is no UTF-8 too
+    if isinstance(type_, FloatType | DoubleType):
+        return column.cast("double") + F.lit(0.0)
+    return column
