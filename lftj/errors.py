@@ -217,6 +217,10 @@ class CartesianProductWarning(UserWarning):
     """A rule's body falls into parts that share no variable; the result is their product."""
 
 
+class EqualRowsWarning(UserWarning):
+    """Rows of a source are equal, and the relation that was loaded holds them once."""
+
+
 class HousekeepingWarning(UserWarning):
     """A commit stands, but tidying up after it failed; it is tried again with the next."""
 

@@ -73,13 +73,14 @@ def check_kinds(values: Iterable[Any]) -> set[type]:
 
 def _kind(value: Any) -> str | None:
     """None: of NULL, and of what pyarrow is left to judge."""
+    has_zone = getattr(value, "tzinfo", None) is not None
     for types, name in _KINDS:
         if isinstance(value, types):
             if isinstance(value, float | np.floating | datetime.datetime) and value != value:
                 return None  # NaN, and what pandas has for NULL among times
             if name == "timestamp":
-                return f"{name} with{'out' if value.tzinfo is None else ''} zone"
-            return "time with zone" if name == "time" and value.tzinfo is not None else name
+                return f"{name} with{'' if has_zone else 'out'} zone"
+            return "time with zone" if name == "time" and has_zone else name
     return None
 
 
