@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 import lftj
-from bench.graphs import rmat
+from bench.graphs import distinct, rmat
 from bench.report.machine import describe
 from bench.report.markdown import number, table
 from maintenance import Workspace
@@ -57,7 +57,7 @@ QUERIES = {  # listed, but for the last one, which is counted
 def small_queries(n_edges: int, n_queries: int) -> list[list[str]]:
     """Rows of the first table."""
     random = np.random.default_rng(0)
-    ends = random.integers(0, n_edges // 10, (2, n_edges))
+    ends = distinct(*random.integers(0, n_edges // 10, (2, n_edges)))
     edges = pa.table({"a": ends[0], "b": ends[1]})
     database = lftj.Database()
     database.load("edge", edges)

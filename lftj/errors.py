@@ -226,6 +226,10 @@ class DamagedFolderWarning(UserWarning):
     """
 
 
+class EqualRowsWarning(UserWarning):
+    """Rows of a source are equal, and the relation that was loaded holds them once."""
+
+
 class HousekeepingWarning(UserWarning):
     """A commit stands, but tidying up after it failed; it is tried again with the next."""
 

@@ -141,7 +141,8 @@ class Database:
         ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
         of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
-        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept once.
+        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept
+        once, and an EqualRowsWarning says how many were left out.
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
         ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.
         ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a

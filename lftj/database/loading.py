@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lftj.errors import SourceError, UnusableNameError
+from lftj.errors import EqualRowsWarning, SourceError, UnusableNameError
 from lftj.files.csv_options import CsvOptions
+from lftj.language.diagnostics import warn_caller
 from lftj.storage.relation import Nulls, Relation
 from lftj.values.domains import Domains
 from lftj.values.names import check_relation_name, is_usable, nearest_usable
@@ -35,6 +36,8 @@ def load_relation(
     ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
     ``bag``: equal rows are kept as often as they are there.
 
+    Rows that equal others are told of by an EqualRowsWarning; the sort that leaves them out has counted them.
+
     Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
     """
     from lftj.files.sources import read_table
@@ -55,7 +58,15 @@ def load_relation(
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
-    return Relation.from_table(name, table, domains, nulls, progress, bag)
+    relation = Relation.from_table(name, table, domains, nulls, progress, bag)
+    if relation.duplicate_rows:
+        equal = f"{relation.duplicate_rows:,} equal row{'' if relation.duplicate_rows == 1 else 's'}"
+        warn_caller(
+            f"relation {name!r} is a set: {equal} of its source left out; bag=True keeps such rows (--bag in"
+            " the shell), row_number= tells them apart",
+            EqualRowsWarning,
+        )
+    return relation
 
 
 def _check_column_names(relation: str, names: Sequence[str]) -> None:

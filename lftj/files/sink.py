@@ -26,6 +26,9 @@ from typing import IO, Protocol
 
 import pyarrow as pa
 
+from lftj.errors import RangeError
+from lftj.values.spelling import spelled
+
 ROW_GROUP_ROWS = 1 << 20
 
 
@@ -141,9 +144,9 @@ def format_table(batches: Iterable[pa.RecordBatch], limit: int, width: int | Non
             overflow="ellipsis",
         )
     # Not to_pylist: Python's own types do not hold every timestamp that Arrow's do.
-    columns = [column.cast(pa.string()).to_pylist() for column in _as_text(shown).itercolumns()]
+    columns = [_texts(column).to_pylist() for column in _as_text(shown).itercolumns()]
     for row in zip(*columns, strict=True):
-        table.add_row(*(Text(_printable(value)) for value in row))
+        table.add_row(*(Text("NULL" if value is None else _printable(value)) for value in row))
     page = io.StringIO()
     console = Console(file=page, width=width, color_system=None, highlight=False)
     console.print(table)
@@ -212,7 +215,10 @@ class _CsvWriter:
         self._writer = arrow_csv.CSVWriter(file, text_schema, write_options=options)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_table(_as_text(pa.Table.from_batches([batch])))
+        table = _as_text(pa.Table.from_batches([batch]))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            _refuse_far(name, column)
+        self._writer.write_table(table)
 
     def close(self) -> None:
         self._writer.close()
@@ -279,6 +285,36 @@ def _as_text(table: pa.Table) -> pa.Table:
             column = column.cast(pa.large_string())
         table = table.set_column(position, field.name, column)
     return table
+
+
+def _refuse_far(name: str, column: pa.ChunkedArray) -> None:
+    """Raise RangeError for a date or timestamp in place of which pyarrow would write an error's text."""
+    if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
+        return
+    from pyarrow import compute as pc
+
+    ends = pc.min_max(column)
+    for end in (ends["min"], ends["max"]):
+        if end.is_valid and end.cast(pa.string()).as_py().startswith("<"):
+            raise RangeError(
+                f"column {name!r}: CSV can't be written with {spelled(pa.array([end]))}: write Parquet or"
+                ' Arrow, or have the rule give its text, as cast(x, "string") does'
+            )
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
+        return column.cast(pa.string())
+    from pyarrow import compute as pc
+
+    from lftj.values.casts import cast_kernel
+
+    write = cast_kernel(column.type, pa.string())
+    texts = [
+        pc.replace_with_mask(pa.nulls(len(chunk), pa.string()), chunk.is_valid(), write(chunk.drop_null()))
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(texts, pa.string())
 
 
 def _printable(text: str) -> str:

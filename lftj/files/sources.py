@@ -26,6 +26,7 @@ import pyarrow as pa
 from lftj.errors import SourceError
 from lftj.files.arrow_files import validated
 from lftj.files.csv_options import CsvOptions
+from lftj.files.python_values import array_of_objects, check_kinds
 
 if TYPE_CHECKING:
     from lftj.files.locations import Found
@@ -179,6 +180,13 @@ def _table_of_pandas(source: Any) -> pa.Table:
     _check_names([str(name) for name in [*named, *source.columns]])
     if named:
         source = source.reset_index(level=named)
+    for name in source.columns:
+        if source[name].dtype == object:
+            values = source[name]
+            try:
+                check_kinds(values[values.notna()].tolist())
+            except ValueError as error:
+                raise SourceError(f"column {str(name)!r}: {error}") from None
     # By its own __arrow_c_stream__ a filtered frame would bring its index as one more column.
     return pa.Table.from_pandas(source, preserve_index=False)
 
@@ -251,13 +259,17 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SourceError(f"column {name!r} is {_short(values)}, not a list or array of values")
     try:
-        if isinstance(values, list | tuple) and values and all(type(value) is int for value in values):
+        if isinstance(values, np.ndarray) and values.dtype == object:
+            values = values.tolist()
+        if isinstance(values, list | tuple):
+            if not values or set(map(type, values)) != {int}:
+                return array_of_objects(values)
             values = np.array(values, dtype=np.int64)
         if isinstance(values, np.ndarray):
             return array_of_numpy(_arrow_ready(values))
         if hasattr(values, "__arrow_c_stream__") and type(values).__module__.partition(".")[0] != "pandas":
             return pa.chunked_array(values)
-        return pa.array(values if hasattr(values, "__len__") else list(values))
+        return array_of_objects(list(values)) if not hasattr(values, "__len__") else pa.array(values)
     except OverflowError:
         raise SourceError(f"column {name!r}: an integer doesn't fit 64 bits with a sign") from None
     except (pa.ArrowException, TypeError, ValueError) as error:

@@ -35,6 +35,7 @@ from lftj.values.arithmetic import (
     cast,
     first_refused,
     kernel,
+    negated,
     negated_type,
     signature,
 )
@@ -313,7 +314,7 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
         values: Evaluator = lambda columns, _: columns[name]  # noqa: E731
     elif isinstance(node, Negative):
         value_type = negated_type(_type(node.operand, types))
-        values = _checked(pc.negate_checked, [_evaluator(node.operand, types, value_type)], node, value_type)
+        values = _checked(negated, [_evaluator(node.operand, types, value_type)], node, value_type)
     elif isinstance(node, Call) and node.function == "in":
         value_type, values = pa.bool_(), _membership(node, types)
     elif isinstance(node, Call):

@@ -96,6 +96,13 @@ def negated_type(operand: pa.DataType) -> pa.DataType:
     raise TypeClashError(f"there is no - for type {plain_type(operand)}")
 
 
+def negated(numbers: pa.Array) -> pa.Array:
+    """``-x`` of an array of :func:`negated_type`; pyarrow's own lets the least duration wrap around."""
+    if pa.types.is_duration(numbers.type):
+        return pc.negate_checked(numbers.cast(pa.int64())).cast(numbers.type)
+    return pc.negate_checked(numbers)
+
+
 def signature(operator: str, left: pa.DataType, right: pa.DataType) -> Signature:
     """Types of ``left operator right``.  Raises :class:`~lftj.errors.TypeClashError`.
 

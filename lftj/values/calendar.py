@@ -1,8 +1,11 @@
-"""Parts of dates and times, and their truncation.
+"""Parts of dates and times, their truncation, and their text.
 
 Names and numbers are DuckDB's: weeks begin on Monday and are numbered as ISO 8601 says, ``dayofweek`` is 0 on
-Sunday.  Timestamps with a zone are taken at their local time.  A truncated date is a date, a
-truncated timestamp one of the same type.
+Sunday.  Years are those of the proleptic Gregorian calendar, with a year 0.  Timestamps with a zone are taken
+at their local time.  A truncated date is a date, a truncated timestamp one of the same type.
+
+pyarrow's functions count years in 16 bits.  They are given the moment of the same name in the 400 years from
+1970 on, after which the calendar repeats; what they say holds for all years.
 
 Cost: whole-array operations.
 """
@@ -11,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
 from lftj.values.arithmetic import Kernel
-from lftj.values.kinds import kind, plain_type
+from lftj.values.kinds import NANOSECONDS, kind, plain_type
+from lftj.values.zones import CYCLE_DAYS, CYCLE_SECONDS, DAY_SECONDS, instants_of, offsets
 
 _DAYS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "year": pc.year,
@@ -35,6 +41,51 @@ _CLOCK: dict[str, Callable[[pa.Array], pa.Array]] = {
 }
 PARTS = (*_DAYS, *_CLOCK)
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_CYCLE_YEARS = 400
+_IS_FAR = r"^([0-9]{5,}(-[0-9]{2}){2}|[0-9]{4}(-[0-9]{2}){2} \(BC\))"
+_FAR = r"(?s)^(?P<year>[0-9]{4,})(?P<days>-[0-9]{2}-[0-9]{2})(?P<era> \(BC\))?(?P<clock>.*)$"
+
+
+class _Anchored(NamedTuple):
+    """Moments in the 400 years from 1970 on: dates as ``date32``, timestamps as local ``timestamp[s]``.
+
+    ``cycles``: how many times 400 years later they are; ``rest``: what their seconds leave, in their own
+    unit; ``ahead``: of timestamps with a zone, seconds that local time is ahead.
+    """
+
+    moments: pa.Array
+    cycles: np.ndarray
+    rest: np.ndarray | int = 0
+    ahead: np.ndarray | int = 0
+
+    @property
+    def years(self) -> np.ndarray:
+        """int64."""
+        years: np.ndarray = pc.year(self.moments).to_numpy()
+        return years + _CYCLE_YEARS * self.cycles
+
+
+def _anchored(moments: pa.Array) -> _Anchored:
+    """Of ``date32`` or timestamps."""
+    if pa.types.is_date(moments.type):
+        cycles, days = np.divmod(moments.cast(pa.int32()).to_numpy().astype(np.int64), CYCLE_DAYS)
+        return _Anchored(_int32s(days).cast(pa.date32()), cycles)
+    seconds, rest = np.divmod(moments.cast(pa.int64()).to_numpy(), _per_second(moments.type))
+    cycles, seconds = np.divmod(seconds, CYCLE_SECONDS)
+    ahead: np.ndarray | int = 0
+    if moments.type.tz is not None:
+        ahead = offsets(cycles, seconds, moments.type.tz)
+        more, seconds = np.divmod(seconds + ahead, CYCLE_SECONDS)
+        cycles += more
+    return _Anchored(pa.array(seconds).cast(pa.timestamp("s")), cycles, rest, ahead)
+
+
+def _per_second(type_: pa.DataType) -> int:
+    return 10**9 // NANOSECONDS[type_.unit]
+
+
+def _int32s(numbers: np.ndarray) -> pa.Array:
+    return pa.array(numbers).cast(pa.int32())
 
 
 def part_kernel(part: str, source: pa.DataType) -> Kernel:
@@ -46,8 +97,12 @@ def part_kernel(part: str, source: pa.DataType) -> Kernel:
     kinds = ("date", "timestamp") if part in _DAYS else ("timestamp", "time")
     if kind(source) not in kinds:
         raise TypeClashError(f"there is no {part} for type {plain_type(source)}")
+    if part == "year":
+        return lambda moments: pa.array(_anchored(moments).years)
     taken = _DAYS.get(part) or _CLOCK[part]
-    return lambda moments: taken(moments).cast(pa.int64())
+    if kind(source) == "time":
+        return lambda times: taken(times).cast(pa.int64())
+    return lambda moments: taken(_anchored(moments).moments).cast(pa.int64())
 
 
 def truncation(unit: object, source: pa.DataType) -> tuple[pa.DataType, Kernel]:
@@ -65,4 +120,109 @@ def truncation(unit: object, source: pa.DataType) -> tuple[pa.DataType, Kernel]:
     if name not in ("date", "timestamp") or (name == "date" and unit in _CLOCK):
         raise TypeClashError(f'there is no date_trunc("{unit}", ...) for type {plain_type(source)}')
     wanted = pa.date32() if name == "date" else plain_type(source)
-    return wanted, lambda moments: pc.floor_temporal(moments, unit=unit)
+    return wanted, partial(_truncated, unit)
+
+
+def _truncated(unit: object, moments: pa.Array) -> pa.Array:
+    """Less what is beyond the unit; the difference is small, so that only a result out of range overflows."""
+    anchored = _anchored(moments)
+    floors = pc.floor_temporal(anchored.moments, unit=unit)
+    if pa.types.is_date(moments.type):
+        beyond = pc.subtract(anchored.moments.cast(pa.int32()), floors.cast(pa.int32()))
+        return pc.subtract_checked(moments.cast(pa.int32()), beyond).cast(moments.type)
+    local = anchored.moments.cast(pa.int64()).to_numpy()
+    floor = floors.cast(pa.int64()).to_numpy()
+    if moments.type.tz is not None:
+        local, floor = local - anchored.ahead, instants_of(anchored.cycles, floor, moments.type.tz)
+    beyond = pa.array((local - floor) * _per_second(moments.type) + anchored.rest)
+    return pc.subtract_checked(moments.cast(pa.int64()), beyond).cast(moments.type)
+
+
+# -- casts --------------------------------------------------------------------------------
+
+
+def dates_of(moments: pa.Array) -> pa.Array:
+    """The local dates of timestamps.  Raises ``pa.ArrowInvalid`` beyond ``date32``.
+
+    >>> dates_of(pa.array([-1], pa.timestamp("ns"))).to_pylist()
+    [datetime.date(1969, 12, 31)]
+    """
+    anchored = _anchored(moments)
+    days = anchored.moments.cast(pa.int64()).to_numpy() // DAY_SECONDS + CYCLE_DAYS * anchored.cycles
+    return _int32s(days).cast(pa.date32())
+
+
+def local_times(moments: pa.Array) -> pa.Array:
+    """Timestamps without a zone: those that have one at their local time.
+
+    Raises ``pa.ArrowInvalid`` beyond 64 bits.
+
+    >>> local_times(pa.array([0], pa.timestamp("s", "+05:30"))).to_pylist()
+    [datetime.datetime(1970, 1, 1, 5, 30)]
+    """
+    if moments.type.tz is None:
+        return moments
+    ahead = pa.array(np.asarray(_anchored(moments).ahead) * _per_second(moments.type))
+    return pc.add_checked(moments.cast(pa.int64()), ahead).cast(pa.timestamp(moments.type.unit))
+
+
+def written(moments: pa.Array) -> pa.Array:
+    """Dates or timestamps as text, as Arrow writes them: years with all digits, before year 1 as DuckDB does.
+
+    >>> written(pa.array([20_000_000, -719_529], pa.int32()).cast(pa.date32())).to_pylist()
+    ['56728-02-22', '0002-12-31 (BC)']
+    """
+    anchored = _anchored(moments)
+    years = anchored.years
+    text = anchored.moments.cast(pa.string())
+    numbers = pa.array(np.where(years > 0, years, 1 - years)).cast(pa.string())
+    era = pc.if_else(pa.array(years > 0), "", " (BC)")
+    days = pc.utf8_slice_codeunits(text, 4, 10)  # the anchor's year has four digits
+    parts = [pc.utf8_lpad(numbers, 4, "0"), days, era, pc.utf8_slice_codeunits(text, 10)]
+    if pa.types.is_timestamp(moments.type):
+        width = len(str(_per_second(moments.type))) - 1
+        if width:
+            parts += [".", pc.utf8_lpad(pa.array(anchored.rest).cast(pa.string()), width, "0")]
+        parts += _zones(moments.type.tz, anchored.ahead)
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def read_text(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """``date32`` or timestamps from their text.  Raises ``pa.ArrowInvalid``.
+
+    >>> read_text(pa.array(["56728-02-22", "0002-12-31 (BC)"]), pa.date32()).cast(pa.int32()).to_pylist()
+    [20000000, -719529]
+    """
+    is_far = pc.match_substring_regex(texts, _IS_FAR)
+    if not pc.any(is_far).as_py():
+        return texts.cast(wanted)
+    far = pc.extract_regex(texts.filter(is_far), _FAR)
+    numbers = pc.struct_field(far, "year").cast(pa.int64()).to_numpy()
+    is_before = pc.equal(pc.struct_field(far, "era"), " (BC)").to_numpy(zero_copy_only=False)
+    if (is_before & (numbers == 0)).any():
+        raise pa.ArrowInvalid("there is no year 0 before Christ")
+    cycles, years = np.divmod(np.where(is_before, 1 - numbers, numbers), _CYCLE_YEARS)
+    anchors = pc.add(pa.array(years), 2000).cast(texts.type)
+    near = pc.binary_join_element_wise(
+        anchors, pc.struct_field(far, "days"), pc.struct_field(far, "clock"), ""
+    )
+    length = CYCLE_DAYS if wanted == pa.date32() else CYCLE_SECONDS * _per_second(wanted)
+    number = pa.int32() if wanted == pa.date32() else pa.int64()
+    moments = near.cast(wanted).cast(number).cast(pa.int64())
+    cycles = cycles - 2000 // _CYCLE_YEARS
+    first = np.clip(cycles, -2, 2)  # then the moments have the sign of the rest: no step goes too far
+    for step in (first, cycles - first):
+        moments = pc.add_checked(moments, pc.multiply_checked(pa.array(step), length))
+    rest = pc.if_else(is_far, None, texts).cast(wanted)
+    return pc.replace_with_mask(rest, is_far, moments.cast(number).cast(wanted))
+
+
+def _zones(zone: str | None, ahead: np.ndarray | int) -> list[pa.Array | str]:
+    """What stands behind local times: ``Z``, or hours and minutes that they are ahead."""
+    if zone is None:
+        return []
+    if zone == "UTC":
+        return ["Z"]
+    distinct, places = np.unique(np.asarray(ahead), return_inverse=True)
+    texts = [f"{'-' if n < 0 else '+'}{abs(n) // 3600:02}{abs(n) // 60 % 60:02}" for n in distinct.tolist()]
+    return [pa.array(texts, pa.string()).take(pa.array(places))]

@@ -6,7 +6,7 @@ nearest is taken only where the type can't be exact: numbers become the nearest 
 decimal.
 
 Text is read and written as Arrow does: ``2026-01-31``, ``2026-01-31 10:00:00``, ``true``; floats as Python
-writes them.  A timestamp with a zone gives its local time.
+writes them, dates beyond the years 1 to 9999 as DuckDB does.  A timestamp with a zone gives its local time.
 
 Cost: whole-array operations.
 """
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
 from lftj.values.arithmetic import Kernel, to_float64
+from lftj.values.calendar import dates_of, local_times, read_text, written
 from lftj.values.kinds import NUMERIC, cast_decimal, decimal_type, digits_and_scale, kind, plain_type, signed
 
 _TYPES: dict[str, pa.DataType] = {
@@ -89,9 +90,20 @@ def cast_kernel(source: pa.DataType, wanted: pa.DataType) -> Kernel:
         return partial(_to_decimal, wanted=wanted)
     if after == "string" and before == "float":
         return _written_floats
-    if after in ("date", "timestamp") and before == "timestamp" and source.tz is not None:
-        return lambda moments: pc.local_timestamp(moments).cast(wanted)
+    if (before, after) in _MOMENTS:
+        return partial(_MOMENTS[before, after], wanted=wanted)
     return lambda values: values.cast(wanted)
+
+
+_MOMENTS: dict[tuple[str, str], Kernel] = {
+    ("string", "date"): read_text,
+    ("string", "timestamp"): read_text,
+    ("timestamp", "date"): lambda moments, wanted: dates_of(moments),
+    ("timestamp", "timestamp"): lambda moments, wanted: local_times(moments).cast(wanted),
+    ("date", "string"): lambda dates, wanted: written(dates.cast(pa.date32())),
+    ("timestamp", "string"): lambda moments, wanted: written(moments),
+}
+"""What pyarrow's own casts would wrap around, or give an error's text for."""
 
 
 def _to_float(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -14,10 +14,12 @@ from indices.compiled import kernel
 from lftj.errors import ChangeError, DataError, SourceError
 from lftj.files.sources import array_of_numpy, read_table
 from lftj.storage.signed_rows import Columns
-from lftj.values.domain import NULL_CODE
+from lftj.values.domain import NULL_CODE, null_mask
 from lftj.values.domains import Domains
-from lftj.values.kinds import cast_decimal
+from lftj.values.exact_casts import InexactError, converts, exactly
+from lftj.values.kinds import plain_type
 from lftj.values.schema import Schema
+from lftj.values.spelling import spelled
 
 WEIGHT = "weight"
 TXN = "txn"
@@ -248,8 +250,9 @@ def _codes(
 ) -> list[np.ndarray]:
     columns = []
     for declared, values in zip(schema.columns, values_of, strict=True):
-        if values.null_count and not declared.type.nullable:
-            row = int(np.argmax(values.is_null().to_numpy()))
+        missing = None if declared.type.nullable else null_mask(values)
+        if missing is not None:
+            row = int(np.argmax(missing))
             raise ChangeError(
                 f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
                 ' the relation was loaded without nulls="keep"'
@@ -267,33 +270,32 @@ def _codes(
 
 
 def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Values in the relation's own type, if all of them can be."""
-    same_kind = any(
-        test(values.type) and test(wanted)
-        for test in (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes)
-    )
-    widens = pa.types.is_integer(values.type) and (
-        pa.types.is_floating(wanted) or pa.types.is_decimal(wanted)
-    )
-    temporal = pa.types.is_temporal(values.type) and pa.types.is_temporal(wanted)
+    """Values in a type of the relation's domain, if all of them are exactly values of the relation's type."""
+    if not converts(values.type, wanted):
+        if not len(values):
+            return pa.chunked_array([], wanted)
+        first = spelled(values.slice(0, 1).combine_chunks())
+        raise ChangeError(
+            f"changes of {name!r}, column {column!r}: the values are of type {values.type}, the relation's of"
+            f" type {wanted}; row 0 (counting from 0) is {first}: cast the values before,"
+            f" {_way_out(name, plain_type(values.type), wanted)}"
+        )
     try:
-        if pa.types.is_decimal(values.type) and pa.types.is_decimal(wanted):
-            return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in values.chunks], wanted)
-        if same_kind or widens or temporal or pa.types.is_dictionary(wanted) or pa.types.is_null(values.type):
-            return values.cast(wanted)
-        if pa.types.is_dictionary(values.type):
-            return values.cast(values.type.value_type).cast(wanted)
-    except pa.ArrowException as error:
-        raise ChangeError(f"changes of {name!r}, column {column!r}: {error}") from None
-    raise ChangeError(
-        f"changes of {name!r}, column {column!r}: the values are of type {values.type},"
-        f" the relation's of type {wanted}"
-    )
+        return exactly(values, wanted)
+    except InexactError as error:
+        nearest = f", or take the nearest by table.cast(ws[{name!r}].schema, safe=False)"
+        raise ChangeError(
+            f"changes of {name!r}, column {column!r}, row {error.row} (counting from 0): type {wanted} does"
+            f" not hold {spelled(error.value)} exactly: cast it before to a value that the type holds"
+            + nearest
+            * pa.types.is_floating(plain_type(wanted))
+        ) from None
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
+def _way_out(name: str, source: pa.DataType, wanted: pa.DataType) -> str:
+    """How values become such of another domain."""
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(wanted):
+        if source.tz is None:
+            return "as pyarrow.compute.assume_timezone(values, zone) does"
+        return "as pyarrow.compute.local_timestamp(values) does for the local time"
+    return f"as in table.cast(ws[{name!r}].schema)"

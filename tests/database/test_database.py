@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from lftj import errors
 from lftj.database import database as database_module
 from lftj.database import prepared
 from lftj.database.database import Database
+from maintenance import Workspace
 
 TRIANGLE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 EDGES = [(a, b) for a in range(20) for b in range(a + 1, 20) if (a * b) % 7 < 4]
@@ -231,9 +233,50 @@ def test_programs_remembered_are_bounded(db: Database) -> None:
 
 
 def test_duplicates_collapse(db: Database) -> None:
-    db.load("twice", [(1, 2), (1, 2), (3, 4)], columns=["a", "b"])
+    with pytest.warns(errors.EqualRowsWarning) as told:
+        db.load("twice", [(1, 2), (1, 2), (3, 4)], columns=["a", "b"])
+    assert [str(warning.message) for warning in told] == [
+        "relation 'twice' is a set: 1 equal row of its source left out; bag=True keeps such rows (--bag in"
+        " the shell), row_number= tells them apart"
+    ]
+    assert told[0].filename == __file__
     assert db.relations["twice"].duplicate_rows == 1
     assert db.count("h(a, b) <- twice(a, b).") == 2
+
+
+def test_equal_rows_are_told_of_once_per_load(tmp_path: Path) -> None:
+    rows = {"a": [1, 1, 1, 2, None], "b": [5, 5, 5, 6, 7]}
+    for made in (lftj.Database(), Workspace(), Workspace.open(tmp_path / "kept")):
+        for n, left_out, columns in ((5, 2, ["a", "b"]), (3, 1, ["b"])):
+            source = pa.table(rows).slice(0, n)
+            with pytest.warns(errors.EqualRowsWarning, match=f": {left_out + (n == 3)} equal rows") as told:
+                made.load(f"r{n}", source, columns=columns, nulls="drop")
+            assert len(told) == 1 and told[0].filename == __file__
+    made.close()
+
+
+def test_no_word_of_equal_rows_where_none_is_lost(db: Database, tmp_path: Path) -> None:
+    """Distinct rows, bags, numbered rows; copies of relations; a folder that is opened again."""
+    rows = [(1, 2), (1, 2), (3, 4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        db.load("bag", rows, columns=["a", "b"], bag=True)
+        db.load("numbered", rows, columns=["a", "b"], row_number="n")
+        db.load("copy", db["edge"])
+    with Workspace.open(tmp_path / "kept") as kept, pytest.warns(errors.EqualRowsWarning):
+        kept.load("twice", rows, columns=["a", "b"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Workspace.open(tmp_path / "kept") as again, again.transaction() as tx:
+            tx.insert("twice", [(7, 7), (7, 7)])
+
+
+def test_a_warning_made_an_error_leaves_the_database_as_it_was(db: Database) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.EqualRowsWarning)
+        with pytest.raises(errors.EqualRowsWarning):
+            db.load("edge", [(1, 2), (1, 2)], columns=["src", "dst"])
+    assert len(db["edge"]) == len(EDGES)
 
 
 # -- empty relations everywhere -------------------------------------------------------------

@@ -33,7 +33,7 @@ TABLE = pa.schema(
 
 def database(rows: list[tuple[Any, ...]]) -> lftj.Database:
     made = lftj.Database()
-    columns = zip(*rows, strict=True) if rows else [[]] * 4
+    columns = zip(*dict.fromkeys(rows), strict=True) if rows else [[]] * 4
     made.load(
         "x",
         pa.table(

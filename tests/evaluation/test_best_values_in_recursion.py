@@ -37,7 +37,7 @@ ROADS = st.lists(st.tuples(NODES, NODES, st.integers(0, 5)), min_size=1, max_siz
 
 def database(edges: Edges, starts: tuple[int, ...] = (0,)) -> lftj.Database:
     db = lftj.Database()
-    db.load("road", edges, columns=["a", "b", "w"])
+    db.load("road", list(dict.fromkeys(edges)), columns=["a", "b", "w"])
     db.load("start", [(x,) for x in starts], columns=["x"])
     return db
 

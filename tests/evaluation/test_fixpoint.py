@@ -27,6 +27,7 @@ from support.recursive_programs import TEXTBOOK, inputs_of, random_row
 from support.reference import FunctionalConflict, evaluate
 from support.rows import rows_of
 from support.rules import render
+from support.sets import load_set
 from support.strategies import Scenario, any_row
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -36,7 +37,7 @@ CLOSURE = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c)."
 
 def closure_of(edges: list[tuple[int, int]]) -> lftj.Database:
     db = lftj.Database()
-    db.load("edge", edges, columns=["a", "b"])
+    load_set(db, "edge", edges, columns=["a", "b"])
     return db
 
 
@@ -64,7 +65,7 @@ def test_the_textbook(name: str) -> None:
 def follow_reference(scenario: Scenario) -> None:
     db = lftj.Database()
     for relation in scenario.loaded:
-        db.load(relation.name, relation.table())
+        load_set(db, relation.name, relation.table())
     try:
         expected = {
             head.relation: evaluate(scenario.program, scenario.relations, head.relation)

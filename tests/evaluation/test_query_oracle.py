@@ -23,6 +23,7 @@ from support.daily import drawn_daily
 from support.reference import FunctionalConflict, Row, evaluate
 from support.rows import rows_of
 from support.rules import Aggregate, Atom, Either, Variable, literals, variables_of
+from support.sets import load_set
 from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = [
@@ -36,7 +37,7 @@ N_EXAMPLES = settings.default.max_examples if settings.default else 100
 def database(scenario: Scenario) -> lftj.Database:
     db = lftj.Database()
     for relation in scenario.loaded:
-        db.load(relation.name, relation.table(), nulls=relation.nulls)
+        load_set(db, relation.name, relation.table(), nulls=relation.nulls)
     return db
 
 

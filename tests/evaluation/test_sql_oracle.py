@@ -20,6 +20,7 @@ import lftj
 from support.kinds import Kind
 from support.rows import rows_of
 from support.rules import Atom, Rule, render, variables_of
+from support.sets import load_set
 from support.sql import to_sql
 from support.strategies import Signature, draw_body, draw_plain_head
 
@@ -145,7 +146,7 @@ def databases(data: str) -> tuple[lftj.Database, Any]:
     duckdb = pytest.importorskip("duckdb")
     db, connection = lftj.Database(), duckdb.connect()
     for relation in ARITIES:
-        db.load(relation, table(data, relation))
+        load_set(db, relation, table(data, relation))
         connection.register("incoming", table(data, relation))
         connection.execute(f"create table {relation} as select * from incoming")
         connection.unregister("incoming")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from lftj.errors import RangeError
 from lftj.files import sink
 
 NAN = float("nan")
@@ -177,3 +178,21 @@ def test_tables_cut_long_values_to_the_width() -> None:
     table = sink.format_table([pa.record_batch({"a": ["x" * 500], "b": ["y" * 500]})], limit=10, width=60)
     assert all(len(line) <= 60 for line in table.splitlines())
     assert "…" in table
+
+
+FAR = {
+    "56728-02-22": pa.array([20_000_000, None], pa.int32()).cast(pa.date32()),
+    "148108-07-06 14:00:27.387904": pa.array([2**62, None]).cast(pa.timestamp("us")),
+}
+
+
+@pytest.mark.parametrize("text", FAR)
+def test_dates_that_csv_can_not_have_are_refused(text: str, tmp_path: Path) -> None:
+    batch = pa.record_batch({"a": [1, 2], "day": FAR[text]})
+    assert text in sink.format_table([batch], limit=2)
+    message = f"column 'day': CSV can't be written with {text.replace(' ', 'T')}: write Parquet or Arrow"
+    with pytest.raises(RangeError, match=message):
+        sink.write_file([batch], tmp_path / "h.csv")
+    assert not list(tmp_path.iterdir())
+    assert sink.write_file([batch], tmp_path / "h.parquet") == 2
+    assert read(tmp_path / "h.parquet")["day"].combine_chunks().equals(FAR[text])

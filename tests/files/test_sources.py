@@ -439,7 +439,7 @@ def test_numpy_types() -> None:
         ([(1, 2, 3)], ["a"], "row 0 (counting from 0) has 3 values, (1, 2, 3); columns= names 1 column"),
         ([(1, 2), "xy"], ["a", "b"], "row 1 (counting from 0) is 'xy', not a tuple"),
         ([{"a": 1}], ["a"], "row 0 (counting from 0) is {'a': 1}, not a tuple"),
-        ([(1, 2), (3, "x")], ["a", "b"], "column 'b': Could not convert 'x' with type str"),
+        ([(1, 2), (3, "x")], ["a", "b"], "column 'b': row 1 (counting from 0) is a string, 'x', and"),
         ([(2**70,)], ["a"], "column 'a': an integer doesn't fit 64 bits with a sign"),
         ({"a": [1, 2], "b": [1]}, None, "columns differ in their number of values: 'a' has 2, 'b' has 1"),
         ({"a": 5}, None, "column 'a' is 5, not a list or array of values"),
@@ -456,7 +456,7 @@ def test_numpy_types() -> None:
         ),
         (pl.Series([1]), None, "can't read the Series as a table: "),
         (pa.chunked_array([[1]]), None, "can't read the ChunkedArray as a table: "),
-        (pd.DataFrame({"a": [1, "x"]}), None, "can't read the DataFrame as a table: "),
+        (pd.DataFrame({"a": [1, "x"]}), None, "column 'a': row 1 (counting from 0) is a string, 'x'"),
     ],
     ids=lambda value: repr(value)[:30] if isinstance(value, str | int | list) else type(value).__name__,
 )

@@ -27,6 +27,7 @@ from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.values.schema import Schema
 from support.query_shapes import KINDS, SHAPES, Kind, Shape
+from support.sets import load_set
 
 ALL_ORDERS_UP_TO = 720
 DRAWN_ORDERS = 60
@@ -147,7 +148,7 @@ def test_long_bodies_are_planned_in_few_steps(steps: list[int], wanted: str) -> 
     database = Database()
     drawn = np.random.default_rng(1).integers(0, 1000, (50, 2, 1000))
     for number, (sources, targets) in enumerate(drawn):
-        database.load(f"r{number}", {"a": sources, "b": targets})
+        load_set(database, f"r{number}", {"a": sources, "b": targets})
     atoms = ", ".join(f"r{number}(x{number}, x{number + 1})" for number in range(50))
     body = database.check(f"h({wanted}) <- {atoms}.").strata[0][0].bodies[0]
     catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
@@ -162,7 +163,7 @@ def test_sums_of_many_groups_are_searched_group_by_group() -> None:
     """Fewer values than groups: beginning with these would take a few operations less, and a sort."""
     database = Database()
     drawn = np.random.default_rng(1)
-    database.load("sales", {"k": drawn.integers(0, 2000, 9000), "v": drawn.integers(0, 100, 9000)})
+    load_set(database, "sales", {"k": drawn.integers(0, 2000, 9000), "v": drawn.integers(0, 100, 9000)})
     body = database.check("h[k] = sum(v) <- sales(k, v).").strata[0][0].bodies[0]
     catalog: Catalog = {name: table.tuples for name, table in database.relations.items()}
     problem = lower(body, schemas_of(catalog), ["k", "v"], counted=True).problem

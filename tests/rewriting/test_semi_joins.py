@@ -19,6 +19,7 @@ from lftj.evaluation.trial import Trial
 from lftj.rewriting import elimination, one_off, semi_joins
 from lftj.rewriting.elimination import Elimination, Graph, Names
 from support.rows import rows_of
+from support.sets import load_set
 
 pytestmark = [
     pytest.mark.compiled,
@@ -156,7 +157,7 @@ def layers(n_layers: int, width: int) -> Database:
         for a in range(width)
         for b in range(width)
     ]
-    db.load("e", rows, columns=["x", "y"])
+    load_set(db, "e", rows, columns=["x", "y"])
     return db
 
 
@@ -240,7 +241,7 @@ def test_nulls_join_nothing_in_views_either(last: str, seed: int) -> None:
     for _ in range(7):
         starts = {a for a, b in rows if b is not None and b in starts}
     database = Database()
-    database.load("r", pa.table({"a": [a for a, _ in rows], "b": [b for _, b in rows]}), nulls="keep")
+    load_set(database, "r", pa.table({"a": [a for a, _ in rows], "b": [b for _, b in rows]}), nulls="keep")
     rule = "h(x0) <- " + ", ".join(f"r(x{at}, x{at + 1})" for at in range(8)) + last + "."
     with whatever_it_costs(seed):
         assert "#view" in str(database.explain(rule))

@@ -52,6 +52,7 @@ from support.bodies import (
     rows_of,
     stepped,
 )
+from support.sets import load_set
 from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = [
@@ -560,8 +561,8 @@ def test_rules_give_what_queries_give(scenario: Scenario, gap: int) -> None:
     """Pinned constants, comparisons, negations, repeated variables: by way of a workspace's first build."""
     db, ws = Database(), Workspace(record_gap=gap)
     for loaded in scenario.loaded:
-        db.load(loaded.name, loaded.table())
-        ws.load(loaded.name, loaded.table())
+        load_set(db, loaded.name, loaded.table())
+        load_set(ws, loaded.name, loaded.table())
     ws.install(scenario.text)
     held = rows.rows_of(ws[scenario.wanted].table)
     assert any_row(set(held)) == any_row(set(rows.rows_of(db.query(scenario.text))))

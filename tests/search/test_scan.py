@@ -14,6 +14,7 @@ from lftj.search.problem import JoinProblem
 from lftj.search.scan import scan_of
 from support.bodies import BOTTOM, TOP, Row, atom_of, brute_rows, relation, rows_of
 from support.rows import rows_of as table_rows
+from support.sets import load_set
 from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = [
@@ -110,7 +111,7 @@ def test_queries_by_scans_are_those_by_searches(scenario: Scenario) -> None:
     for least in (0, 1 << 40):
         db = Database()
         for loaded in scenario.loaded:
-            db.load(loaded.name, loaded.table())
+            load_set(db, loaded.name, loaded.table())
         with (
             mock.patch.object(evaluation, "LEAST_SCANNED", least),
             mock.patch.multiple(plans, LEAST_SCANNED=least, SCAN_STEP=0.0),

@@ -52,6 +52,18 @@ def test_query_prints_csv_off_a_terminal(lftj: Lftj, file: str) -> None:
     assert sorted(rows) == ["1,2,3", "1,3,4"]
 
 
+def test_equal_rows_are_told_of(lftj: Lftj) -> None:
+    Path("twice.csv").write_text("a,b\n1,2\n1,2\n2,3\n1,2\n")
+    load = ("-e", "h(a) <- e(a, _).", "--load", "e=twice.csv", "--count")
+    assert lftj("query", *load) == (
+        0,
+        "2\n",
+        "warning: relation 'e' is a set: 2 equal rows of its source left out; bag=True keeps such rows"
+        " (--bag in the shell), row_number= tells them apart\n",
+    )
+    assert lftj("query", *load, "--bag", "e") == (0, "2\n", "")
+
+
 def test_rules_come_from_stdin_or_the_command_line(lftj: Lftj, monkeypatch: pytest.MonkeyPatch) -> None:
     load = ("--load", "edge=edges.csv", "--count")
     assert lftj("query", "-e", TRI, *load) == (0, "2\n", "")

@@ -10,6 +10,7 @@ from maintenance import Transaction, Workspace
 from support.functions import DivisionByZero, Overflow
 from support.reference import FunctionalConflict, Row, evaluate_each
 from support.rows import rows_of
+from support.sets import load_set
 from support.strategies import Loaded, Scenario, any_row
 from support.transactions import Staged, Tuples, zset_table
 
@@ -33,7 +34,7 @@ def installed(
 ) -> Workspace:
     workspace = Workspace(record_gap=gap, sensitivity_bytes=budget)
     for relation in scenario.loaded:
-        workspace.load(relation.name, relation.table(), nulls=relation.nulls)
+        load_set(workspace, relation.name, relation.table(), nulls=relation.nulls)
     workspace.install(scenario.text, strategy)
     return workspace
 

@@ -32,6 +32,7 @@ from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.stages import stages
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
+from support.sets import load_set
 from support.strategies import Scenario, any_row, scenarios
 from support.transactions import Staged, Tuples, after, zset_table
 
@@ -120,7 +121,7 @@ class MaintenanceMachine(RuleBasedStateMachine):
             self.patches.enter_context(mock.patch.object(view_choice, name, 0.0))
         for workspace, strategy in zip(self.workspaces, strategies, strict=True):
             for loaded in scenario.loaded:
-                workspace.load(loaded.name, loaded.table(), nulls=loaded.nulls)
+                load_set(workspace, loaded.name, loaded.table(), nulls=loaded.nulls)
             workspace.install(scenario.text, strategy)
         for name, rows in heads.items():
             self.summed[name] = Counter(any_row(rows))

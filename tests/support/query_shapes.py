@@ -53,7 +53,8 @@ class Table:
             columns = [_keys(generator, self, n, kind) for n in self.ends]
         if self.functional:
             columns[0] = np.arange(self.rows)
-        return pa.table({f"c{i}": column for i, column in enumerate(columns)})
+        rows = np.unique(np.array(columns), axis=1)
+        return pa.table({f"c{i}": column for i, column in enumerate(rows)})
 
 
 def _keys(generator: np.random.Generator, table: Table, n_keys: int, kind: Kind) -> np.ndarray:

@@ -18,6 +18,7 @@ from maintenance.strategies.stages import step
 from support.maintained_scenarios import heads_of
 from support.maintenance_machine import MERGES, SEEDS, MaintenanceMachine
 from support.random_recursion import recursive_scenarios
+from support.sets import load_set
 from support.strategies import Scenario, any_row
 
 
@@ -70,6 +71,6 @@ def recursive_heads(scenario: Scenario) -> set[str]:
     """The heads that depend on themselves."""
     workspace = Workspace()
     for loaded in scenario.loaded:
-        workspace.load(loaded.name, loaded.table())
+        load_set(workspace, loaded.name, loaded.table())
     components = workspace.check(scenario.text).components
     return {shown_name(name) for component in components for name in component}

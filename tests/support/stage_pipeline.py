@@ -56,6 +56,7 @@ from support.cell_pipeline import (
     tagged,
 )
 from support.rows import rows_of
+from support.sets import load_set
 
 Tables = Mapping[str, pa.Table]
 
@@ -291,7 +292,7 @@ def _with_heads(text: str, relations: Tables) -> dict[str, pa.Table]:
     """The relations and all heads."""
     workspace = Workspace()
     for name, table in relations.items():
-        workspace.load(name, table)
+        load_set(workspace, name, table)
     workspace.install(text)
     return {**relations, **{name: workspace[name].table for name in workspace.heads}}
 

@@ -21,6 +21,7 @@ import lftj
 import maintenance
 from lftj.errors import AggregateError, ArityError, EvaluationError, RuleSyntaxError, TypeClashError
 from lftj.values.semigroup import Semigroup, register, registered_names
+from support.sets import load_set
 
 pytestmark = pytest.mark.kernel
 
@@ -125,7 +126,7 @@ def test_oracle_folds_in_order(data: st.DataObject) -> None:
     columns = list(zip(*table, strict=True)) or [[], [], [], []]
     types = [pa.int64(), pa.int32(), order_type, pa.int64()]
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
-    database.load("e", pa.table(arrays, names=["k", "v", "o", "n"]))
+    load_set(database, "e", pa.table(arrays, names=["k", "v", "o", "n"]))
     database.load("many", [(n, m) for n in range(4) for m in range(n)], columns=["n", "m"])
     wanted = {}
     distinct = sorted({(k, o.encode() if isinstance(o, str) else o, v, n) for k, v, o, n in table if n})

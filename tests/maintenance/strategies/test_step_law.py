@@ -44,6 +44,7 @@ from maintenance.strategies.trace.body_trace import BodyTrace
 from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
 from support.bodies import Case, cases, first_versions, rows_of
 from support.records import renewed_all_the_time, round_of
+from support.sets import load_set
 
 pytestmark = pytest.mark.kernel
 
@@ -171,7 +172,7 @@ HEADS = (
 def test_a_step_of_a_head_is_the_difference_of_two_builds(name: str, rule: str) -> None:
     random = Random(1)
     ws = Workspace()
-    ws.load("edge", [(random.randrange(8), random.randrange(8)) for _ in range(20)], columns=["a", "b"])
+    load_set(ws, "edge", [(random.randrange(8), random.randrange(8)) for _ in range(20)], columns=["a", "b"])
     ws.install(rule, name)
     head = ws._heads["h"]
     strategy = cast(HeadStrategy, OF_HEADS[name])

@@ -27,6 +27,7 @@ from support.maintained_scenarios import commit, expected_heads, heads_of, insta
 from support.random_recursion import recursive_scenarios
 from support.recursive_machine import recursive_heads
 from support.rows import rows_of
+from support.sets import load_set
 from support.strategies import Scenario, any_row, scenarios
 from support.transactions import Staged, after, transactions, zset_table
 
@@ -158,7 +159,9 @@ def test_every_kind_of_rule_that_goes_at_once(strategy: str, seed: int) -> None:
     single, many = Workspace(), Workspace()
     start = edges_of(random, random.choice((0, 8, 30)), nodes)
     for workspace in (single, many):
-        workspace.load("e", start or {"a": np.empty(0, np.int64), "b": np.empty(0, np.int64)}, ["a", "b"])
+        load_set(
+            workspace, "e", start or {"a": np.empty(0, np.int64), "b": np.empty(0, np.int64)}, ["a", "b"]
+        )
         workspace.install("\n".join(rules), strategy)
     for _ in range(3):
         size = random.choice((1, 7, 40, 120))
@@ -407,7 +410,7 @@ def test_only_heads_that_need_it_go_one_by_one(seed: int) -> None:
     random = Random(seed)
     single, many = Workspace(), Workspace()
     for workspace in (single, many):
-        workspace.load("e", edges_of(Random(seed), 20, 6), ["a", "b"])
+        load_set(workspace, "e", edges_of(Random(seed), 20, 6), ["a", "b"])
         workspace.install(MIXED, "delta")
     rows = [(*edge, random.choice((1, -1)), random.randrange(12)) for edge in edges_of(random, 40, 6)]
     batch = {name: [row[place] for row in rows] for place, name in enumerate(("a", "b", "weight", "txn"))}

@@ -29,6 +29,7 @@ from maintenance import Workspace
 from support.maintained_scenarios import commit, expected_heads, heads_of
 from support.paths import ROOT
 from support.rows import rows_of
+from support.sets import load_set
 from support.strategies import any_row, scenarios
 from support.transactions import after, transactions
 
@@ -49,7 +50,9 @@ RULES = (
 def graph(n_edges: int, n_nodes: int, seed: int = 1) -> Workspace:
     random = np.random.default_rng(seed)
     ws = Workspace()
-    ws.load("edge", {"a": random.integers(0, n_nodes, n_edges), "b": random.integers(0, n_nodes, n_edges)})
+    load_set(
+        ws, "edge", {"a": random.integers(0, n_nodes, n_edges), "b": random.integers(0, n_nodes, n_edges)}
+    )
     return ws
 
 
@@ -112,7 +115,7 @@ def test_random_rules_over_random_versions(data: st.DataObject) -> None:
     scenario = data.draw(scenarios(most_atoms=3, most_rules=2))
     ws = Workspace()
     for relation in scenario.loaded:
-        ws.load(relation.name, relation.table())
+        load_set(ws, relation.name, relation.table())
     tuples = scenario.relations
     for _ in range(3):
         staged = data.draw(transactions(scenario))

@@ -30,6 +30,7 @@ from support.maintained_scenarios import (
     has_functional_reads,
     installed,
 )
+from support.sets import load_set
 from support.strategies import Scenario, scenarios
 from support.transactions import Staged, Tuples, after, transactions
 
@@ -118,7 +119,7 @@ def test_long_runs_of_single_changes(gap: int, seed: int) -> None:
     vertices, steps = (16, 60) if numba.config.DISABLE_JIT else (40, 500)
     skewed = (vertices * random.random((4 * vertices, 2)) ** 2).astype(int)
     workspace = Workspace(record_gap=gap)
-    workspace.load("edge", skewed, columns=["a", "b"])
+    load_set(workspace, "edge", skewed, columns=["a", "b"])
     workspace.install("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
     edges = {tuple(edge) for edge in skewed.tolist()}
     for step in range(steps):

@@ -27,6 +27,7 @@ from support.recursive_programs import TEXTBOOK, inputs_of, random_row
 from support.reference import Row, evaluate
 from support.rows import rows_of
 from support.rules import Program, render
+from support.sets import load_set
 from support.strategies import Scenario
 from support.transactions import Staged, Tuples, after, transactions
 
@@ -108,7 +109,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], strategy: str) -> None
     assert heads is not None
     workspace = Workspace()
     for relation in scenario.loaded:
-        workspace.load(relation.name, relation.table())
+        load_set(workspace, relation.name, relation.table())
     workspace.install(scenario.text, by_strategy(workspace, scenario.text, strategy))
     for staged in steps:
         relations = after(relations, staged)

@@ -23,6 +23,7 @@ from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.workspace.transaction import Transaction
 from support.example_workspace import EDGES, TRI, Rows, committed, example, rows
+from support.sets import load_set
 
 
 @pytest.fixture
@@ -359,7 +360,7 @@ def test_the_memory_of_records_is_kept_to() -> None:
     sizes = []
     for options in ({}, {"sensitivity_bytes": 20_000}):
         workspace = Workspace(record_gap=0, **options)
-        workspace.load("edge", edges, columns=["a", "b"])
+        load_set(workspace, "edge", edges, columns=["a", "b"])
         workspace.install(TRI, "trace")
         sizes.append(workspace.sensitivity_bytes)
         committed(workspace, lambda tx: tx.erase("edge", edges[::7]))
