@@ -8,6 +8,7 @@
 #   make bench-report  who keeps views up to date, strategies and peers, as one HTML page; 20 minutes
 #   make cluster-test  the bridge on a Spark cluster of its own on loopback, parts of it killed, a state on S3; 5 minutes
 #   make mutants deliberate faults in a copy of the tree, and which of them the tests notice; 10 minutes
+#   make fuzz    random programs over random data, all ways to run and keep them, against other oracles; SECONDS=, SEED=
 #   make soak    100,000 random changes on chained rules, checked now and then; SEED=, CHANGES= may be given
 #   make dist    wheel and sdist, each installed in an empty environment and tried there
 #   make kills   1,000 kills of a process that changes a workspace on disk, 10 million changes; SEED=, KILLS=, CHANGES=
@@ -31,7 +32,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 
 .DELETE_ON_ERROR:
-.PHONY: demo test cluster-test kernels lint style bench bench-report soak kills mutants dist docs clean
+.PHONY: demo test cluster-test kernels lint style bench bench-report fuzz soak kills mutants dist docs clean
 
 demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
@@ -69,6 +70,9 @@ bench: $(STAMPS)/bench
 
 bench-report: $(STAMPS)/bench
 	$(BIN)/python -m bench.maintenance_report
+
+fuzz: $(STAMPS)/dev
+	PYTHONPATH=tests:. $(BIN)/python -m fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(CASE),--case $(CASE)) $(if $(WORKERS),--workers $(WORKERS))
 
 soak: $(STAMPS)/bench
 	$(BIN)/python -m bench.soak $(if $(SEED),--seed $(SEED)) $(if $(CHANGES),--changes $(CHANGES))

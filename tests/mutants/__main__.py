@@ -1,13 +1,15 @@
 """``make mutants``: which deliberate faults do the tests notice?
 
     python tests/mutants [WORD ...]
+    python tests/mutants --fuzz [WORD ...]      which of FUZZED does `make fuzz` find, in ten minutes each?
 
 Each fault (``faults.py``) is put into a copy of the tree, in a folder of its own that goes afterwards, and
 the test files that it names are run there, up to the first failure.  Words choose the faults whose
 descriptions hold one of them.
 
 Kernels run as plain Python (``NUMBA_DISABLE_JIT``), since a change of any source would compile all of them
-anew.  The same test files run without a fault first: a test that fails anyway notices nothing.
+anew; for ``make fuzz`` they are compiled.  The same test files run without a fault first: a test that fails
+anyway notices nothing.
 
 Exit status: 0 if every fault was noticed, else 1.
 """
@@ -23,7 +25,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from faults import FAULTS, Fault
+from faults import FAULTS, FUZZED, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("indices", "lftj", "maintenance", "spark_bridge", "tests", "pyproject.toml")
@@ -75,6 +77,29 @@ def outcome_of(tests: tuple[str, ...], fault: Fault | None = None) -> tuple[int,
         return done.returncode, done.stdout
 
 
+def found_by_fuzz(fault: Fault) -> bool:
+    """Whether ``make fuzz`` finds the fault, by a seed that nobody has looked at."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="lftj-mutant-") as folder:
+        tree = copied(folder)
+        path = tree / fault.path
+        path.write_text(fault.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        kernels = shutil.copytree(ROOT / "indices" / "__pycache__", tree / "indices" / "__pycache__")
+        environment = {
+            **os.environ,
+            "LFTJ_CACHE_DIR": str(kernels),
+            "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}",
+        }
+        command = [sys.executable, "-m", "fuzz", "--first", "--without-corpus", "--seconds", str(SECONDS)]
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    said = "found" if done.returncode else "NOT FOUND"
+    print(f"{said:9}  {time.perf_counter() - started:5.0f} s  {fault.path}: {fault.what}", flush=True)
+    for line in done.stderr.splitlines():
+        if line.startswith("case"):
+            print(f"    {line[:160]}", flush=True)
+    return done.returncode != 0
+
+
 def soundness(tests: tuple[str, ...]) -> bool:
     """Whether the test files pass without a fault."""
     status, output = outcome_of(tests)
@@ -95,8 +120,14 @@ def notice(fault: Fault) -> bool:
 
 
 def main() -> int:
-    words = sys.argv[1:]
-    chosen = [fault for fault in FAULTS if not words or any(word in fault.what for word in words)]
+    fuzz = "--fuzz" in sys.argv
+    words = [word for word in sys.argv[1:] if word != "--fuzz"]
+    faults = FUZZED if fuzz else FAULTS
+    chosen = [fault for fault in faults if not words or any(word in fault.what for word in words)]
+    if fuzz:
+        found = [found_by_fuzz(fault) for fault in chosen]
+        print(f"{sum(found)} of {len(chosen)} faults found by make fuzz")
+        return 0 if chosen and all(found) else 1
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         sound = list(pool.map(soundness, dict.fromkeys(fault.tests for fault in chosen)))
         noticed = list(pool.map(notice, chosen))

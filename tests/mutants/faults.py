@@ -711,3 +711,98 @@ FAULTS = (
         ("maintenance/strategies/test_range_sums.py",),
     ),
 )
+
+FUZZED = (
+    Fault(
+        "a stage's list has room for what all of its participants share, and no more",
+        "lftj/search/base/plan.py",
+        "first_result = levels[: max(before, 1) + 1] if covered > 1 else ()",
+        "first_result = levels[:covered] if covered > 1 else ()",
+        (),
+    ),
+    Fault(
+        "an atom of a recursion that nothing else touches holds wherever its relation has rows",
+        "lftj/evaluation/recursive_body.py",
+        "(atom.n_rows(self._relations[atom.relation]) > 0) == negated",
+        "(self._relations[atom.relation].n_rows > 0) == negated",
+        (),
+    ),
+    Fault(
+        "the feed says that it has all that is shown, and has what is settled",
+        "maintenance/workspace/feed.py",
+        "            self._take(upto)\n            if self._start is None or after",
+        "            if self._start is None or after",
+        (),
+    ),
+    Fault(
+        "in a batch a branch that does nothing has the sums of another",
+        "maintenance/changes/timed_change.py",
+        "    sums = np.concatenate([[0], np.cumsum(weights)])  # before each item, and behind the last\n"
+        "    later = sums[1:] + np.repeat(before - sums[offsets[:-1]], np.diff(offsets))\n",
+        "    sums = np.cumsum(weights)\n"
+        "    first = sums[offsets[:-1]] - weights[offsets[:-1]]\n"
+        "    later = sums + np.repeat(before - first, np.diff(offsets))\n",
+        (),
+    ),
+    Fault(
+        "a folder that was closed opens though its journal is shorter now",
+        "maintenance/durable/reading.py",
+        "    if not problem and least > found.number:\n",
+        "    if not problem and least > found.number + 1_000:\n",
+        (),
+    ),
+    Fault(
+        "opening a folder again takes one relation's changes of each transaction",
+        "maintenance/workspace/recovery.py",
+        "                self._transaction.apply(name, table)\n",
+        "                self._transaction.apply(name, table)\n                break\n",
+        (),
+    ),
+    Fault(
+        "views are used where what they compute may not fit",
+        "lftj/rewriting/guard.py",
+        "    except _Unproven as error:\n        return str(error)\n",
+        "    except _Unproven:\n        return None\n",
+        (),
+    ),
+    Fault(
+        "years are counted in 16 bits",
+        "lftj/values/calendar.py",
+        "return years + _CYCLE_YEARS * self.cycles",
+        "return (years + _CYCLE_YEARS * self.cycles).astype(np.int16).astype(np.int64)",
+        (),
+    ),
+    Fault(
+        "a timestamp is taken for a date",
+        "lftj/values/exact_casts.py",
+        '    return before != "other" and (before == after or',
+        '    if (before, after) == ("timestamp", "date"):\n        return True\n'
+        '    return before != "other" and (before == after or',
+        (),
+    ),
+    Fault(
+        "a tuple is visible from its second assignment on",
+        "lftj/storage/support.py",
+        "crossing(rows, before, after, self.least)",
+        "crossing(rows, before, after, self.least + 1)",
+        (),
+    ),
+    Fault(
+        "what comes to a negated atom brings rows",
+        "maintenance/strategies/delta/term.py",
+        "WeightedSearch(plan.search, plan.sign, ",
+        "WeightedSearch(plan.search, 1, ",
+        (),
+    ),
+    Fault(
+        "merging runs keeps tuples whose weights cancel",
+        "lftj/storage/runs.py",
+        "        if its != 0:\n            weight += its\n",
+        "        if True:\n            weight += its\n",
+        (),
+    ),
+)
+"""Faults that ``make fuzz`` has to find within ten minutes: of each class that others found, and more.
+
+No tests are named: what they notice is another question.
+"""

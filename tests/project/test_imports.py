@@ -88,7 +88,7 @@ FLOORS = [
 """The rooms of every floor of the house, from the roof down."""
 
 BY_NONE = {"bench", "tests", "support"}
-OF_TESTS = {"support", "project", "mutants", "cluster"}
+OF_TESTS = {"support", "project", "mutants", "cluster", "fuzz", "fuzz/corpus"}
 """Folders of tests that have no room of that name in the packages."""
 
 FLAT = {package for package, floors in HOUSE.items() if floors == "."}

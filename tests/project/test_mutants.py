@@ -9,7 +9,8 @@ import pytest
 
 from support.paths import ROOT, TESTS
 
-FAULTS = runpy.run_path(str(TESTS / "mutants" / "faults.py"))["FAULTS"]
+_LISTS = runpy.run_path(str(TESTS / "mutants" / "faults.py"))
+FAULTS = [*_LISTS["FAULTS"], *_LISTS["FUZZED"]]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)

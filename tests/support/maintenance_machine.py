@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from random import Random
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -25,14 +24,12 @@ from hypothesis.stateful import (
 )
 
 from lftj import errors
-from lftj.storage import index_version
 from maintenance import Snapshot, Transaction, Workspace
 from maintenance.heads.strategies import STRATEGIES
-from maintenance.strategies.auto import auto_body, view_choice
-from maintenance.strategies.stages import stages
 from support.maintained_scenarios import Heads, expected_heads, has_functional_reads, pool_of
 from support.rows import rows_of
 from support.sets import load_set
+from support.small_limits import small_limits
 from support.strategies import Scenario, any_row, scenarios
 from support.transactions import Staged, Tuples, after, zset_table
 
@@ -112,13 +109,8 @@ class MaintenanceMachine(RuleBasedStateMachine):
         assert heads is not None
         self.heads = heads
         self.pools = {loaded.name: pool_of(loaded, Random(seed)) for loaded in scenario.loaded}
-        for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
-            self.patches.enter_context(mock.patch.object(index_version, name, value))
+        self.patches.enter_context(small_limits(merges))
         self.workspaces = [Workspace(record_gap=gap, sensitivity_bytes=budget) for _ in strategies]
-        for chooses in (auto_body, stages, view_choice):
-            self.patches.enter_context(mock.patch.object(chooses, "LEAST_BUDGET", 20))
-        for name in ("LEAST_PER_ROW", "VIEW_PRIOR"):  # so that there are views where they can be
-            self.patches.enter_context(mock.patch.object(view_choice, name, 0.0))
         for workspace, strategy in zip(self.workspaces, strategies, strict=True):
             for loaded in scenario.loaded:
                 load_set(workspace, loaded.name, loaded.table(), nulls=loaded.nulls)

@@ -29,6 +29,7 @@ Cost: the product of the relations' sizes in the worst case.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -63,6 +64,26 @@ Binding = dict[str, Any]
 
 class FunctionalConflict(Exception):
     """A functional relation has two values for one key."""
+
+
+class TooManySteps(Exception):
+    """More tuples were tried than :func:`at_most` allows."""
+
+
+class _Steps:
+    """How many tuples may still be tried; None: as many as there are."""
+
+    left: int | None = None
+
+
+@contextlib.contextmanager
+def at_most(steps: int) -> Iterator[None]:
+    """Raise TooManySteps where an evaluation would try more tuples."""
+    _Steps.left = steps
+    try:
+        yield
+    finally:
+        _Steps.left = None
 
 
 # -- values -------------------------------------------------------------------
@@ -177,6 +198,10 @@ class Candidates:
 
     def matches(self, binding: Binding) -> Iterator[Binding]:
         for row in self.rows.get(tuple(binding[name] for name in self.names), ()):
+            if _Steps.left is not None:
+                _Steps.left -= 1
+                if _Steps.left < 0:
+                    raise TooManySteps
             extended = match(self.atom, row, binding)
             if extended is not None:
                 yield extended

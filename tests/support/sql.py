@@ -7,6 +7,8 @@ every relation are named c0, c1, ...
 
 from __future__ import annotations
 
+from typing import Any
+
 from support.rules import (
     Arithmetic,
     Atom,
@@ -21,17 +23,29 @@ from support.rules import (
 )
 
 
+def sql_literal(value: Any) -> str:
+    """
+    >>> sql_literal(5), sql_literal(-5), sql_literal("it's")
+    ('5', '(-5)', "'it''s'")
+    """
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return f"({value})" if value < 0 else str(value)
+
+
 def sql_expression(node: Expression, places: dict[str, str]) -> str:
     if isinstance(node, Variable):
         return places[node.name]
     if isinstance(node, Constant):
-        return f"({node.value})"
+        return sql_literal(node.value)
     if isinstance(node, Minus):
         return f"(-{sql_expression(node.operand, places)})"
     if isinstance(node, Call):
         first, *others = (sql_expression(argument, places) for argument in node.arguments)
         if node.function == "in":
             return f"({first} in ({', '.join(others)}))"
+        if node.function == "like":
+            return f"({first} like {others[0]})"
         return f"{node.function}({', '.join([first, *others])})"
     assert isinstance(node, Arithmetic)
     return f"({sql_expression(node.left, places)} {node.operator} {sql_expression(node.right, places)})"
@@ -43,7 +57,7 @@ def conditions(atom: Atom, alias: str, places: dict[str, str]) -> list[str]:
     for column, term in enumerate(atom.terms):
         here = f"{alias}.c{column}"
         if isinstance(term, Constant):
-            asked.append(f"{here} = {term.value}")
+            asked.append(f"{here} = {sql_literal(term.value)}")
         elif isinstance(term, Variable):
             if places.setdefault(term.name, here) != here:
                 asked.append(f"{here} = {places[term.name]}")

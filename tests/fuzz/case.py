@@ -1,0 +1,177 @@
+"""A case: what is loaded, a program over it, and what is done then; data only, as text a Python expression.
+
+Nothing of the engine is imported.  A case is made by :mod:`fuzz.draw`, played by :mod:`fuzz.play`, made
+smaller by :mod:`fuzz.minimise`, and kept as a script by :mod:`fuzz.scripts`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import pyarrow as pa
+
+from support.reference import Row
+from support.rules import (
+    Aggregate,
+    Arithmetic,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Either,
+    Head,
+    Minus,
+    Program,
+    Rule,
+    Variable,
+    Wildcard,
+    render,
+)
+
+TYPES: dict[str, pa.DataType] = {
+    str(type_): type_
+    for type_ in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.bool_(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.time64("us")),
+        *(pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns"), pa.duration("ms")),
+        *(pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin")),
+        *(pa.decimal128(6, 2), pa.decimal128(10, 1), pa.decimal256(20, 3)),
+        *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())),
+        *(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)),
+    )
+}
+"""The types of columns, by name."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A relation as it is loaded; its columns are c0, c1, ...  Equal rows may be among the rows.
+
+    ``nulls``: it keeps NULLs, which are None.  ``functional``: rules may read it as a function.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    rows: tuple[Row, ...]
+    nulls: bool = False
+    bag: bool = False
+    functional: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of ``load`` and, for what is not the default alone, of a script that loads it."""
+        return {
+            **({"nulls": "keep"} if self.nulls else {}),
+            **({"bag": True} if self.bag else {}),
+        }
+
+    def arrow(self, rows: tuple[Row, ...] | None = None) -> pa.Table:
+        """Its rows, or others of its columns, as an Arrow table."""
+        chosen = self.rows if rows is None else rows
+        columns = [[row[i] for row in chosen] for i in range(len(self.types))]
+        return pa.table(
+            {f"c{i}": pa.array(columns[i], type=TYPES[name]) for i, name in enumerate(self.types)}
+        )
+
+
+@dataclass(frozen=True)
+class Many:
+    """A relation of so many rows of integers or words that nobody writes them down.
+
+    ``distinct``: so many values each column has.  ``skew``: which share has a column's first.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    n_rows: int
+    distinct: tuple[int, ...]
+    skew: tuple[float, ...]
+    seed: int
+
+    def written(self) -> Table:
+        """The relation with its rows, each once."""
+        generator = random.Random(self.seed)
+        columns = []
+        for type_, distinct, skew in zip(self.types, self.distinct, self.skew, strict=True):
+            places = [
+                0 if generator.random() < skew else generator.randrange(distinct) for _ in range(self.n_rows)
+            ]
+            columns.append([f"w{place}" for place in places] if type_ == "string" else places)
+        rows = tuple(dict.fromkeys(zip(*columns, strict=True))) if columns else ()
+        return Table(self.name, self.types, rows)
+
+
+Staged = tuple[str, Row, int]
+"""Relation, row, weight."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One transaction.  ``way``: "apply", "rows" (insert and erase, tuple by tuple) or "tables"."""
+
+    staged: tuple[Staged, ...]
+    way: str = "apply"
+
+
+@dataclass(frozen=True)
+class ApplyMany:
+    """Transactions in one call."""
+
+    transactions: tuple[tuple[Staged, ...], ...]
+
+
+@dataclass(frozen=True)
+class Do:
+    """Anything else: ``what`` names a method of :class:`fuzz.kept.Kept`, with arguments."""
+
+    what: str
+    arguments: tuple[Any, ...] = ()
+
+
+Step = Commit | ApplyMany | Do
+
+
+@dataclass(frozen=True)
+class Case:
+    """``kind``: which of :data:`fuzz.play.PLAYS` plays it.  ``options``: what that one is told."""
+
+    kind: str
+    tables: tuple[Table | Many, ...]
+    program: Program
+    steps: tuple[Step, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> str:
+        """The program's text."""
+        return render(self.program)
+
+    @property
+    def heads(self) -> list[str]:
+        return list(dict.fromkeys(head.relation for rule in self.program for head in rule.heads))
+
+
+def text(node: Any) -> str:
+    """A Python expression for a case, or a part of one, with what has its default left out."""
+    if isinstance(node, tuple):
+        return f"({', '.join(text(part) for part in node)}{',' if len(node) == 1 else ''})"
+    if isinstance(node, dict):
+        return "{" + ", ".join(f"{key!r}: {text(value)}" for key, value in node.items()) + "}"
+    if type(node) in WRITTEN:
+        told = [
+            f"{one.name}={text(getattr(node, one.name))}"
+            for one in fields(node)
+            if getattr(node, one.name) != one.default and getattr(node, one.name) != {}
+        ]
+        return f"{type(node).__name__}({', '.join(told)})"
+    return repr(node)
+
+
+WRITTEN = (
+    *(Case, Table, Many, Commit, ApplyMany, Do),
+    *(Rule, Head, Atom, Comparison, Either, Aggregate),
+    *(Arithmetic, Minus, Call, Variable, Wildcard, Constant),
+)
+"""The classes that a case is made of."""

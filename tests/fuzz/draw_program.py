@@ -1,0 +1,396 @@
+"""Random programs: rules that are right by construction, with what breaks engines drawn often.
+
+Repeated variables, atoms that share nothing with the rest, existential parts, negations and comparisons
+anywhere, products, constants that are not there, disjunctions, functions, aggregates of all kinds, unions,
+heads over heads, recursion with and without ``min`` and ``max``.  What is evaluated ends: recursion computes
+nothing but best values, of which there are few.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from fuzz.draw_data import Source
+from support.kinds import DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
+from support.rules import (
+    Aggregate,
+    Arithmetic,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Either,
+    Expression,
+    Head,
+    Literal,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+)
+
+OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
+WHOLE = (INTEGER, SIGNED)
+PATTERNS = ("", "a", "%a%", "_", "%", "a_", "_%")
+
+
+@dataclass
+class Body:
+    """A body while it is drawn.  ``scope``: the variables that are bound, with their kinds."""
+
+    literals: list[Literal] = field(default_factory=list)
+    scope: dict[str, Kind] = field(default_factory=dict)
+    names: int = 0
+
+    def fresh(self, kind: Kind) -> Variable:
+        self.names += 1
+        name = f"v{self.names}"
+        self.scope[name] = kind
+        return Variable(name)
+
+    def of_kind(self, kind: Kind) -> list[str]:
+        return [name for name, its in self.scope.items() if its is kind]
+
+
+# -- literals ---------------------------------------------------------------------------------
+
+
+def _constant(r: random.Random, kind: Kind) -> Term:
+    return Constant(r.choice(kind.literals)) if kind.literals else Wildcard()
+
+
+def atom(r: random.Random, body: Body, source: Source, apart: bool = False) -> Atom:
+    """A positive one.  ``apart``: none of its variables is one that is bound already."""
+    terms: list[Term] = []
+    own: list[tuple[str, Kind]] = []
+    before = dict(body.scope)
+    for kind in source.kinds:
+        repeated = [name for name, its in own if its is kind]
+        bound = [name for name, its in before.items() if its is kind]
+        choice = r.random()
+        if repeated and choice < 0.18:
+            terms.append(Variable(r.choice(repeated)))
+        elif bound and not apart and choice < 0.72:
+            terms.append(Variable(r.choice(bound)))
+        elif choice < 0.9:
+            fresh = body.fresh(kind)
+            own.append((fresh.name, kind))
+            terms.append(fresh)
+        else:
+            terms.append(_constant(r, kind) if choice < 0.94 else Wildcard())
+    functional = source.functional and r.random() < 0.5
+    return Atom(source.name, tuple(terms), functional=functional)
+
+
+def negated(r: random.Random, body: Body, source: Source) -> Atom:
+    terms: list[Term] = []
+    for kind in source.kinds:
+        bound = body.of_kind(kind)
+        choice = r.random()
+        if bound and choice < 0.7:
+            terms.append(Variable(r.choice(bound)))
+        else:
+            terms.append(_constant(r, kind) if choice < 0.8 else Wildcard())
+    return Atom(source.name, tuple(terms), negated=True, functional=source.functional and r.random() < 0.3)
+
+
+def _affine(r: random.Random, kind: Kind, names: list[str]) -> Expression:
+    x, y = (Variable(r.choice(names)) for _ in range(2))
+    number = Constant(r.choice(kind.literals[:4] if kind in WHOLE else (Decimal("0.5"), Decimal("1.5"))))
+    forms: list[Expression] = [Arithmetic(r.choice("+-"), x, number), Arithmetic(r.choice("+-"), x, y)]
+    if kind is not DECIMAL:
+        forms.append(Arithmetic("+", Arithmetic("*", x, number), y))
+    return r.choice(forms)
+
+
+def _called(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
+    """A function of variables of a kind, and the kind of its value."""
+    x, y = (Variable(r.choice(names)) for _ in range(2))
+    if kind in WHOLE:
+        return r.choice(
+            (
+                (Call("abs", (x,)), kind),
+                (Call("greatest", (x, y)), kind),
+                (Arithmetic("%", x, Constant(r.choice((2, 3, -2)))), SIGNED),
+                (Call("div", (x, Constant(2))), kind),
+                (Call("cast", (x, Constant("string"))), STRING),
+                (Call("cast", (x, Constant("float64"))), FLOAT),
+            )
+        )
+    if kind is STRING:
+        return r.choice(
+            (
+                (Call("lower", (x,)), STRING),
+                (Call("length", (x,)), INTEGER),
+                (Call("substring", (x, Constant(r.choice((1, 2, -1))))), STRING),
+                (Call("least", (x, y)), STRING),
+            )
+        )
+    if kind in (DATE, MOMENT):
+        part = r.choice(("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear"))
+        unit = Constant(r.choice(("year", "quarter", "month", "week", "day")))
+        return r.choice(((Call(part, (x,)), INTEGER), (Call("date_trunc", (unit, x)), kind)))
+    return Call("least", (x, y)), kind
+
+
+def assignment(r: random.Random, body: Body) -> Comparison:
+    """``v = expression`` for a fresh v."""
+    name, kind = r.choice(list(body.scope.items()))
+    source: Expression = Variable(name)
+    if kind in (INTEGER, SIGNED, FLOAT, DECIMAL) and r.random() < 0.5:
+        source = _affine(r, kind, body.of_kind(kind))
+    elif kind in (*WHOLE, STRING, DATE, MOMENT, FLOAT, DECIMAL) and r.random() < 0.8:
+        source, kind = _called(r, kind, body.of_kind(kind))
+    sides = [body.fresh(kind), source]
+    r.shuffle(sides)
+    return Comparison("=", *sides)
+
+
+def comparison(r: random.Random, body: Body) -> Comparison:
+    name, kind = r.choice(list(body.scope.items()))
+    names = body.of_kind(kind)
+    choice = r.random()
+    right: Expression = Variable(r.choice(names))
+    if choice < 0.15 and kind.literals and kind is not EXTREME:
+        call = Call("in", (Variable(name), *(Constant(v) for v in r.choices(kind.literals, k=2)), right))
+        return Comparison("=", call, Constant(r.random() < 0.5))
+    if choice < 0.3 and kind is STRING:
+        call = Call(
+            r.choice(("like", "starts_with", "contains")), (Variable(name), Constant(r.choice(PATTERNS)))
+        )
+        return Comparison("=", call, Constant(r.random() < 0.5))
+    if kind.affine and choice < 0.55:
+        right = _affine(r, kind, names)
+    elif kind.literals and choice < 0.8:
+        right = Constant(r.choice(kind.literals))
+    sides = [Variable(name), right]
+    r.shuffle(sides)
+    return Comparison(r.choice(OPERATORS), *sides)
+
+
+def null_test(r: random.Random, body: Body) -> Comparison:
+    in_atoms = [
+        term.name
+        for literal in body.literals
+        if isinstance(literal, Atom) and not literal.negated
+        for term in literal.terms
+        if isinstance(term, Variable)
+    ]
+    name = r.choice(in_atoms)
+    return Comparison(r.choice(("=", "!=")), Variable(name), Constant(None))
+
+
+def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
+    """Alternatives that bind nothing for the rest, or one variable that all of them bind."""
+    shared = body.fresh(r.choice(r.choice(catalog).kinds)) if r.random() < 0.5 else None
+    kind = body.scope.get(shared.name) if shared else None
+    alternatives = []
+    for _ in range(r.choice((2, 2, 3))):
+        local = Body([], {name: its for name, its in body.scope.items() if not shared or name != shared.name})
+        local.names = body.names
+        literals: list[Literal] = []
+        if shared and kind is not None:
+            source = r.choice([one for one in catalog if kind in one.kinds])
+            place = r.choice([n for n, its in enumerate(source.kinds) if its is kind])
+            drawn = atom(r, local, source)
+            terms = tuple(shared if n == place else term for n, term in enumerate(drawn.terms))
+            bound = {term.name for term in terms if isinstance(term, Variable)}
+            local.scope = {n: k for n, k in local.scope.items() if n in body.scope or n in bound}
+            literals.append(Atom(source.name, terms))
+        elif r.random() < 0.6:
+            literals.append(atom(r, local, r.choice(catalog)))
+        if not literals or r.random() < 0.3:
+            one = negated(r, local, r.choice(catalog)) if r.random() < 0.4 else None
+            literals.append(
+                one or (comparison(r, local) if local.scope else atom(r, local, r.choice(catalog)))
+            )
+        body.names = local.names
+        alternatives.append(tuple(literals))
+    return Either(tuple(alternatives))
+
+
+# -- bodies and heads ---------------------------------------------------------------------------
+
+
+def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: bool, nulls: bool) -> Body:
+    """``plain``: atoms, negated atoms and comparisons only."""
+    body = Body()
+    for _ in range(r.randint(1, most_atoms)):
+        body.literals.append(atom(r, body, r.choice(catalog), apart=r.random() < 0.12))
+    while not body.scope:
+        body.literals.append(atom(r, body, r.choice(catalog)))
+    if not plain and r.random() < 0.15:
+        body.literals.append(either(r, body, catalog))
+    if not plain and r.random() < 0.25:
+        body.literals.append(assignment(r, body))
+    for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
+        body.literals.append(negated(r, body, r.choice(catalog)))
+    for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
+        body.literals.append(comparison(r, body))
+    if nulls and r.random() < 0.3:
+        body.literals.append(null_test(r, body))
+    r.shuffle(body.literals)
+    return body
+
+
+def _some(r: random.Random, names: list[str], least: int) -> list[str]:
+    chosen = r.sample(names, r.randint(min(least, len(names)), min(4, len(names))))
+    return chosen + chosen[:1] if chosen and r.random() < 0.06 else chosen
+
+
+def aggregate(r: random.Random, scope: dict[str, Kind]) -> tuple[Aggregate, Kind]:
+    name, kind = r.choice(list(scope.items()))
+    functions = ["count", "count", "min", "max", "kth_largest", "kth_smallest", "quantile", "upper_quantile"]
+    functions += ["sum", "sum", "avg"] * kind.number + ["concat"] * (kind is STRING)
+    function = r.choice(functions)
+    arguments: tuple[Variable | Constant, ...] = () if function == "count" else (Variable(name),)
+    if function.startswith("kth"):
+        arguments += (Constant(r.randint(1, 3)),)
+    if function.endswith("quantile"):
+        arguments += (Constant(r.choice((0.1, 0.5, 0.75, 1))),)
+    return Aggregate(function, arguments), {"count": INTEGER, "avg": FLOAT}.get(function, kind)
+
+
+def heads(r: random.Random, name: str, body: Body, plain: bool) -> list[tuple[Head, Source]]:
+    scope, choice = body.scope, 0.0 if plain else r.random()
+    names = list(scope)
+    if choice < 0.55:
+        chosen = _some(r, names, 1)
+        return [(Head(name, tuple(map(Variable, chosen))), Source(name, tuple(scope[n] for n in chosen)))]
+    if choice < 0.78:
+        keys = list(dict.fromkeys(_some(r, names, 0)))
+        call, kind = aggregate(r, scope)
+        source = Source(name, (*(scope[key] for key in keys), kind), functional=True)
+        return [(Head(name, tuple(map(Variable, keys)), call), source)]
+    if choice < 0.9:
+        columns: list[tuple[Variable | Aggregate, Kind]] = [
+            (Variable(key), scope[key]) for key in dict.fromkeys(_some(r, names, 0))
+        ]
+        columns += [aggregate(r, scope) for _ in range(r.choice((1, 2, 3)))]
+        r.shuffle(columns)
+        return [(Head(name, tuple(c for c, _ in columns)), Source(name, tuple(k for _, k in columns)))]
+    if choice < 0.95:
+        value = r.choice(names)
+        keys = [key for key in names if key != value]
+        source = Source(name, tuple(scope[key] for key in (*keys, value)), functional=True)
+        return [(Head(name, tuple(map(Variable, keys)), Variable(value)), source)]
+    return [*heads(r, name, body, plain=True), *heads(r, f"{name}_b", body, plain=True)]
+
+
+# -- programs -------------------------------------------------------------------------------------
+
+
+def recursion(r: random.Random, name: str, catalog: list[Source], nulls: bool) -> tuple[list[Rule], Source]:
+    """Rules of one relation that reads itself: a beginning, and one or two steps, linear or not."""
+    body = draw_body(r, catalog, 2, plain=True, nulls=nulls)
+    chosen = r.sample(list(body.scope), min(len(body.scope), r.choice((1, 2, 2, 2, 3))))
+    source = Source(name, tuple(body.scope[one] for one in chosen))
+    rules = [Rule((Head(name, tuple(map(Variable, chosen))),), tuple(body.literals))]
+    for _ in range(r.choice((1, 1, 2))):
+        step = Body()
+        step.literals.append(atom(r, step, source))
+        for _ in range(r.randint(0, 2)):
+            reads = source if r.random() < 0.25 else r.choice(catalog)
+            step.literals.append(atom(r, step, reads, apart=r.random() < 0.2))
+        for kind in source.kinds:  # until every column of the head has a variable
+            if not step.of_kind(kind):
+                one = r.choice([other for other in (*catalog, source) if kind in other.kinds])
+                place = one.kinds.index(kind)
+                drawn = atom(r, step, one)
+                fresh = step.fresh(kind)
+                terms = tuple(fresh if n == place else term for n, term in enumerate(drawn.terms))
+                step.literals.append(Atom(one.name, terms))
+                bound = {
+                    t.name
+                    for a in step.literals
+                    if isinstance(a, Atom)
+                    for t in a.terms
+                    if isinstance(t, Variable)
+                }
+                step.scope = {n: k for n, k in step.scope.items() if n in bound}
+        if r.random() < 0.3:
+            step.literals.append(comparison(r, step))
+        if r.random() < 0.25:
+            step.literals.append(negated(r, step, r.choice(catalog)))
+        r.shuffle(step.literals)
+        columns = tuple(Variable(r.choice(step.of_kind(kind))) for kind in source.kinds)
+        rules.append(Rule((Head(name, columns),), tuple(step.literals)))
+    return rules, source
+
+
+def shortest(r: random.Random, name: str, catalog: list[Source]) -> tuple[list[Rule], Source] | None:
+    """``d[x] = min(n)`` along a relation of two columns of one kind; a step takes 1, and for max nothing."""
+    edges = [one for one in catalog if len(one.kinds) > 1 and one.kinds[0] is one.kinds[1]]
+    if not edges:
+        return None
+    edge = r.choice(edges)
+    x, y, n, m = map(Variable, "xynm")
+    more = tuple(Wildcard() for _ in edge.kinds[2:])
+    start = (Atom(edge.name, (x, Wildcard(), *more)), Comparison("=", n, Constant(r.randint(0, 3))))
+    step: list[Literal] = [
+        Atom(name, (x, n), functional=True),
+        Atom(edge.name, (x, y, *more)),
+        Comparison("=", m, Arithmetic("+", n, Constant(1)) if (least := r.random() < 0.7) else n),
+    ]
+    if r.random() < 0.4:
+        other = Body(scope={"x": edge.kinds[0], "y": edge.kinds[0]})
+        step.append(atom(r, other, r.choice(catalog), apart=r.random() < 0.5))
+    if r.random() < 0.3:
+        step.append(negated(r, Body(scope={"x": edge.kinds[0], "y": edge.kinds[0]}), r.choice(catalog)))
+    r.shuffle(step)
+    function = "min" if least else "max"
+    rules = [
+        Rule((Head(name, (x,), Aggregate(function, (n,))),), start),
+        Rule((Head(name, (y,), Aggregate(function, (m,))),), tuple(step)),
+    ]
+    return rules, Source(name, (edge.kinds[0], INTEGER), functional=True)
+
+
+def readable(source: Source, head: Head | None) -> bool:
+    """Whether later rules read it: sums of extreme floats may be NaN, which does not join."""
+    aggregated = head is not None and any(isinstance(column, Aggregate) for column in head.columns)
+    return bool(source.kinds) and not (aggregated and EXTREME in source.kinds)
+
+
+def program(
+    r: random.Random, catalog: list[Source], most_atoms: int, nulls: bool, plain: bool = False
+) -> Program:
+    """One to four rules, each over the relations and the heads before it."""
+    catalog, rules = list(catalog), []
+    for number in range(1 if plain else r.choice((1, 1, 1, 2, 2, 3, 4))):
+        name = f"h{number}"
+        choice = 1.0 if plain else r.random()
+        found = None
+        if choice < 0.08:
+            found = shortest(r, name, catalog)
+        elif choice < 0.2:
+            found = recursion(r, name, catalog, nulls)
+        if found is not None:
+            rules += found[0]
+            catalog.insert(0, found[1])
+            continue
+        body = draw_body(r, catalog, most_atoms if number == 0 else min(most_atoms, 2), plain, nulls)
+        drawn = heads(r, name, body, plain)
+        rules.append(Rule(tuple(head for head, _ in drawn), tuple(body.literals)))
+        if not plain and len(drawn) == 1 and r.random() < 0.15:
+            rules += union(r, *drawn[0], catalog)
+        catalog = [source for head, source in drawn if readable(source, head)] + catalog
+    return tuple(rules)
+
+
+def union(r: random.Random, head: Head, source: Source, catalog: list[Source]) -> list[Rule]:
+    """A second rule of a plain head."""
+    if source.functional or any(isinstance(column, Aggregate) for column in head.columns):
+        return []
+    fitting = [one for one in catalog if set(source.kinds) <= set(one.kinds)]
+    if not fitting:
+        return []
+    body = Body()
+    body.literals.append(atom(r, body, r.choice(fitting)))
+    if not all(body.of_kind(kind) for kind in source.kinds):
+        return []
+    columns = tuple(Variable(r.choice(body.of_kind(kind))) for kind in source.kinds)
+    return [Rule((Head(head.relation, columns),), tuple(body.literals))]

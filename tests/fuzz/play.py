@@ -1,0 +1,39 @@
+"""Plays a case of any kind."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Mapping
+
+from fuzz.calendar_days import play_calendar
+from fuzz.case import Case
+from fuzz.damage import play_damage
+from fuzz.expected import OutOfReach
+from fuzz.kept import play_kept
+from fuzz.kills import play_kills
+from fuzz.large import play_large
+from fuzz.once import play_once
+from fuzz.threads import play_threads
+from fuzz.values import play_values
+
+PLAYS: Mapping[str, Callable[[Case], None]] = {
+    "once": play_once,
+    "kept": play_kept,
+    "large": play_large,
+    "threads": play_threads,
+    "kills": play_kills,
+    "damage": play_damage,
+    "values": play_values,
+    "calendar": play_calendar,
+}
+
+
+def play(case: Case) -> bool:
+    """Raise what is wrong.  Whether the case said anything: not where the oracle can't tell what is right."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(OutOfReach):
+            PLAYS[case.kind](case)
+            return True
+    return False

@@ -1,0 +1,62 @@
+"""The names that scripts of cases use."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections import Counter
+from decimal import Decimal
+
+from fuzz.case import ApplyMany, Case, Commit, Do, Many, Table
+from fuzz.play import play
+from support.rules import (
+    Aggregate,
+    Arithmetic,
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Either,
+    Head,
+    Minus,
+    Rule,
+    Variable,
+    Wildcard,
+)
+
+inf, nan = float("inf"), float("nan")
+
+
+def repeat(case: Case) -> None:
+    """Play the case; raises what is wrong."""
+    said = play(case)
+    print("as it should be" if said else "the oracle can't tell what is right")
+
+
+__all__ = [
+    "Aggregate",
+    "ApplyMany",
+    "Arithmetic",
+    "Atom",
+    "Call",
+    "Case",
+    "Commit",
+    "Comparison",
+    "Constant",
+    "Counter",
+    "Decimal",
+    "Do",
+    "Either",
+    "Head",
+    "Many",
+    "Minus",
+    "Rule",
+    "Table",
+    "Variable",
+    "Wildcard",
+    "datetime",
+    "inf",
+    "nan",
+    "repeat",
+    "zoneinfo",
+]

@@ -1,0 +1,25 @@
+"""Limits so low that small data reach them: runs merge, choices are made, views come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+from lftj.storage import index_version
+from maintenance.strategies.auto import auto_body, view_choice
+from maintenance.strategies.stages import stages
+
+
+@contextmanager
+def small_limits(merges: tuple[int, int] | None) -> Iterator[None]:
+    """``merges``: BASE_LEAST and BASE_FRACTION, which say when runs go into the base; None: all as it is."""
+    with ExitStack() as patches:
+        if merges is not None:
+            for name, value in zip(("BASE_LEAST", "BASE_FRACTION"), merges, strict=True):
+                patches.enter_context(mock.patch.object(index_version, name, value))
+            for chooses in (auto_body, stages, view_choice):
+                patches.enter_context(mock.patch.object(chooses, "LEAST_BUDGET", 20))
+            for name in ("LEAST_PER_ROW", "VIEW_PRIOR"):  # so that there are views where they can be
+                patches.enter_context(mock.patch.object(view_choice, name, 0.0))
+        yield
