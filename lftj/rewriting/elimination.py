@@ -179,12 +179,12 @@ def _all_places(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
         following: dict[frozenset[Names], _Place] = {}
         for gone, place in places.items():
             for chosen in _choices(units, gone, start.graph.filters):
-                view = _view(place, frozenset().union(*chosen))
-                if view is None:
+                after = _eliminated(place, frozenset().union(*chosen))
+                if after is None:
                     continue
-                now, cost = gone | chosen, view.cost_after(place)
-                if now not in following or cost < following[now].cost:
-                    following[now] = _eliminated(place, view)
+                now = gone | chosen
+                if now not in following or after.cost < following[now].cost:
+                    following[now] = after
         yield from following.values()
         places = following
 
@@ -203,7 +203,7 @@ def _descent(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
             return
         best, view = min(possible, key=lambda pair: pair[1].cost_after(place))
         touched = frozenset().union(*(edge.variables for edge in view.joined))
-        place, gone = _eliminated(place, view), gone | best
+        place, gone = _with_view(place, view), gone | best
         views = {chosen: known for chosen, known in views.items() if touched.isdisjoint(*chosen)}
         yield place
 
@@ -269,8 +269,13 @@ def _view(place: _Place, names: Names) -> _View | None:
     return _View(names, joined, applied, view, *place.view_cost(joined, applied, keys))
 
 
-def _eliminated(place: _Place, view: _View) -> _Place:
-    """With a view more."""
+def _eliminated(place: _Place, names: Names) -> _Place | None:
+    """With a view more; None where there can't be one."""
+    view = _view(place, names)
+    return None if view is None else _with_view(place, view)
+
+
+def _with_view(place: _Place, view: _View) -> _Place:
     return _Place(
         place.graph,
         view.cost_after(place),

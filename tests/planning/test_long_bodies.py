@@ -39,8 +39,8 @@ def ends_of_paths(n: int, edges: list[tuple[int, int]] = EDGES) -> set[tuple[int
     return ends
 
 
-def loaded(into: Any) -> Any:
-    into.load("e", EDGES, columns=["a", "b"])
+def loaded(into: Any, edges: list[tuple[int, int]] = EDGES) -> Any:
+    into.load("e", edges, columns=["a", "b"])
     into.load("u", NODES, columns=["a"])
     return into
 
@@ -83,11 +83,12 @@ def test_the_terms_of_a_delta_rule_are_planned_by_few_estimates(
     estimates: dict[str, int], rule: Callable[[int], str], times: int
 ) -> None:
     """Before, a path of 40 atoms took four million extensions."""
-    loaded(Workspace()).install(rule(30 * times), strategy="delta")
-    assert estimates["extend"] <= 15_000 * times**2
+    cycle = EDGES[:5]  # which has one walk from each node, for all are counted
+    loaded(Workspace(), cycle).install(rule(24 * times), strategy="delta")
+    assert estimates["extend"] <= 10_000 * times**2
 
 
-@pytest.mark.parametrize("n", [LONG + 1, 45, 130])
+@pytest.mark.parametrize("n", [LONG + 1, 45, 90])
 def test_long_paths_have_the_rows_of_a_walk(n: int) -> None:
     database = loaded(lftj.Database())
     assert set(rows_of(database.query(path(n)))) == ends_of_paths(n)
@@ -114,7 +115,7 @@ def test_long_paths_are_kept(strategy: str) -> None:
 
 def test_explain_says_that_orders_are_greedy() -> None:
     said = f"bodies of more than {LONG} atoms are ordered greedily"
-    database, workspace = loaded(lftj.Database()), loaded(Workspace())
+    database, workspace = loaded(lftj.Database()), loaded(Workspace(), EDGES[:5])
     assert said in str(database.explain(path(LONG + 1)))
     assert said not in str(database.explain(path(LONG)))
     workspace.install(path(LONG + 1), strategy="delta")
