@@ -50,9 +50,9 @@ def any_order(seed: int, cuts: bool) -> Iterator[None]:
             choices = list(elimination._choices(units, gone, graph.filters))
             random.shuffle(choices)
             for choice in choices:
-                view = elimination._view(place, frozenset().union(*choice))
-                if view is not None:
-                    place, gone = elimination._eliminated(place, view), gone | choice
+                following = elimination._eliminated(place, frozenset().union(*choice))
+                if following is not None:
+                    place, gone = following, gone | choice
                     break
             else:
                 break
