@@ -36,6 +36,7 @@ from support.cell_pipeline import (
     run,
 )
 from support.rows import rows_of
+from support.sets import load_set
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
@@ -205,7 +206,7 @@ def test_shares_never_change_the_result(
 def in_memory(rule: str, tables: dict[str, pa.Table], head: str | None = None) -> list[tuple[Any, ...]]:
     database = lftj.Database()
     for name, table in tables.items():
-        database.load(name, table)
+        load_set(database, name, table)
     return sorted(rows_of(database.query(rule, head=head, threads=1)))
 
 

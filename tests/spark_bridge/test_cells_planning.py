@@ -18,6 +18,7 @@ from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import ProgramText
 from support.cell_pipeline import run
 from support.rows import rows_of
+from support.sets import load_set
 from support.stage_pipeline import StagePipeline, signed_table
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
@@ -43,7 +44,7 @@ def edges() -> pa.Table:
 
 def triangles(edges: pa.Table) -> set[Any]:
     database = lftj.Database()
-    database.load("e", edges)
+    load_set(database, "e", edges)
     return set(rows_of(database.query(TRIANGLES, threads=1)))
 
 

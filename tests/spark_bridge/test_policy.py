@@ -26,6 +26,7 @@ from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from support.cell_pipeline import program_text
 from support.rows import rows_of
+from support.sets import load_set
 from support.stage_pipeline import signed_table
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
@@ -49,7 +50,7 @@ class Followed:
         self.chain = StageChain(text, (given_grids(plan, shares, 1),))
         self.engine = SearchEngine(text, 0, self.chain.schemas(0))
         self.workspace = Workspace()
-        self.workspace.load("e", edges(4000, 1))
+        load_set(self.workspace, "e", edges(4000, 1))
         self.workspace.install(TRIANGLES)
         self.step(with_weight(edges(4000, 1)), policy)
 

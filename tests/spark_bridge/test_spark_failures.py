@@ -44,6 +44,7 @@ from support.failing_application import (
     first_edges,
 )
 from support.rows import rows_of
+from support.sets import load_set
 from support.transactions import after
 
 SCRIPT = TESTS / "support" / "failing_application.py"
@@ -133,7 +134,7 @@ def run_whole(mode: str, folder: Path, n_batches: int, fault: str) -> Ended:
 
 def head_of(edges: set[Edge]) -> Rows:
     database = lftj.Database()
-    database.load("e", edge_table(edges))
+    load_set(database, "e", edge_table(edges))
     return set(rows_of(database.query(RULE, threads=1)))
 
 

@@ -30,6 +30,7 @@ import lftj
 from lftj import errors
 from spark_bridge import join
 from spark_bridge.placing.schemas import spark_schema
+from support.sets import load_set
 from support.spark_types import in_spark
 from support.strategies import Scenario, any_row, scenarios
 
@@ -54,7 +55,7 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 def in_memory(rule: str, relations: dict[str, pa.Table], head: str | None = None) -> pa.Table:
     database = lftj.Database()
     for name, table in relations.items():
-        database.load(name, table)
+        load_set(database, name, table)
     return database.query(rule, head=head, threads=1)
 
 

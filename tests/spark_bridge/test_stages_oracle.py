@@ -34,6 +34,7 @@ from spark_bridge.stages import worker as stage_worker
 from support.cell_pipeline import ChooseGrids, planned_grids, program_text, random_grids
 from support.maintained_scenarios import pool_of
 from support.reference import Row
+from support.sets import load_set
 from support.spark_types import in_spark
 from support.stage_pipeline import StagePipeline, signed_table
 from support.strategies import Scenario, any_row, scenarios
@@ -79,7 +80,7 @@ class Followed:
         self.random = Random(seed)
         self.workspace = Workspace()
         for name, table in tables.items():
-            self.workspace.load(name, table)
+            load_set(self.workspace, name, table)
         self.workspace.install(text)
         self.pipeline = StagePipeline(text, tables, path, partitions, choose, self.random)
         self.head = self.pipeline.chain.plans[-1].name

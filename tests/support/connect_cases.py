@@ -40,7 +40,7 @@ UTC = datetime.UTC
 
 
 def edges(n_edges: int, n_nodes: int) -> pa.Table:
-    pairs = [(i * i % n_nodes, (7 * i + i * i * i) % n_nodes) for i in range(n_edges)]
+    pairs = dict.fromkeys((i * i % n_nodes, (7 * i + i * i * i) % n_nodes) for i in range(n_edges))
     return pa.table({"src": [a for a, _ in pairs], "dst": [b for _, b in pairs]})
 
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from lftj.errors import NullError, SourceError, UnsupportedTypeError
 from maintenance import Workspace, changes_from_delta
 from support.delta_steps import FEED, STEPS, append, made, random_rows, rows_at
+from support.sets import load_set
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 
@@ -147,7 +148,7 @@ def test_a_workspace_follows_a_table(tmp_path: Path) -> None:
     path = made(tmp_path / "edges", random_rows(random, 6))
     ws, each = Workspace(), Workspace()
     for workspace in (ws, each):
-        workspace.load("edge", DeltaTable(path, version=0).to_pyarrow_table())
+        load_set(workspace, "edge", DeltaTable(path, version=0).to_pyarrow_table())
         workspace.install(TRIANGLES)
     seen = 0
     for _ in range(4):
