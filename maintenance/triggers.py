@@ -17,6 +17,7 @@ Cost: linear in the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -123,7 +124,7 @@ def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trig
         return
     for plan, (_, rest) in zip(delta.terms.plans, left_over(delta.problem), strict=True):
         if plan.atom.relation in trigger.changing:
-            sides = {other.label: other.side for other in (*rest.atoms, *rest.negations)}
+            sides = {_shown(other.label): other.side for other in (*rest.atoms, *rest.negations)}
             yield _statement(head, body, plan, sides, trigger)
 
 
@@ -149,7 +150,7 @@ def _statement(
 ) -> str:
     """A term of a body's delta rule.  ``sides``: which version of the other atoms it reads, by label."""
     every = (*body.atoms, *body.negations)
-    place = next(at for at, atom in enumerate(every) if _label(atom) == plan.atom.label)
+    place = next(at for at, atom in enumerate(every) if _label(atom) == _shown(plan.atom.label))
     is_direct = plan.atom.relation == trigger.relation
     if not is_direct and not isinstance(head.value, Aggregate):
         return _anew(head, body)
@@ -248,8 +249,13 @@ def _tests(changed: Atom, columns: Sequence[str]) -> list[str]:
 
 
 def _label(atom: Atom) -> str:
-    """The atom as searches call it."""
-    return atom_text(replace(atom, negated=False))
+    """The atom as searches call it, less the names of its wildcards."""
+    return _shown(atom_text(replace(atom, negated=False)))
+
+
+def _shown(label: str) -> str:
+    """Wildcards that something counts have names, which searches tell or not."""
+    return re.sub(r"\b_\d+\b", "_", label)
 
 
 def _lookup(view: Atom) -> str:
