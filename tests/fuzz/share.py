@@ -9,7 +9,7 @@ from support.daily import SEED
 PIECES = 8
 """So many tests, that processes may share."""
 
-CASES = 12
+CASES = 6
 """In a piece."""
 
 SECONDS = 300.0
