@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -96,15 +97,16 @@ class _Bound(Generic[Made]):
 
     def __init__(self, tables: Sequence[Table], made: Made) -> None:
         self._made: Made | None = made
-        own = weakref.ref(self)  # by a method of its own it would be a circle, which stays for the collector
-
-        @deaf
-        def forget(_: object) -> None:
-            bound = own()
-            if bound is not None:
-                bound._made = None
-
+        forget = partial(self._forget, weakref.ref(self))
         self._tables = [weakref.ref(table, forget) for table in tables]
+
+    @staticmethod
+    @deaf
+    def _forget(own: weakref.ref[_Bound[Made]], _: object) -> None:
+        """By a reference that does not hold it: it would be a circle, which stays for the collector."""
+        bound = own()
+        if bound is not None:
+            bound._made = None
 
     def over(self, tables: Sequence[Table]) -> Made | None:
         """It, if these are the tables."""
