@@ -7,7 +7,7 @@ part in comparisons: two trees are equal when they say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -210,6 +210,16 @@ def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
     """The names of the variables that aggregates of some heads read."""
     calls = (call for head in heads for call in head.aggregates)
     return frozenset(one.name for call in calls for one in call.arguments if isinstance(one, Variable))
+
+
+def flat(body: Iterable[Literal]) -> Iterator[Literal]:
+    """All literals of a body, those within alternatives too."""
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            for alternative in literal.alternatives:
+                yield from flat(alternative)
+        else:
+            yield literal
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,12 @@ from lftj.language.syntax import (
     Atom,
     Comparison,
     Constant,
-    Disjunction,
     Head,
     Literal,
     Rule,
     Span,
     Variable,
+    flat,
 )
 
 _RANKS = {"top": ("kth_largest", ">="), "bottom": ("kth_smallest", "<=")}
@@ -108,26 +108,16 @@ def _without_top(rule: Rule, top: TopRows, bar: str) -> tuple[Rule, Rule]:
 
 def _relations(rule: Rule) -> Iterator[str]:
     yield from (head.relation for head in rule.heads)
-    yield from (literal.relation for literal in _flat(rule.body) if isinstance(literal, Atom))
+    yield from (literal.relation for literal in flat(rule.body) if isinstance(literal, Atom))
 
 
 def _variables(body: Sequence[Literal]) -> Iterator[Variable]:
-    for literal in _flat(body):
+    for literal in flat(body):
         if isinstance(literal, Atom):
             yield from (term for term in literal.terms if isinstance(term, Variable))
         elif isinstance(literal, Comparison):
             yield from variables_of(literal.left)
             yield from variables_of(literal.right)
-
-
-def _flat(body: Sequence[Literal]) -> Iterator[Literal]:
-    """All literals, those within alternatives too."""
-    for literal in body:
-        if isinstance(literal, Disjunction):
-            for alternative in literal.alternatives:
-                yield from _flat(alternative)
-        else:
-            yield literal
 
 
 def _free(wanted: str, taken: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -24,10 +24,10 @@ from lftj.language.syntax import (
     Call,
     Comparison,
     Constant,
-    Disjunction,
     Expression,
     Literal,
     Variable,
+    flat,
 )
 from spark_bridge.placing.head_plan import HeadPlan
 
@@ -80,7 +80,7 @@ class _Compared:
         self.lengths: defaultdict[str, set[int]] = defaultdict(set)
 
     def body(self, body: Sequence[Literal], known: Mapping[str, Sequence[set[int]]]) -> None:
-        literals = list(_flat(body))
+        literals = list(flat(body))
         for literal in literals:
             if isinstance(literal, Atom):
                 for term, of in zip(literal.terms, known.get(literal.relation, ()), strict=False):
@@ -115,12 +115,3 @@ class _Compared:
                 f"'{what}' compares {' and '.join(shown)}, which Spark would pad with spaces to one length:"
                 f" cast the columns to string, or rtrim() them\n  {self._text.strip()}"
             )
-
-
-def _flat(body: Sequence[Literal]) -> Iterator[Literal]:
-    for literal in body:
-        if isinstance(literal, Disjunction):
-            for alternative in literal.alternatives:
-                yield from _flat(alternative)
-        else:
-            yield literal

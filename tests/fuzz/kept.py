@@ -23,6 +23,7 @@ from fuzz.once import loaded
 from lftj import errors
 from maintenance import Snapshot, Workspace
 from support.rows import rows_of
+from support.rules import render
 from support.small_limits import small_limits
 
 
@@ -321,8 +322,6 @@ class Kept:
 
 
 def _body_text(rule: Any) -> str:
-    from support.rules import render
-
     return render((rule,)).partition("<-")[2]
 
 

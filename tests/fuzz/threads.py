@@ -17,6 +17,7 @@ from fuzz.difference import Difference, same
 from fuzz.expected import OutOfReach, Refused, after, beginning, expected
 from fuzz.kept import Mirror, a_folder, change_table, stage, table_of
 from fuzz.once import loaded
+from lftj.errors import LftjError
 from maintenance import Workspace
 from support.reference import Row
 from support.rows import rows_of
@@ -181,8 +182,6 @@ def play_threads(case: Case) -> None:
 
 
 def _try_strategy(workspace: Workspace, head: str, strategy: str) -> None:
-    from lftj.errors import LftjError
-
     try:
         workspace.set_strategy(head, strategy)
     except LftjError:  # one of a recursion, for which it is none
