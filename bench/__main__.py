@@ -1,10 +1,12 @@
 """``python -m bench``: measure, and write results, plots and the machine's description.
 
-    python -m bench                        joins and maintenance as in TARGETS.md, into bench/results/
+    python -m bench                        joins and maintenance, into bench/results/
     python -m bench --quick                small generated workloads, some seconds
     python -m bench --only triangles       workloads whose name has this in it
     python -m bench --engines lftj,duckdb  these engines only
     python -m bench --list                 the workloads, and nothing is run
+
+Floors and goals: docs/design/targets.md.
 
 A selection writes into its own folder below the results (``quick``,
 ``selection``), so it never replaces the whole.  Exit status: 0; 1 when an

@@ -4,8 +4,8 @@
     python -m bench.record_gaps --quick     a small graph, printed alone
 
 A wider gap makes fewer records, so installing is quicker and takes less memory, while each change meets
-more of them (ENGINE.md 5, "coarse").  The default (:data:`maintenance.heads.keeping.RECORD_GAP`) is the
-width at which neither side gains much by going on.  Every width sees the same changes in turn with the
+more of them (docs/design/engine.md section 5).  The default (:data:`maintenance.heads.keeping.RECORD_GAP`) is
+the width at which neither side gains much by going on.  Every width sees the same changes in turn with the
 others, so that a slower minute of the machine falls on all of them; the heads are compared at the end.
 Times are processor time of one thread.
 """

@@ -77,7 +77,7 @@ Measure = Literal[
 
 @dataclass(frozen=True)
 class Target:
-    """A floor and a goal for lftj's median, as TARGETS.md has them.
+    """A floor and a goal for lftj's median (docs/design/targets.md).
 
     ``ratio``: the peer's median over lftj's, at least.  ``seconds``: at most.
     ``rows/s``: at least.  ``bytes/record``: memory of a sensitivity record, at most.

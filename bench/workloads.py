@@ -33,7 +33,7 @@ from bench.workload import Target, Workload
 
 
 def full() -> list[Workload]:
-    """All of TARGETS.md "Joins", what is run in Spark, and what of "Maintenance" there is."""
+    """All of docs/design/targets.md "Joins", what is run in Spark, and what of "Maintenance" there is."""
     return [
         triangles(
             "email-enron",

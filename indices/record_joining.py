@@ -3,7 +3,7 @@
 Records are int64 (columns, records): prefix, lo, hi, context, with lo in row ``lo_at``; sorted by prefix,
 context, lo and hi.  Those that agree on prefix and context are a *family*.  Joining replaces
 neighbours of a family by the interval from the first lo to the greatest hi: a
-superset, which is all that soundness asks for (ENGINE.md 4).
+superset, which is all that soundness asks for (docs/design/engine.md section 4).
 
 Invariants
 

@@ -1,4 +1,4 @@
-"""`SensitivityIndex`: which contexts an atom's key matters to (ILFTJ 4.1, ENGINE.md 4).
+"""`SensitivityIndex`: which contexts an atom's key matters to (ILFTJ 4.1, docs/design/engine.md section 4).
 
 It keeps records (prefix columns; closed interval [lo, hi]; context columns)
 and answers: below this prefix, the contexts of all records that hold this

@@ -1,4 +1,4 @@
-"""Incremental maintenance of rule heads (ENGINE.md sections 4 to 7).
+"""Incremental maintenance of rule heads (docs/design/engine.md sections 4 to 7).
 
 >>> from maintenance import Workspace
 >>> ws = Workspace()

@@ -1,4 +1,6 @@
-"""The exact trace edit distance: size of the symmetric difference of two full traces (ENGINE.md section 1).
+"""The exact trace edit distance: size of the symmetric difference of two full traces.
+
+Specification: docs/design/engine.md section 1.
 
 A trace is a set of operations; what tells one from another is its depth, the
 binding above it, atom and level, the kind of operation, the key it started from

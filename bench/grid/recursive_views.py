@@ -91,7 +91,7 @@ def texts(name: str, tables: str, title: str, *settings: Setting) -> View:
 
 
 def recursions() -> list[View]:
-    """TARGETS.md, "Recursion"."""
+    """docs/design/targets.md, "Recursion"."""
     return [
         closures("upward-3000-4436", "3,000 nodes, 4,436 edges upward", *sizes(1, 10, 100, kinds=())),
         reached("mathoverflow", Setting("window", 1), Setting("window", 100)),

@@ -273,7 +273,7 @@ def grid() -> list[View]:
 
 
 def beside_differential() -> list[View]:
-    """TARGETS.md, "Maintenance beside differential dataflow": `auto`, `trace` and the peer."""
+    """docs/design/targets.md, "Maintenance beside differential dataflow": `auto`, `trace` and the peer."""
     kept_by = ("lftj:delta", "lftj:trace", "lftj:stages", "lftj", "differential")
     mixed = tuple(Setting("mixed", size) for size in (1, 10, 100, 1_000, 10_000))
     views = [

@@ -51,7 +51,7 @@ def _atom(text: str, used: set[str]) -> str:
 
 
 def grouped_sums() -> list[Workload]:
-    """TARGETS.md "Ordinary queries": no slower than twice DuckDB's time."""
+    """docs/design/targets.md "Ordinary queries": no slower than twice DuckDB's time."""
     return [
         _sums("groups", "by 10,000 customers", "c", (), 10_000),
         _sums("star-1", "by kind of product, a star of two", "k", ("product",), 20),

@@ -1,4 +1,6 @@
-"""Recursion from nothing: closures, same generation, components, GALEN and CRDT (TARGETS.md "Recursion").
+"""Recursion from nothing: closures, same generation, components, GALEN and CRDT.
+
+Floors and goals: docs/design/targets.md "Recursion".
 
 Datafrog finds the same rows, by their checksum.
 """

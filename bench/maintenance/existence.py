@@ -1,6 +1,6 @@
 """A rule of existence over a window that slides along a stream of edges: the workloads `existence`.
 
-TARGETS.md "existence rule": which vertices have two edges whose ends a third one
+docs/design/targets.md "existence rule": which vertices have two edges whose ends a third one
 joins, over sx-mathoverflow by time.  The window holds the last so many arrivals.
 An edge that arrives again while it is in the window is no change, and it is
 there until its last arrival leaves.  Self-loops are dropped: one of them would

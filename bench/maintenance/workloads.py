@@ -1,4 +1,6 @@
-"""Rules that are kept up to date: TARGETS.md "Maintenance", as far as its rows are about full heads.
+"""Rules that are kept up to date, those with full heads.
+
+Floors and goals: docs/design/targets.md "Maintenance".
 
 Variants of lftj stand beside it in the same run:
 

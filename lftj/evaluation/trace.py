@@ -2,7 +2,7 @@
 
 The search of :mod:`lftj.search.base.kernel` takes shortcuts (blocks, stages, marks, shared
 iterators), and which ones depends on sizes.  The trace is defined without them
-(LFTJ section 3; ENGINE.md section 1), so a change of the data changes it only
+(LFTJ section 3; docs/design/engine.md section 1), so a change of the data changes it only
 where the join really took another course; the maintenance claims are measured
 in the edit distance of two such traces.
 

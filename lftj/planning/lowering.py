@@ -6,7 +6,7 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 * a literal in an atom is a variable of its own, pinned by a condition; literals
   of the same code share it;
 * a variable that occurs once and that nobody asks for gives no column at all: a
-  present prefix proves it, or multiplicities count it (ENGINE.md section 3);
+  present prefix proves it, or multiplicities count it (docs/design/engine.md section 3);
 * ``x is null`` is a bound: NULL has the least code;
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order

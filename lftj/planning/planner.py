@@ -1,6 +1,6 @@
 """Choosing the key order: estimates for all orders, then a pilot of the best few.
 
-ENGINE.md section 3 asks for an order by cost from statistics.  Estimates alone
+docs/design/engine.md section 3 asks for an order by cost from statistics.  Estimates alone
 are off by large factors on skewed and correlated data, so where much is at
 stake this planner goes one step further: it *measures* the few orders that the
 estimates leave, each on a sample of the data (:mod:`lftj.planning.pilot`), with the

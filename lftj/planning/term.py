@@ -1,4 +1,6 @@
-"""The terms of a delta rule: the change of each atom, joined with the others (STRATEGIES.md section 1).
+"""The terms of a delta rule: the change of each atom, joined with the others.
+
+Design: docs/design/strategies.md section 1.
 
     d(A1 ... An) = SUM_i  new(A1) ... new(A_i-1) * dA_i * old(A_i+1) ... old(An)
 

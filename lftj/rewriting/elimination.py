@@ -1,4 +1,6 @@
-"""Which variables of a body are summed away first, and what a change costs then (STRATEGIES.md 3.3).
+"""Which variables of a body are summed away first, and what a change costs then.
+
+Design: docs/design/strategies.md section 3.3.
 
 A body is a hypergraph: its atoms are *edges*, comparisons and negated atoms *filters*.  To eliminate
 variables is to join the edges in which they stand, sum them away, and have one edge, a *view*, in their

@@ -1,4 +1,6 @@
-"""Bodies whose two sides an inequality joins: an ordered view of each is kept (STRATEGIES.md 3.4).
+"""Bodies whose two sides an inequality joins: an ordered view of each is kept.
+
+Design: docs/design/strategies.md section 3.4.
 
     h[b] = sum(v) <- bids(b, p, v), asks(b, q), p - q > 1000.
 

@@ -1,4 +1,4 @@
-"""One aggregate rule as a tree of views (STRATEGIES.md 3.3, after F-IVM).
+"""One aggregate rule as a tree of views (docs/design/strategies.md section 3.3, after F-IVM).
 
     total[] = sum(v) <- R(a, b), S(a, c), v = b * c.
 

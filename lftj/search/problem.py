@@ -7,7 +7,7 @@ come out twice.
 Invariant: an existential component (existential variables connected to each
 other by an atom, negation or condition) that stands together in the order,
 behind all other variables that it touches, is a *segment*: it is left at its
-first success, and failing later jumps back over it (ENGINE.md section 3, short
+first success, and failing later jumps back over it (docs/design/engine.md section 3, short
 circuit and separate searches; ILFTJ 2.2.1).  Rows come out distinct unless an
 existential variable outside a segment stands before an emitted one.
 """

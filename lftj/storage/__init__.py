@@ -1,1 +1,1 @@
-"""Relations in memory: sorted rows, tries, versions, support counts (ENGINE.md section 2)."""
+"""Relations in memory: sorted rows, tries, versions, support counts (docs/design/engine.md section 2)."""

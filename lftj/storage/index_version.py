@@ -1,4 +1,4 @@
-"""Versions of an index: a base trie and small later runs (ENGINE.md section 2).
+"""Versions of an index: a base trie and small later runs (docs/design/engine.md section 2).
 
 Runs, and how they are merged with each other: :mod:`lftj.storage.runs`.  A branch is
 present in a version iff the number of base tuples below it and the

@@ -25,9 +25,9 @@ Invariants (see :meth:`Patch.check_invariants`)
 3. A patch never changes; it goes with its version.
 
 Cost: O(m L log n) for m tuples in runs and L levels, the keys of the nodes that it
-lists, and a bit per key of each level but the last.  HOUSE.md has the region machine
-evaluate versions with runs; over a patched base the blocks and stages of the base
-machine serve them too (``tests/storage/test_patch.py``; figures in ``docs/performance.md``).
+lists, and a bit per key of each level but the last.  The region machine reads versions
+with runs as they are (docs/design/engine.md section 2); over a patched base the blocks and stages
+of the base machine serve them too (``tests/storage/test_patch.py``; figures in ``docs/performance.md``).
 """
 
 # mypy: disable-error-code="no-untyped-def"

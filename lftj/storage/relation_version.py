@@ -1,4 +1,4 @@
-"""Versions of a relation: what a reader holds while commits go on (ENGINE.md section 2).
+"""Versions of a relation: what a reader holds while commits go on (docs/design/engine.md section 2).
 
 Invariants
 

@@ -1,4 +1,6 @@
-"""Runs: changed tuples with weights, sorted, and how they are merged with each other (ENGINE.md section 2).
+"""Runs: changed tuples with weights, sorted, and how they are merged with each other.
+
+Specification: docs/design/engine.md section 2.
 
 A run is one flat int64 array: its sorted columns one after the other, then the
 prefix sums of its weights::

@@ -1,4 +1,6 @@
-"""Support counts: how many body assignments stand behind each head tuple (ENGINE.md section 6; ILFTJ 2.2).
+"""Support counts: how many body assignments stand behind each head tuple.
+
+Specification: docs/design/engine.md section 6; ILFTJ 2.2.
 
 A Z-set of head tuples as sorted runs.  A signed assignment adds to its tuple's
 support; the *visible* change is where support crosses zero.

@@ -1,4 +1,4 @@
-"""The base run of an index: a trie in flat arrays (ENGINE.md section 2).
+"""The base run of an index: a trie in flat arrays (docs/design/engine.md section 2).
 
 Level l holds the distinct keys at that level, in index order, and for every
 node the offset of its first child in level l+1::

@@ -1,6 +1,6 @@
 """The changes that a transaction has staged for one relation.
 
-They add up as a Z-set (ENGINE.md section 1): inserting and erasing the same
+They add up as a Z-set (docs/design/engine.md section 1): inserting and erasing the same
 tuple in one transaction cancel, whatever their order.  What is left is netted
 against the version that the transaction changes: a tuple whose weights add up
 to more than 0 is in afterwards, to less than 0 is out, and neither is a change

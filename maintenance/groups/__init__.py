@@ -1,1 +1,4 @@
-"""Maintained aggregates: groups, and the values that follow their changes (ENGINE.md section 6)."""
+"""Maintained aggregates: groups, and the values that follow their changes.
+
+Specification: docs/design/engine.md section 6.
+"""

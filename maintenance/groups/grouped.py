@@ -1,4 +1,6 @@
-"""Maintained aggregates by group: signed assignments in, the head's change out (ENGINE.md section 6).
+"""Maintained aggregates by group: signed assignments in, the head's change out.
+
+Specification: docs/design/engine.md section 6.
 
 A group's value is a function of the multiset of its assignments' arguments.
 Kept of each group are the number of assignments (which says whether the group

@@ -1,4 +1,6 @@
-"""Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands (ENGINE.md section 6).
+"""Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands.
+
+Specification: docs/design/engine.md section 6.
 
 A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
 of floats as of decimals and of the integers of averages; sums of integers are whole numbers

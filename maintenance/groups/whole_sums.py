@@ -1,4 +1,6 @@
-"""Maintained ``sum`` of integers and durations by group: one number of 128 bits each (ENGINE.md section 6).
+"""Maintained ``sum`` of integers and durations by group: one number of 128 bits each.
+
+Specification: docs/design/engine.md section 6.
 
 What a sum of integers is published as, it is: there is nothing to round, and a sum that int64
 does not hold is refused.  So it takes no limbs (:mod:`maintenance.groups.sums`), which come and

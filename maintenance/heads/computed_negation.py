@@ -2,7 +2,7 @@
 
 ``c(x) <- b(x), v = x * 2, !b(v)`` can test ``!b(v)`` only when v is computed.  The first
 stage keeps the body without such atoms; its rows are a relation of versions like any
-other, and the second stage joins it with the negated atoms (ENGINE.md section 6: a head's
+other, and the second stage joins it with the negated atoms (docs/design/engine.md section 6: a head's
 change is the change of an input of the next stratum).
 
 Invariant: the relation of the first stage's rows is staged, kept and dropped with them.

@@ -1,4 +1,4 @@
-"""Change files and feeds: rows with weights, in transactions, as a stream (API.md "From the shell").
+"""Change files and feeds: rows with weights, in transactions, as a stream (docs/shell.md).
 
 A change file has the columns of its relation, ``weight``, and optionally
 ``txn``, in any order.  Where the relation has a column of such a name itself,

@@ -1,6 +1,6 @@
 """How the existential part of a body is kept: by support counts, by witnesses, by tests of its own.
 
-Existential variables connected to each other are a *component* (ENGINE.md section 3).
+Existential variables connected to each other are a *component* (docs/design/engine.md section 3).
 
 * A component that no head variable touches asks one question, whose answer lets
   all rows pass or none: it is a *test*, searched on its own.

@@ -1,4 +1,4 @@
-"""Two ordered views joined by an inequality, kept by range sums (STRATEGIES.md 3.4).
+"""Two ordered views joined by an inequality, kept by range sums (docs/design/strategies.md section 3.4).
 
     d(L join R) = dL join R_old + L_new join dR
 

@@ -1,10 +1,10 @@
 """`TimedRound`: many transactions as one round, for what is worked out for all of their times at once.
 
-Let U be a relation's tuples before the batch and all that come in it, T those that come or go in it.
-Whatever is in U and not in T is there all the time.  So the assignments of a body that are there at some
-time, and not at all times, are those over U less those over U without T: a delta rule's change, whose old
-side is U and whose new side is U without T (STRATEGIES.md section 1).  When each of them comes and goes is
-in the *histories* of the tuples of T that it is made of.
+Let U be a relation's tuples before the batch and all that come in it, T those that come or go in it. Whatever
+is in U and not in T is there all the time.  So the assignments of a body that are there at some time, and not
+at all times, are those over U less those over U without T: a delta rule's change, whose old side is U and
+whose new side is U without T (docs/design/strategies.md section 1).  When each of them comes and goes is in
+the *histories* of the tuples of T that it is made of.
 
 Of an atom that is read down to some level only, the tuples are branches: one is there while a tuple is
 below it, and is touched if all that are below it in U are.

@@ -1,4 +1,4 @@
-"""The memory budgets of sensitivity records (ENGINE.md section 4), and of views.
+"""The memory budgets of sensitivity records (docs/design/engine.md section 4), and of views.
 
 Cost: of a budget that is kept to, one look at the size of each index.
 """

@@ -8,7 +8,8 @@ Invariants
 2. :meth:`Commit.keep` and :meth:`Commit.drop` may be left half way and done again, any number of times: what
    is done twice is as if it were done once.  So an exception at any point leaves a workspace that only has to
    do one of them before it does something else.
-3. Sensitivity records of a round that failed stay: more records than needed are sound (ENGINE.md section 4).
+3. Sensitivity records of a round that failed stay: more records than needed are sound (docs/design/engine.md
+   section 4).
 """
 
 from __future__ import annotations

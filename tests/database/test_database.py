@@ -39,7 +39,7 @@ def db() -> Database:
     return made
 
 
-# -- API.md, "Join, once" -----------------------------------------------------------
+# -- a join, once -------------------------------------------------------------------
 
 
 def test_join_once_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

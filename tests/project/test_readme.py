@@ -110,9 +110,3 @@ def test_every_fence_is_an_example(page: Path) -> None:
     assert set(found) <= {"python", "console", "datalog", "sh"}
     commands = "".join(block.text for block in blocks(page) if block.language == "sh")
     assert re.sub(r"^(pip install|lftj warm-up|uvicorn|make) ?.*\n", "", commands, flags=re.MULTILINE) == ""
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -205,7 +205,7 @@ def test_the_example_like_q3_of_the_draft() -> None:
     """q, q', q'', q''' of DBToaster's draft, and the statements that it prints.
 
     Of its six maps there are five: m_c[ck, ok, sp] is m_cl[ck, ok, sp] * m_co[ok], which share no variable
-    that is summed away (STRATEGIES.md 3.1).
+    that is summed away (docs/design/strategies.md section 3.1).
     """
     c, o = Atom("C", ("ck",)), Atom("O", ("ck", "ok", "sp"))
     lines = (Atom("L", ("ok", "ep")), Value("ep"))

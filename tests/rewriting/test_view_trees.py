@@ -192,7 +192,7 @@ def test_many_to_many_is_eliminated_and_keys_are_not() -> None:
 
 
 def test_a_triangle_stays_and_what_hangs_on_it_goes() -> None:
-    """STRATEGIES.md 3.2: a cyclic core is cheaper by delta."""
+    """docs/design/strategies.md section 3.2: a cyclic core is cheaper by delta."""
     core = [edge(names, 250, **dict.fromkeys(names, 40)) for names in ("ab", "bc", "ac")]
     assert order(*core) == []
     tail = edge("cd", 4000, c=40, d=400)

@@ -1,6 +1,6 @@
 """The search: leapfrog triejoin as one compiled, resumable state machine.
 
-One compilation serves all rules (LFTJ section 3; ENGINE.md section 3): the
+One compilation serves all rules (LFTJ section 3; docs/design/engine.md section 3): the
 rows of :mod:`lftj.search.layout` say what to join.  :func:`search` walks the depths
 in key order; at each it opens the node (:mod:`lftj.search.base.node`), binds its matches one
 after the other and goes deeper.  It returns when the output buffers are full,

@@ -1,6 +1,6 @@
 """One node of the search: open it and bind its matches; :mod:`lftj.search.base.block` finds them.
 
-A node (ENGINE.md section 1) is the leapfrog join of its participants.  It works
+A node (docs/design/engine.md section 1) is the leapfrog join of its participants.  It works
 in blocks: a bounded number of the *leader's* keys is tried against all others
 and the matches, with the positions that deeper levels need, go to the depth's
 lists.  So the inner loops are tight, the search can stop between any two

@@ -2,17 +2,17 @@
 
 A cursor is one participant of one node: a range of base keys and, under
 prefixes that later runs touch, a range of every run.  A seek lands on the
-least *present* key (ENGINE.md section 2).  Where no run has a tuple under the
+least *present* key (docs/design/engine.md section 2).  Where no run has a tuple under the
 prefix (``P_ACTIVE`` is 0) only the base is looked at, so runs cost nothing
 where nothing changed.
 
-Records (ENGINE.md section 4): ``extend`` joins the interval of an operation to
-the cursor's growing record when they touch.  It departs from the specification
-in one point, which is sound because any superset of the records is: a seek that
-moves on by at most H_GAP keys counts as that many steps of an iterator, so the
-record goes on.  On power-law graphs this saves nine records in ten, and a
-record then covers at most H_GAP times the keys that it has to.  Where H_GAP is 0
-the records are the trace's own (ILFTJ 4.1).
+Records (docs/design/engine.md section 4): ``extend`` joins the interval of an operation to
+the cursor's growing record when they touch.  It departs from ILFTJ in one point,
+which is sound because any superset of the records is: a seek that moves on by at
+most H_GAP keys counts as that many steps of an iterator, so the record goes on.
+On power-law graphs this saves nine records in ten, and a record then covers at
+most H_GAP times the keys that it has to.  Where H_GAP is 0 the records are the
+trace's own (ILFTJ 4.1).
 """
 
 # mypy: disable-error-code="no-untyped-def"

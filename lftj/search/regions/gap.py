@@ -1,4 +1,7 @@
-"""The gap around a key that a participant lacks: what it may cover in place of others (ENGINE.md 5)."""
+"""The gap around a key that a participant lacks: what it may cover in place of others.
+
+Specification: docs/design/engine.md section 5.
+"""
 
 # mypy: disable-error-code="no-untyped-def"
 

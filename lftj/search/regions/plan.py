@@ -5,7 +5,7 @@ Invariants
 1. Two atoms that share iterators (:mod:`lftj.search.plan_writer`) share their records.
 2. A participant has a record stream unless its atom's variables up to its level
    are the first ones of the key order: then a surgery itself names the region
-   (ENGINE.md section 4; ILFTJ 4.2, last paragraph).  Of a negated atom only the
+   (docs/design/engine.md section 4; ILFTJ 4.2, last paragraph).  Of a negated atom only the
    last level can have one.
 """
 
@@ -95,8 +95,8 @@ def compile_regions(
     """Lay a problem out.  Every atom must have a variable.
 
     ``gap``: an iterator that seeks on by at most this many keys stays one record; with 0 the records are the
-    trace's own.  ``tail``: the depth from which on the search stops at its first success (ENGINE.md section
-    5.5); or ``listed``: the depth from which on assignments are counted.
+    trace's own.  ``tail``: the depth from which on the search stops at its first success
+    (docs/design/engine.md section 5.5); or ``listed``: the depth from which on assignments are counted.
     """
     depths = len(order)
     assert tail is None or listed is None

@@ -3,7 +3,7 @@
 One compiled, resumable state machine for all rules, like :mod:`lftj.search.base.kernel`,
 which stays the quicker one for whole evaluations over base runs: where something is
 recorded or later runs have tuples, this one does the leapfrog of LFTJ section 3 step
-by step, so that what it records is the trace (ENGINE.md section 4); elsewhere it works
+by step, so that what it records is the trace (docs/design/engine.md section 4); elsewhere it works
 in blocks (:mod:`lftj.search.regions.block`).  It starts from *regions*.
 
 A plan may have a *tail* (:mod:`lftj.search.regions.tail`): then there is one row, of all
@@ -11,10 +11,10 @@ depths, for each binding of the variables before it that holds.
 
 A region is a binding of the first d variables, or of d - 1 and an interval of
 the next (the whole evaluation is the region with d = 1 and all keys).  Along
-fixed coordinates only membership is tested (ENGINE.md section 5): the first
+fixed coordinates only membership is tested (docs/design/engine.md section 5): the first
 participant that lacks its key records that point and the region is done.  Where
 none does, all record the last coordinate: an iterator may have passed over it
-before it was a match (invariant 2; ENGINE.md says nothing of this).
+before it was a match (invariant 2).
 
 Where paths are asked for, a region comes with the interval of the record that named it.  Where its path
 fails at the last coordinate for want of a key, the participant whose turn comes after the record's own and
@@ -27,7 +27,7 @@ Invariants
 
 1. Between two calls the state describes the search completely; the caller may
    change the buffers of rows and records, and must then clear N_LOGGED.
-2. Coverage (ENGINE.md section 4): for every node reached and every key within
+2. Coverage (docs/design/engine.md section 4): for every node reached and every key within
    the conditions' bounds, all participants hold it and are covered, or one
    that lacks it is.  In a tail that holds, the witness is covered.
 3. Rows come in key order within one region.

@@ -2,7 +2,7 @@
 
 Where all existential variables stand behind the head variables, a binding of the
 head variables holds as soon as one binding of the others is found: its
-*witness* (ENGINE.md sections 3 and 5.5; ILFTJ 2.2.1).  The search of a tail then
+*witness* (docs/design/engine.md sections 3 and 5.5; ILFTJ 2.2.1).  The search of a tail then
 ends, and of its records only the witness is kept, as points: nothing else can
 make the binding fail.  A tail that fails keeps all its records.
 

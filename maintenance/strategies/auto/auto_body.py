@@ -1,6 +1,6 @@
 """One body, kept by `trace` or by `delta`, whichever costs less, or evaluated again when both cost more.
 
-Decisions, in counted operations (STRATEGIES.md section 1, "auto"):
+Decisions, in counted operations (docs/design/strategies.md section 1, "auto"):
 
 * *per commit*: the way in use may take as many operations as evaluating the body took last; when they are
   spent its rows are dropped, the body is evaluated over the old and the new versions, and what they differ in

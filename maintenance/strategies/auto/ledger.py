@@ -1,4 +1,6 @@
-"""The account by which a choice of two is changed: what the other would have saved (STRATEGIES.md section 1).
+"""The account by which a choice of two is changed: what the other would have saved.
+
+Design: docs/design/strategies.md section 1.
 
 Two ways of doing the same work have their costs, step by step; going over to the other way
 costs something too.  ``balance`` is what has been lost by the way in use, less what has been

@@ -1,4 +1,6 @@
-"""Whether the sums of a head under `auto` are kept by views, by what that costs (STRATEGIES.md 1 and 3.4).
+"""Whether the sums of a head under `auto` are kept by views, by what that costs.
+
+Design: docs/design/strategies.md sections 1 and 3.4.
 
 A head begins without views, unless a single row were to cost more than building them, by the model; then its
 bodies are kept by :mod:`maintenance.strategies.auto.auto_body`.  What its

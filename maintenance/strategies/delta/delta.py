@@ -1,4 +1,7 @@
-"""`delta`: bodies are kept by delta rules, and keep nothing themselves (STRATEGIES.md section 1)."""
+"""`delta`: bodies are kept by delta rules, and keep nothing themselves.
+
+Design: docs/design/strategies.md section 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One body of a rule, kept by its delta rule (STRATEGIES.md section 1).
+"""One body of a rule, kept by its delta rule (docs/design/strategies.md section 1).
 
 Nothing is kept: what a transaction changes is joined with what was there, atom by atom.
 

@@ -1,4 +1,4 @@
-"""One body through a batch: the assignments that come or go, and when (STRATEGIES.md section 1).
+"""One body through a batch: the assignments that come or go, and when (docs/design/strategies.md section 1).
 
 Each assignment that is not there all the time is found once, by the delta rule of
 :class:`~maintenance.strategies.timed_round.TimedRound`: a kernel call per term for all transactions

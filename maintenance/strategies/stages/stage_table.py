@@ -1,4 +1,6 @@
-"""`StageTable`: of every fact of a recursive head its rank and two counters (STRATEGIES.md 2.3).
+"""`StageTable`: of every fact of a recursive head its rank and two counters.
+
+Design: docs/design/strategies.md section 2.3.
 
     total(f)   the instances of all rules with head f whose body facts are present
     rank(f)    of a present fact at least 1, else 0

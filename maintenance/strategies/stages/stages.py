@@ -1,4 +1,6 @@
-"""`stages`: a recursive component, kept by forward delta rules over ranked facts (STRATEGIES.md 2.3 and 2.4).
+"""`stages`: a recursive component, kept by forward delta rules over ranked facts.
+
+Design: docs/design/strategies.md sections 2.3 and 2.4.
 
 Of every fact is known its rank, how many instances derive it, and how many of these are *solid*: of facts of
 lower ranks (:mod:`maintenance.strategies.stages.stage_table`).  A step first takes away, then gives:
@@ -25,7 +27,7 @@ Cost: O(1) kernel calls per change of a relation, rank that loses facts, and rou
 changes; a table's look-up per instance and recursive atom.  Of a budgeted component at most so many instances
 are counted as evaluating anew took the last time: beyond that it is evaluated anew, and its tables go.
 
-It departs from STRATEGIES.md where facts change piece by piece within a wave or round: any order is right.
+Facts change piece by piece within a rank or a round: any order is right.
 """
 
 from __future__ import annotations

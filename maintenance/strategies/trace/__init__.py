@@ -1,1 +1,4 @@
-"""ILFTJ: sensitivity records, the change oracle, regions evaluated again (ENGINE.md sections 4 and 5)."""
+"""ILFTJ: sensitivity records, the change oracle, regions evaluated again.
+
+Specification: docs/design/engine.md sections 4 and 5.
+"""

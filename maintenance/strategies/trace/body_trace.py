@@ -1,4 +1,4 @@
-"""One body of a rule, kept by its trace (ENGINE.md sections 4 and 5).
+"""One body of a rule, kept by its trace (docs/design/engine.md sections 4 and 5).
 
 ``build`` evaluates it whole, with recording; ``step`` takes the change from one
 version of its relations to the next and gives the assignments that came and
@@ -8,7 +8,7 @@ nothing before, one where a branch went has nothing now.
 Invariants
 
 1. Coverage: after ``build`` and every ``step`` the records cover the trace over
-   the newest version stepped to (ENGINE.md section 4).  A step that is rolled
+   the newest version stepped to (docs/design/engine.md section 4).  A step that is rolled
    back leaves more records than needed, which is sound; what it found dead or cut is
    staged, and dropped when the step is kept; then what is left of those that are cut is recorded.
 2. ``regions <= surgeries + matches`` in every step.

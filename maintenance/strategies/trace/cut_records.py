@@ -1,4 +1,6 @@
-"""Cut records: what a matched record need not cover any longer, since another participant does (ENGINE.md 5).
+"""Cut records: what a matched record need not cover any longer, since another participant does.
+
+Specification: docs/design/engine.md section 5.
 
 A record that is matched stays needed at most where no other participant that lacks the key is covered.  So
 where the path of its region fails at the record's own depth, for want of a key, the *next* participant in
@@ -8,8 +10,8 @@ at most, takes its place.
 
 Invariants
 
-1. Coverage (ENGINE.md 4).  Inside of the gap the other participant lacks every key and is covered; outside
-   of it the pieces hold what the record held.
+1. Coverage (docs/design/engine.md section 4).  Inside of the gap the other participant lacks every key and is
+   covered; outside of it the pieces hold what the record held.
 2. At no key do the records of a node cover more participants after a cut than before.
 3. After a cut the same key, going and coming again, matches no record of the two, at this node.
 

@@ -1,4 +1,6 @@
-"""Dead records: which of the records that a change matched are needed no more (ENGINE.md 5; ILFTJ 4.1).
+"""Dead records: which of the records that a change matched are needed no more.
+
+Specification: docs/design/engine.md section 5; ILFTJ 4.1.
 
 ILFTJ removes each interval that is matched.  Here a record stays as long as it covers something, so it is
 dropped for one of five reasons, each of which can be told from what a step has done anyway:

@@ -1,4 +1,6 @@
-"""The change oracle: which regions of a rule's search a change makes worth looking at (ENGINE.md section 5).
+"""The change oracle: which regions of a rule's search a change makes worth looking at.
+
+Specification: docs/design/engine.md section 5.
 
 For every surgery of every participant: where the surgery is a binding prefix of
 the key order, it is the region; else every context whose record holds the

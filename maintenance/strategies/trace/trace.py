@@ -1,4 +1,7 @@
-"""`trace`: bodies are kept by the sensitivity records of their searches (ENGINE.md sections 4 and 5)."""
+"""`trace`: bodies are kept by the sensitivity records of their searches.
+
+Specification: docs/design/engine.md sections 4 and 5.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 All existential variables stand behind the head variables in the key order, in the plan's
 *tail* (:mod:`lftj.search.regions.tail`).  A binding that holds depends on its witness alone; one
-that fails depends on its whole failed search, whose records are kept (ENGINE.md section
+that fails depends on its whole failed search, whose records are kept (docs/design/engine.md section
 5.5; ILFTJ 2.2.1).  So a region inside of the tail matters only in two cases:
 
 * a branch went and the witness passes through it: the binding is searched anew, first from the witness's
@@ -13,7 +13,7 @@ that fails depends on its whole failed search, whose records are kept (ENGINE.md
 Invariants
 
 1. The witnesses are one row of all depths for each head binding that holds.
-2. Coverage (ENGINE.md section 4), where in tails that hold the witness is covered.
+2. Coverage (docs/design/engine.md section 4), where in tails that hold the witness is covered.
 3. Witnesses that a step finds are staged.
 
 Witnesses lie in an index version in key order, so the prefix of a region tells by two

@@ -1,6 +1,6 @@
 """oracle: what the records cover, and what the change oracle makes of them, against brute force.
 
-The coverage invariant (ENGINE.md section 4): at every node that a search
+The coverage invariant (docs/design/engine.md section 4): at every node that a search
 reaches and for every key, either all participants hold the key, no negated atom
 does, and each of them is covered at it, or one that refuses the key is covered.
 It is checked node by node, after a build and after every step that follows.

@@ -219,7 +219,7 @@ def test_a_key_order_is_that_of_the_rule_as_it_was_written() -> None:
 def test_operations_of_a_change(
     shape: Shape, keys: Mapping[str, int], sizes: tuple[int, ...], rule: str, fewer: int
 ) -> None:
-    """So many times fewer than `delta`; the floors of TARGETS.md "Views" are 10 and 8."""
+    """So many times fewer than `delta`; as docs/design/targets.md "Views" asks."""
     operations = []
     for strategy in ("views", "delta"):
         ws = loaded(shape, keys, sizes)

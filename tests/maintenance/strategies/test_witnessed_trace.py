@@ -2,7 +2,7 @@
 
 A tail of random length behind the head variables.  Each head binding that holds
 has one witness, which is a row by brute force and is covered; a binding that
-fails, and the nodes above the tail, are covered as ENGINE.md section 4 says.
+fails, and the nodes above the tail, are covered as docs/design/engine.md section 4 says.
 """
 
 from __future__ import annotations
