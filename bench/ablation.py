@@ -73,7 +73,7 @@ def without(idea: str) -> Iterator[None]:
         if idea == "marks":
             stack.enter_context(mock.patch.object(marks, "MARKS_MAX_BITS", 0))
         elif idea == "stages and marks":
-            stack.enter_context(mock.patch.object(plan._Compilation, "stages", no_stages))
+            stack.enter_context(mock.patch.object(plan.Compilation, "stages", no_stages))
         elif idea == "rank tables":
             stack.enter_context(mock.patch.object(trie, "RANKS_MAX_SPREAD", 0))
             stack.enter_context(mock.patch.object(trie, "RANKS_SMALL", 0))

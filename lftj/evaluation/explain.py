@@ -26,7 +26,7 @@ from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
 from lftj.planning.lowering import Lowered
-from lftj.search import layout as L
+from lftj.search.base import layout as L
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
 

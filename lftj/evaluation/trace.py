@@ -20,7 +20,7 @@ What is logged at one node, in this order:
   the depths below the match; then the leapfrog goes on.
 
 A node opens its participants in one order, that of
-:meth:`lftj.search.plan_writer.PlanWriter.opening`.  The region search keeps to the same turns
+:meth:`lftj.search.outline.Outline.opening`.  The region search keeps to the same turns
 (:mod:`lftj.search.regions.node`), so what it records exactly is what this trace is sensitive to.
 
 A node whose bounds leave no key does nothing.  A body that has no assignment
@@ -45,10 +45,7 @@ from lftj.errors import LimitError, RuleError
 from lftj.language.syntax import Aggregate
 from lftj.memory import view
 from lftj.search.base.iterators import child_range
-from lftj.search.base.node import bounds
-from lftj.search.base.plan import BoundPlan, compile_plan
-from lftj.search.conditions import filters_hold
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     D_BACK,
     D_CONDITION,
     D_CONDITIONS,
@@ -70,6 +67,9 @@ from lftj.search.layout import (
     P_POSITION,
     TAIL_EXISTS,
 )
+from lftj.search.base.node import bounds
+from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.conditions import filters_hold
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 from lftj.values.domain import NULL_CODE
@@ -185,7 +185,9 @@ def _negations_allow(plan, state, depth, first, count, key, log, row):
 @part
 def _accept(plan, state, depth, at, key, log, row):
     """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
-    if not filters_hold(plan, state, plan[H_KEYS], plan[at + D_CONDITION], plan[at + D_CONDITIONS], key):
+    keys = state.ctypes.data + 8 * plan[H_KEYS]
+    conditions = plan.ctypes.data + 8 * plan[at + D_CONDITION]
+    if not filters_hold(keys, conditions, plan[at + D_CONDITIONS], key):
         return False, row
     allowed, row = _negations_allow(
         plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row

@@ -27,10 +27,10 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.cost_model import DISTINCT_COST
 from lftj.planning.statistics import Histogram, histogram
-from lftj.search import layout as L
+from lftj.search.base import layout as L
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import Search
-from lftj.search.conditions import C_OFFSET, CONDITION_FIELDS
+from lftj.search.conditions import Condition
 from lftj.search.problem import JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 
@@ -157,9 +157,9 @@ class OrderPilot:
         if self.ranges is not None:
             memory = self.limits
             row = memory[L.H_DEPTH_ROWS] + self.second * L.DEPTH_FIELDS
-            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * CONDITION_FIELDS
-            memory[end - 2 * CONDITION_FIELDS + C_OFFSET] = low
-            memory[end - CONDITION_FIELDS + C_OFFSET] = high
+            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * Condition.LENGTH
+            for number, limit in ((2, low), (1, high)):
+                Condition.view(memory, end - number * Condition.LENGTH).offset = limit
 
     def _search(self, low: int, high: int) -> tuple[float, float]:
         """Search first keys ``low`` to ``high``: opens of the second variable's node, other operations below.

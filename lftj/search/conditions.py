@@ -1,15 +1,14 @@
-"""Conditions: comparisons of a depth's key, as rows of a plan and as the kernels test them.
+"""Conditions: comparisons of a depth's key, as records of a plan and as the kernels test them.
 
-A row says ``x OP y + offset`` of the key x of its depth; y is the key of an earlier
+A record says ``x OP y + offset`` of the key x of its depth; y is the key of an earlier
 depth, or 0.  *Bounds* narrow the range in which a node looks for keys; the others are
 *filters*, which refuse single keys.
 
 Invariants
 
 1. A condition stands at the depth at which both sides are bound, so y is known when x is.
-2. The rows of one depth follow each other: kernels get the offset ``first`` of the first
-   row in the plan, and ``count``.  ``keys`` is the offset in the state of the list of the
-   bound keys, by depth.
+2. The conditions of one depth follow each other: kernels get the address ``first`` of the first
+   one, and ``count``.  ``keys`` is the address of the list of the bound keys, by depth.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -23,15 +22,21 @@ import numpy as np
 
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
+from indices.records import Record, record_at
 from lftj.memory import address, view
 from lftj.search.problem import JoinProblem
 
-C_OPERATOR = 0  # OP_*
-C_OTHER = 1  # depth of y, or -1: y is 0
-C_OFFSET = 2
-C_TABLE = 3  # address of an int64 table that keys are looked up in before comparing, or 0
-C_TABLE_LENGTH = 4
-CONDITION_FIELDS = 5
+
+class Condition(Record):
+    operator: int  # OP_*
+    other: int  # depth of y, or -1: y is 0
+    offset: int
+    table: int  # address of an int64 table that keys are looked up in before comparing, or 0
+    table_length: int
+
+
+condition_at = record_at(Condition)
+CONDITION = Condition.BYTES
 
 OP_AT_LEAST = 0  # bounds
 OP_AT_MOST = 1
@@ -50,6 +55,9 @@ _COMPARISONS = {  # rows of one condition: operator and step
     "=": [(OP_AT_LEAST, 0), (OP_AT_MOST, 0)],
     "!=": [(OP_DIFFERS, 0)],
 }
+_SIGNS = (">=", "<=", "!=", "<", "<=", ">", ">=")
+"""By operator."""
+
 _TABLE_COMPARISONS = _COMPARISONS | {
     "<": [(OP_TABLE_LESS, 0)],
     "<=": [(OP_TABLE_AT_MOST, 0)],
@@ -60,8 +68,8 @@ _TABLE_COMPARISONS = _COMPARISONS | {
 
 @dataclass(frozen=True)
 class ConditionRow:
-    """A row of C_* fields: the key compares by ``operator`` with that of depth ``other`` (-1: with 0) plus
-    ``sign`` times the offset of condition ``number`` plus ``step``."""
+    """A :class:`Condition` to be: the key compares by ``operator`` with that of depth ``other`` (-1: with 0)
+    plus ``sign`` times the offset of condition ``number`` plus ``step``."""
 
     operator: int
     other: int
@@ -73,6 +81,13 @@ class ConditionRow:
     def is_filter(self) -> bool:
         return self.operator > OP_AT_MOST
 
+    def shown(self, order: Sequence[str], depth: int) -> str:
+        """For people: the comparison.  The offset of condition 3 is ``$3``."""
+        other = "0" if self.other < 0 else order[self.other]
+        step = f" {'+' if self.step > 0 else '-'} {abs(self.step)}" if self.step else ""
+        offset = f"{'+' if self.sign > 0 else '-'} ${self.number}{step}"
+        return f"{order[depth]} {_SIGNS[self.operator]} {other} {offset}"
+
     def offset(self, problem: JoinProblem) -> int:
         """The offset field, with the codes of the problem's constants."""
         return self.sign * problem.conditions[self.number].offset + self.step
@@ -83,12 +98,17 @@ class ConditionRow:
         The table is good as long as it lives and its dictionary does not grow.
         """
         condition = problem.conditions[self.number]
-        fields = [self.operator, self.other, self.offset(problem), 0, 0]
-        if self.operator <= OP_DIFFERS:
-            return fields, None
-        assert condition.ranked is not None
-        table = condition.ranked.ranks()
-        fields[C_TABLE:] = address(table), len(table)
+        table = None
+        if self.operator > OP_DIFFERS:
+            assert condition.ranked is not None
+            table = condition.ranked.ranks()
+        fields = Condition.fields(
+            operator=self.operator,
+            other=self.other,
+            offset=self.offset(problem),
+            table=0 if table is None else address(table),
+            table_length=0 if table is None else len(table),
+        )
         return fields, table
 
 
@@ -111,50 +131,52 @@ def fill_conditions(
     """Write rows, given by their offsets in a plan, for a problem's constants; the tables that they name."""
     tables = []
     for offset, row in rows:
-        memory[offset : offset + CONDITION_FIELDS], table = row.fields(problem)
+        memory[offset : offset + Condition.LENGTH], table = row.fields(problem)
         if table is not None:
             tables.append(table)
     return tables
 
 
 @part(forceinline=True)
-def condition_bounds(plan, state, keys, first, count, low, high):
+def condition_bounds(keys, first, count, low, high):
     """The closed range [low, high], narrowed by a depth's bounds; (1, 0) when one leaves no key at all."""
-    condition = first
-    for _ in range(count):
-        operator = plan[condition + C_OPERATOR]
-        if operator <= OP_AT_MOST:
-            other = plan[condition + C_OTHER]
-            key = state[keys + other] if other >= 0 else np.int64(0)
-            offset = plan[condition + C_OFFSET]
+    for number in range(count):
+        condition = condition_at(first + number * CONDITION)
+        if condition.operator <= OP_AT_MOST:
+            offset = condition.offset
+            key = key_of(keys, condition.other)
             limit = key + offset
             if (offset > 0 and key > KEY_MAX - offset) or (offset < 0 and key < KEY_MIN - offset):
                 # beyond every key: the bound holds for all of them, or for none
-                if (operator == OP_AT_LEAST) == (offset > 0):
+                if (condition.operator == OP_AT_LEAST) == (offset > 0):
                     return np.int64(1), np.int64(0)
-            elif operator == OP_AT_LEAST:
+            elif condition.operator == OP_AT_LEAST:
                 low = max(low, limit)
             else:
                 high = min(high, limit)
-        condition += CONDITION_FIELDS
     return low, high
 
 
+@part(forceinline=True)
+def key_of(keys, depth):
+    """The key bound at a depth, 0 for depth -1."""
+    return view(keys, depth + 1)[depth] if depth >= 0 else np.int64(0)
+
+
 @part
-def compared_with(plan, state, keys, condition):
+def compared_with(keys, condition):
     """The right side of a filter: the key of its other depth plus its offset."""
-    other = plan[condition + C_OTHER]
-    return (state[keys + other] if other >= 0 else np.int64(0)) + plan[condition + C_OFFSET]
+    return key_of(keys, condition.other) + condition.offset
 
 
 @part
-def filter_holds(plan, state, keys, condition, key):
+def filter_holds(keys, condition, key):
     """Whether one filter lets a key of its depth pass."""
-    operator = plan[condition + C_OPERATOR]
-    right = compared_with(plan, state, keys, condition)
+    operator = condition.operator
+    right = compared_with(keys, condition)
     if operator == OP_DIFFERS:
         return key != right
-    table = view(plan[condition + C_TABLE], plan[condition + C_TABLE_LENGTH])
+    table = view(condition.table, condition.table_length)
     if operator == OP_TABLE_LESS:
         return table[key] < table[right]
     if operator == OP_TABLE_AT_MOST:
@@ -165,11 +187,10 @@ def filter_holds(plan, state, keys, condition, key):
 
 
 @part
-def filters_hold(plan, state, keys, first, count, key):
+def filters_hold(keys, first, count, key):
     """Whether all filters of a depth let a key pass."""
-    condition = first
-    for _ in range(count):
-        if plan[condition + C_OPERATOR] > OP_AT_MOST and not filter_holds(plan, state, keys, condition, key):
+    for number in range(count):
+        condition = condition_at(first + number * CONDITION)
+        if condition.operator > OP_AT_MOST and not filter_holds(keys, condition, key):
             return False
-        condition += CONDITION_FIELDS
     return True

@@ -22,22 +22,7 @@ from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.storage.seek import gallop, lower_bound, ranked
 from lftj.storage.signed_rows import rows_by_number
-from lftj.storage.version_memory import (
-    X_BASE,
-    X_HEADER,
-    X_LEVEL_FIELDS,
-    X_LEVELS,
-    X_RANKS,
-    X_RUN_FIELDS,
-    X_RUNS,
-    X_SPREAD,
-    XL_CHILDREN,
-    XL_KEYS,
-    XL_LEAVES,
-    XL_LENGTH,
-    XR_LENGTH,
-    XR_ROWS,
-)
+from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at
 
 # -- what is known of the row that was walked last, by level -----------------------------------
 W_START = 0  # the range of keys below its prefix
@@ -70,23 +55,25 @@ def _place_of(keys, rows, row, level, is_known, walk):
 
 
 @part(makes_arrays=True)
-def _base_weights(index, rows, out):
+def _base_weights(where, rows, out):
     """Write the number of base tuples below every prefix of the rows; arguments as for net_weights.
 
     All rows go down a level together: what they load is not waited for one after the other.
     """
-    levels = index[X_LEVELS]
+    index = index_at(where)
     path, n = rows.shape
     starts, places = np.zeros(n, np.int64), np.empty(n, np.int64)
-    ends = np.full(n, index[X_HEADER + XL_LENGTH])  # of the nodes, empty ones where the prefix is not there
+    ends = np.full(
+        n, level_at(where + INDEX).length
+    )  # of the nodes, empty ones where the prefix is not there
     for level in range(path):
-        fields = X_HEADER + level * X_LEVEL_FIELDS
+        its = level_at(where + INDEX + level * LEVEL)
         for row in range(n):
             start, end, key = starts[row], ends[row], rows[level, row]
-            if level == 0 and index[X_RANKS] != 0:
-                places[row] = ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], start, end, key)
+            if level == 0 and index.ranks != 0:
+                places[row] = ranked(index.ranks, index.first_key, index.spread, start, end, key)
                 continue
-            keys = view(index[fields + XL_KEYS], end)
+            keys = view(its.keys, end)
             if row > 0 and start < end and start == starts[row - 1] and key >= rows[level, row - 1]:
                 places[row] = gallop(keys, places[row - 1], end, key)
             else:
@@ -95,15 +82,15 @@ def _base_weights(index, rows, out):
             place, end = places[row], ends[row]
             out[level, row] = 0
             starts[row], ends[row] = 0, 0
-            if place == end or view(index[fields + XL_KEYS], end)[place] != rows[level, row]:
+            if place == end or view(its.keys, end)[place] != rows[level, row]:
                 continue
-            if level + 1 == levels:
+            if level + 1 == index.levels:
                 out[level, row] = 1
                 continue
-            leaves = view(index[fields + XL_LEAVES], place + 2)
+            leaves = view(its.leaves, place + 2)
             out[level, row] = leaves[place + 1] - leaves[place]
             if level + 1 < path:
-                children = view(index[fields + XL_CHILDREN], place + 2)
+                children = view(its.children, place + 2)
                 starts[row], ends[row] = children[place], children[place + 1]
 
 
@@ -140,31 +127,30 @@ def _add_run_weights(run, length, levels, rows, walk, out):
 
 
 @part(makes_arrays=True)
-def net_weights(index, rows, out):
+def net_weights(where, rows, out):
     """Net weight of every prefix of every row: ``out[l, i]`` for the branch rows[0..l, i] of the index.
 
-    index: X_* memory; rows: int64 (levels of the path, n), all of the index's levels or the first ones;
-    out: int64, of the same shape, written.
+    where: address of the Index; rows: int64 (levels of the path, n), all of the index's levels or the first
+    ones; out: int64, of the same shape, written.
     """
-    levels = index[X_LEVELS]
+    index = index_at(where)
+    levels = index.levels
     walk = np.empty((WALK_FIELDS, max(1, rows.shape[0])), np.int64)
-    _base_weights(index, rows, out)
-    fields = X_HEADER + levels * X_LEVEL_FIELDS
-    for _ in range(index[X_RUNS]):
-        length = index[fields + XR_LENGTH]
-        run = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
-        _add_run_weights(run, length, levels, rows, walk, out)
-        fields += X_RUN_FIELDS
+    _base_weights(where, rows, out)
+    for number in range(index.runs):
+        run = run_at(first_run(where) + number * RUN)
+        flat = view(run.rows, (levels + 1) * run.length + 1)
+        _add_run_weights(flat, run.length, levels, rows, walk, out)
 
 
-@kernel(makes_arrays=True)
-def multiply_weights(index, path, out):
+@part(makes_arrays=True)
+def multiply_by_tuples(where, path, out):
     """Multiply ``out[i]`` by the number of tuples that begin with path[:, i]; False: int64 won't hold it.
 
-    index: X_* memory; path: int64 (levels of the prefix, n); out: int64 (n,), written.
+    where: address of the Index; path: int64 (levels of the prefix, n); out: int64 (n,), written.
     """
     weights = np.empty(path.shape, dtype=np.int64)
-    net_weights(index, path, weights)
+    net_weights(where, path, weights)
     for row in range(path.shape[1]):
         weight = weights[path.shape[0] - 1, row]
         if weight > 0 and abs(out[row]) > KEY_MAX // weight:
@@ -174,27 +160,33 @@ def multiply_weights(index, path, out):
 
 
 @kernel(makes_arrays=True)
-def present(index, rows, out):
+def multiply_weights(memory, path, out):
+    """:func:`multiply_by_tuples` of a version's memory, for Python."""
+    return multiply_by_tuples(memory.ctypes.data, path, out)
+
+
+@kernel(makes_arrays=True)
+def present(memory, rows, out):
     """Net weight of each whole tuple: ``out[i]`` of rows[:, i]; int64 (levels, n) and (n,)."""
     weights = np.empty(rows.shape, dtype=np.int64)
-    net_weights(index, rows, weights)
+    net_weights(memory.ctypes.data, rows, weights)
     for row in range(rows.shape[1]):
         out[row] = weights[rows.shape[0] - 1, row]
 
 
 @kernel(makes_arrays=True)
-def changing(index, order, rows, weights):
+def changing(memory, order, rows, weights):
     """The tuples whose presence is another than the sign of their weight says, and those signs.
 
-    index: X_* memory; order: int64 (levels,), the column that each level of the index has; rows: int64
-    (columns, n); weights: int64 (n,), none 0.  Returns int64 (columns, m) and (m,).
+    memory: that of a version; order: int64 (levels,), the column that each level of the index has; rows:
+    int64 (columns, n); weights: int64 (n,), none 0.  Returns int64 (columns, m) and (m,).
     """
     n = len(weights)
     path, held = np.empty((len(order), n), np.int64), np.empty((len(order), n), np.int64)
     for level in range(len(order)):
         for row in range(n):
             path[level, row] = rows[order[level], row]
-    net_weights(index, path, held)
+    net_weights(memory.ctypes.data, path, held)
     places = np.empty(n, np.int64)
     found = 0
     for row in range(n):
@@ -208,17 +200,17 @@ def changing(index, order, rows, weights):
 
 
 @kernel(makes_arrays=True)
-def surgeries(index, rows, weights, levels_out, rows_out, signs_out):
+def surgeries(memory, rows, weights, levels_out, rows_out, signs_out):
     """Branches that a change inserted or erased (ILFTJ 4.2.1); returns how many.
 
-    index: X_* memory of the version *after* the change; rows: int64 (levels, n), the changed tuples,
+    memory: that of the version *after* the change; rows: int64 (levels, n), the changed tuples,
     sorted; weights: int64 (n,), +1 or -1.  Surgery i is the branch of level ``levels_out[i]`` whose keys
     are rows[0..level, rows_out[i]], inserted or erased as ``signs_out[i]`` says; the outputs have room for
     levels * n items and are filled in the order of the tuples.
     """
     levels, n = rows.shape
     new = np.empty((levels, n), dtype=np.int64)
-    net_weights(index, rows, new)
+    net_weights(memory.ctypes.data, rows, new)
     found = np.int64(0)
     for row in range(n):
         # From the first level at which this tuple leaves the path of the one before.

@@ -37,16 +37,9 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.housekeeping import housekeeping
 from indices.merging import advanced, at_once, check_merges, n_busy, piece, with_begun
+from indices.records import WORD
 from lftj.memory import address, view
-from lftj.storage.version_memory import (
-    X_HEADER,
-    X_LEVEL_FIELDS,
-    X_LEVELS,
-    X_RUN_FIELDS,
-    X_RUNS,
-    XR_LENGTH,
-    XR_ROWS,
-)
+from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
 
 NEVER = 1 << 62
 MAX_RUNS = 40
@@ -122,12 +115,10 @@ def _flat_run(rows, weights, n):
 
 
 @part(makes_arrays=True)
-def _merged_into(index, run, flat, n):
-    """A flat array of ``n`` tuples and run number ``run`` of a version added up, and the number of tuples."""
-    levels = index[X_LEVELS]
-    fields = X_HEADER + levels * X_LEVEL_FIELDS + run * X_RUN_FIELDS
-    length = index[fields + XR_LENGTH]
-    other = view(index[fields + XR_ROWS], (levels + 1) * length + 1)
+def _merged_into(run, levels, flat, n):
+    """A flat array of ``n`` tuples and a run of a version added up, and the number of tuples."""
+    length = run.length
+    other = view(run.rows, (levels + 1) * length + 1)
     room = length + n
     out = np.empty((levels + 1) * room + 1, dtype=np.int64)
     out[levels * room] = 0
@@ -151,49 +142,52 @@ def _narrowed(flat, levels, room, n):
 
 
 @kernel(makes_arrays=True)
-def _with_run(index, rows, weights, fixed, most):
-    """The X_* memory of a version and one more run, merged as invariant 2 has it where that is little work.
+def _with_run(memory, rows, weights, fixed, most):
+    """The memory of a version and one more run, merged as invariant 2 has it where that is little work.
 
-    index: X_* memory; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0; fixed: how
-    many of the first runs stay as they are; most: tuples that may be merged at once.  Returns the memory, the
-    new run's flat array and number of tuples, how many of the version's runs stay before it, and how many
-    tuples were merged with it; less than none if more have to be.
+    memory: that of a version; rows: int64 (levels, n), sorted and distinct; weights: int64 (n,), none 0;
+    fixed: how many of the first runs stay as they are; most: tuples that may be merged at once.  Returns the
+    memory, the new run's flat array and number of tuples, how many of the version's runs stay before it, and
+    how many tuples were merged with it; less than none if more have to be.
     """
     levels = rows.shape[0]
-    runs = X_HEADER + levels * X_LEVEL_FIELDS
+    runs = first_run(memory.ctypes.data)
     n = np.int64(len(weights))
     flat = _flat_run(rows, weights, n)
-    kept = index[X_RUNS]
+    kept = index_at(memory.ctypes.data).runs
     moved = np.int64(0)
-    while kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:
-        if index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] + n > most:
+    while kept > fixed:
+        run = run_at(runs + (kept - 1) * RUN)
+        if run.length > 2 * n:
+            break
+        if run.length + n > most:
             moved = -1 - moved
             break
         kept -= 1
-        flat, n = _merged_into(index, kept, flat, n)
+        flat, n = _merged_into(run, levels, flat, n)
         moved += n
-    end = runs + kept * X_RUN_FIELDS
-    memory = np.empty(end + (X_RUN_FIELDS if n > 0 else 0), dtype=np.int64)
-    for field in range(end):
-        memory[field] = index[field]
-    memory[X_RUNS] = kept
+    end = (runs - memory.ctypes.data + kept * RUN) // WORD
+    made = np.empty(end + (RUN // WORD if n > 0 else 0), dtype=np.int64)
+    for item in range(end):
+        made[item] = memory[item]
+    index_at(made.ctypes.data).runs = kept + (n > 0)
     if n > 0:
-        memory[X_RUNS] = kept + 1
-        memory[end + XR_ROWS] = flat.ctypes.data
-        memory[end + XR_LENGTH] = n
-    return memory, flat, n, kept, moved
+        run = run_at(made.ctypes.data + end * WORD)
+        run.rows, run.length = flat.ctypes.data, n
+    return made, flat, n, kept, moved
 
 
 @kernel(makes_arrays=True)
-def added_runs(index):
+def added_runs(memory):
     """The runs of a version added up: sorted distinct rows, int64 (levels, n), and weights (n,), none 0.
 
-    index: X_* memory.
+    memory: that of a version.
     """
-    levels = index[X_LEVELS]
+    index = index_at(memory.ctypes.data)
+    levels = index.levels
     flat, n = np.zeros(1, dtype=np.int64), np.int64(0)
-    for run in range(index[X_RUNS] - 1, -1, -1):
-        flat, n = _merged_into(index, run, flat, n)
+    for number in range(index.runs - 1, -1, -1):
+        flat, n = _merged_into(run_at(first_run(memory.ctypes.data) + number * RUN), levels, flat, n)
     rows = flat[: levels * n].copy().reshape((levels, n))
     return rows, np.diff(flat[levels * n :])
 
@@ -295,7 +289,7 @@ class RunList(NamedTuple):
     """The runs of one version, the oldest first, with its memory; both immutable."""
 
     memory: np.ndarray
-    """X_* memory (:mod:`lftj.storage.version_memory`)."""
+    """As :mod:`lftj.storage.version_memory` has it."""
     runs: Runs
     merges: Merges = ()
     """Of neighbours among them, in their order."""
@@ -325,15 +319,15 @@ class RunList(NamedTuple):
             runs, merges = advanced(runs, merges, piece(n_rows) if n_left < MAX_RUNS else NEVER)
             if len(runs) < n_left:
                 begins = True
-                levels = X_HEADER + int(memory[X_LEVELS]) * X_LEVEL_FIELDS
-                memory = described(memory[:levels], runs)
+                levels = int(Index.view(memory).levels)
+                memory = described(memory[: Index.LENGTH + levels * Level.LENGTH], runs)
         if begins:
             merges = _with_begun(runs, merges, awaited)
         return RunList(memory, runs, merges)
 
     def check_invariants(self, awaited: int = NEVER) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        levels = int(self.memory[X_LEVELS])
+        levels = int(Index.view(self.memory).levels)
         assert len(self.runs) <= MAX_RUNS
         for run in self.runs:
             rows = list(zip(*(column.tolist() for column in run.columns(levels)), strict=True))
@@ -352,8 +346,8 @@ def _with_begun(runs: Runs, merges: Merges, awaited: int) -> Merges:
 
 
 def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
-    """X_* memory of a version: the fields of its base, without runs, and its runs."""
+    """Memory of a version: the fields of its base, without runs, and its runs."""
     ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
     memory = np.array([*base_fields, *ends], dtype=np.int64)
-    memory[X_RUNS] = len(runs)
+    Index.view(memory).runs = len(runs)
     return memory

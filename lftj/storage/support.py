@@ -31,15 +31,7 @@ from lftj.storage.net_weights import net_weights
 from lftj.storage.runs import IndexRun, RunList, Runs, added_runs
 from lftj.storage.seek import lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
-from lftj.storage.version_memory import (
-    X_HEADER,
-    X_LEVEL_FIELDS,
-    X_LEVELS,
-    X_RUN_FIELDS,
-    X_RUNS,
-    XR_LENGTH,
-    XR_ROWS,
-)
+from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
 
 
 class SupportVersion:
@@ -165,19 +157,18 @@ class SupportVersion:
 
 def _over_nothing(arity: int, runs: Runs) -> RunList:
     """Runs over a base without tuples."""
-    fields = [0] * (X_HEADER + arity * X_LEVEL_FIELDS)
-    fields[X_LEVELS] = arity
-    return RunList.of(fields, runs)
+    return RunList.of([*Index.fields(levels=arity), *Level.fields() * arity], runs)
 
 
 @kernel(makes_arrays=True)
-def _supports(index, rows, weights, before, after):
+def _supports(memory, rows, weights, before, after):
     """Supports of tuples before and after a change; False where one would be negative.
 
-    index: X_* memory; rows: int64 (arity, n); weights, before, after: int64 (n,), the last two written.
+    memory: that of a version; rows: int64 (arity, n); weights, before, after: int64 (n,), the last two
+    written.
     """
     held = np.zeros((max(1, rows.shape[0]), rows.shape[1]), dtype=np.int64)
-    net_weights(index, rows, held)
+    net_weights(memory.ctypes.data, rows, held)
     for row in range(rows.shape[1]):
         before[row] = held[-1, row]
         after[row] = held[-1, row] + weights[row]
@@ -228,22 +219,20 @@ def _prefix_ranges(rows, length, prefixes, starts, ends):
 
 
 @kernel(makes_arrays=True)
-def _totals(index, prefixes, totals):
+def _totals(memory, prefixes, totals):
     """Net weight of what begins with given prefixes.
 
-    index: X_* memory of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,),
-    written.
+    memory: that of a version with an empty base; prefixes: int64 (levels, n); totals: int64 (n,), written.
     """
     levels = prefixes.shape[0]
     if levels > 0:
         below = np.empty(prefixes.shape, np.int64)
-        net_weights(index, prefixes, below)
+        net_weights(memory.ctypes.data, prefixes, below)
         for prefix in range(len(totals)):
             totals[prefix] = below[levels - 1, prefix]
         return
     totals[:] = 0
-    arity = index[X_LEVELS]
-    for run in range(index[X_RUNS]):
-        fields = X_HEADER + arity * X_LEVEL_FIELDS + run * X_RUN_FIELDS
-        length = index[fields + XR_LENGTH]
-        totals += view(index[fields + XR_ROWS], (arity + 1) * length + 1)[-1]
+    index = index_at(memory.ctypes.data)
+    for number in range(index.runs):
+        run = run_at(first_run(memory.ctypes.data) + number * RUN)
+        totals += view(run.rows, (index.levels + 1) * run.length + 1)[-1]

@@ -52,13 +52,13 @@ def _crowded_key(version: RelationVersion, columns: Columns, weights: np.ndarray
 
 
 @kernel(makes_arrays=True)
-def crowded(index, rows, came):
+def crowded(memory, rows, came):
     """The first inserted tuple whose keys, all columns but the last, have more than one tuple; -1: none.
 
-    index: X_* memory after the change; rows: int64 (levels, n); came: bool (n,), the inserted ones.
+    memory: that of the version after the change; rows: int64 (levels, n); came: bool (n,), the inserted ones.
     """
     below = np.empty(rows.shape, dtype=np.int64)
-    net_weights(index, rows, below)
+    net_weights(memory.ctypes.data, rows, below)
     for row in range(rows.shape[1]):
         if came[row] and below[rows.shape[0] - 2, row] > 1:
             return row

@@ -57,8 +57,8 @@ FAULTS = (
     Fault(
         "runs are not merged in time",
         "lftj/storage/runs.py",
-        "kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= 2 * n:",
-        "kept > fixed and index[runs + (kept - 1) * X_RUN_FIELDS + XR_LENGTH] <= n:",
+        "        if run.length > 2 * n:\n",
+        "        if run.length > n:\n",
         RUNS,
     ),
     Fault(
@@ -114,8 +114,8 @@ FAULTS = (
     Fault(
         "a cursor lands on keys whose tuples are all erased",
         "lftj/search/regions/cursor.py",
-        "        if weight > 0:\n            state[cursor + P_AT] = at",
-        "        if weight >= 0:\n            state[cursor + P_AT] = at",
+        "if weight_at(cursor, at, least) > 0:",
+        "if weight_at(cursor, at, least) >= 0:",
         REGIONS,
     ),
     Fault(
@@ -128,28 +128,28 @@ FAULTS = (
     Fault(
         "below a key that a negated atom does not hold it shows what is below another",
         "lftj/search/regions/cursor.py",
-        "    state[cursor + P_AT] = -1\n    if state[cursor + P_ACTIVE]:\n        slot",
-        "    if state[cursor + P_ACTIVE]:\n        slot",
+        "    cursor.at = -1\n    if cursor.active:\n        for",
+        "    if cursor.active:\n        for",
         REGIONS,
     ),
     Fault(
         "a record begins one key late",
         "lftj/search/regions/cursor.py",
-        "state[cursor + P_FROM] = low",
-        "state[cursor + P_FROM] = low + 1",
+        "    cursor.record_low = low\n",
+        "    cursor.record_low = low + 1\n",
         COVERAGE,
     ),
     Fault(
         "a record ends where its last part began",
         "lftj/search/regions/cursor.py",
-        "state[cursor + P_TO] = max(to, high)",
-        "state[cursor + P_TO] = max(to, low)",
+        "cursor.record_high = max(to, high)",
+        "cursor.record_high = max(to, low)",
         COVERAGE,
     ),
     Fault(
         "a node in blocks does not open its negated atoms",
         "lftj/search/regions/block.py",
-        "    open_negations(plan, state, indexes, row)\n",
+        "    open_negations(node)\n",
         "",
         REGIONS,
     ),
@@ -177,8 +177,8 @@ FAULTS = (
     Fault(
         "a key that a run erases is there again behind it",
         "lftj/search/regions/apart.py",
-        "state[cursor + P_POSITION] = position + 1",
-        "state[cursor + P_POSITION] = position",
+        "cursor.position = position + 1",
+        "cursor.position = position",
         REGIONS,
     ),
     Fault(
@@ -191,15 +191,15 @@ FAULTS = (
     Fault(
         "after a match the first participant steps, whose turn ever it is",
         "lftj/search/regions/node.py",
-        "    participant = state[plan[row + D_RING] + turn]\n    state[node + N_TURN] = turn + 1 if",
-        "    turn = 0\n    participant = state[plan[row + D_RING]]\n    state[node + N_TURN] = turn + 1 if",
+        "    turn = node.turn\n    cursor = cursor_at(view",
+        "    turn = np.int64(0)\n    cursor = cursor_at(view",
         COVERAGE,
     ),
     Fault(
         "an exact record goes on when its iterator seeks the next key",
         "lftj/search/regions/cursor.py",
-        "state[cursor + P_MOVED] = max(np.int64(1), position - before)",
-        "state[cursor + P_MOVED] = position - before - 1",
+        "cursor.moved = max(np.int64(1), position - before)",
+        "cursor.moved = position - before - 1",
         REGIONS,
     ),
     # -- indices: records, groups in order -----------------------------------------------------
@@ -256,15 +256,15 @@ FAULTS = (
     Fault(
         "a row of a term gets the weight of the next change",
         "lftj/search/regions/weighted.py",
-        "search[S_SIGN] * weights[binding]",
-        "search[S_SIGN] * weights[min(binding + 1, len(weights) - 1)]",
+        "term.sign * weights[binding]",
+        "term.sign * weights[min(binding + 1, len(weights) - 1)]",
         DELTA,
     ),
     Fault(
         "counted assignments are left over for the next row",
         "lftj/search/regions/node.py",
-        "    state[R_WEIGHT] = 0\n",
-        "    state[R_WEIGHT] = np.int64(1)\n",
+        "    search.weight = 0\n",
+        "    search.weight = 1\n",
         DELTA,
     ),
     Fault(
@@ -341,8 +341,8 @@ FAULTS = (
     Fault(
         "a search that is left loses the records that are still growing",
         "lftj/search/regions/pieces.py",
-        "if state[cursor + L.P_PENDING]:",
-        "if state[cursor + L.P_PENDING] > 1:",
+        "if cursor.stream and cursor.recording:",
+        "if cursor.stream and cursor.recording > 1:",
         COVERAGE,
     ),
     Fault(

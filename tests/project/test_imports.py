@@ -10,6 +10,7 @@ a function or under ``TYPE_CHECKING`` counts too.  Of the four packages only
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -108,11 +109,12 @@ PATHS = MODULES | SUPPORT
 ROOMS = [path.parent for path in MODULES.values() if path.name == "__init__.py"]
 
 
-def imported_names(module: str) -> set[str]:
+@functools.cache
+def imported_names(module: str) -> frozenset[str]:
     """Full names of what the module's import statements name, modules or what is in them."""
     path = PATHS[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
@@ -120,7 +122,7 @@ def imported_names(module: str) -> set[str]:
             above = package.split(".")[: 1 - node.level or None] if node.level else []
             start = ".".join([*above, *filter(None, [node.module])])
             names |= {f"{start}.{alias.name}" for alias in node.names}
-    return names
+    return frozenset(names)
 
 
 def imported_modules(module: str) -> set[str]:
@@ -150,19 +152,24 @@ def test_the_picture_shows_every_room_once() -> None:
     assert sorted(drawn) == sorted({room_of(module) for module in MODULES})
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_go_down(module: str) -> None:
-    own = room_of(module)
-    floor = floor_of(own)
-    others = {other: room_of(other) for other in imported_modules(module) & MODULES.keys()}
-    not_below = [other for other, room in others.items() if room != own and floor_of(room) <= floor]
-    assert not not_below, f"{module} imports {not_below}"
+def test_imports_go_down() -> None:
+    wrong = []
+    for module in MODULES:
+        own = room_of(module)
+        floor = floor_of(own)
+        others = {other: room_of(other) for other in imported_modules(module) & MODULES.keys()}
+        not_below = [other for other, room in others.items() if room != own and floor_of(room) <= floor]
+        wrong += [f"{module} imports {other}" for other in not_below]
+    assert not wrong
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if not module.startswith("bench")])
-def test_only_one_package_knows_spark_and_none_the_benchmarks_or_tests(module: str) -> None:
-    forbidden = BY_NONE | (set() if module.startswith("spark_bridge") else {"pyspark"})
-    assert not [name for name in imported_names(module) if name.split(".")[0] in forbidden]
+def test_only_one_package_knows_spark_and_none_the_benchmarks_or_tests() -> None:
+    wrong = []
+    for module in MODULES:
+        forbidden = BY_NONE | (set() if module.startswith("spark_bridge") else {"pyspark"})
+        names = imported_names(module) if not module.startswith("bench") else ()
+        wrong += [f"{module} imports {name}" for name in names if name.split(".")[0] in forbidden]
+    assert not wrong
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -173,11 +180,11 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])), pytrace=False)
 
 
-@pytest.mark.parametrize("folder", ROOMS, ids=lambda folder: str(folder.relative_to(ROOT)))
-def test_a_room_says_what_it_is_and_nothing_else(folder: Path) -> None:
-    tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree)
-    assert len(tree.body) == 1 or folder.parent == ROOT
+def test_a_room_says_what_it_is_and_nothing_else() -> None:
+    for folder in ROOMS:
+        tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), folder
+        assert len(tree.body) == 1 or folder.parent == ROOT, folder
 
 
 def test_every_folder_with_modules_is_a_room() -> None:
@@ -190,11 +197,11 @@ def test_tests_stand_in_the_rooms_of_what_they_test() -> None:
     assert {folder.relative_to(TESTS).as_posix() for folder in folders} <= rooms
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.name)
-def test_no_test_file_is_imported(path: Path) -> None:
+def test_no_test_file_is_imported() -> None:
     """Nor by a script that a test runs: what tests share is in ``support``."""
-    found = re.findall(r"\b(?:from|import) +(?:test_\w+|conftest)", path.read_text(encoding="utf-8"))
-    assert not found
+    naming = re.compile(r"\b(?:from|import) +(?:test_\w+|conftest)")
+    found = {path.name: naming.findall(path.read_text(encoding="utf-8")) for path in TESTS.rglob("*.py")}
+    assert not {name: lines for name, lines in found.items() if lines}
 
 
 def run_fresh(code: str) -> str:

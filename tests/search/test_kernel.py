@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import RangeError
-from lftj.search import layout, marks
+from lftj.search import marks
+from lftj.search.base import layout
 from lftj.search.base.binding import StageRow
-from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.base.plan import BoundPlan, Compilation, compile_plan
 from lftj.search.base.search import Search, batches, count_rows, shares
-from lftj.search.plan_writer import PlanWriter
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, SearchView, Table
 from lftj.storage.relation import Relation
@@ -290,9 +290,9 @@ def guarded() -> Iterator[Callable[[Search], None]]:
     Numba's bounds checks see nothing of this: all lists are one array to them.
     """
     guards: list[int] = []
-    plain = PlanWriter.in_state
+    plain = Compilation.in_state
 
-    def in_state(writer: PlanWriter, length: int) -> int:
+    def in_state(writer: Compilation, length: int) -> int:
         place = plain(writer, length + 1)
         guards.append(place + length)
         return place
@@ -317,7 +317,7 @@ def guarded() -> Iterator[Callable[[Search], None]]:
         assert (search.state[places(search.plan)] == GUARD).all(), "a list is too short"
 
     with (
-        mock.patch.object(PlanWriter, "in_state", in_state),
+        mock.patch.object(Compilation, "in_state", in_state),
         mock.patch.object(StageRow, "list_room", list_room),
         mock.patch.object(BoundPlan, "new_state", new_state),
     ):

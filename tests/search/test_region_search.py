@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 from lftj.database.database import Database
 from lftj.evaluation.trace import NEXT, OPEN, SEEK, trace_codes
 from lftj.memory import address
-from lftj.search import layout as L
 from lftj.search import shares
 from lftj.search.base.plan import compile_plan
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.records import CURSOR, ROOM, Cursor, Node, cursor_at, search_at
 from lftj.search.regions import evaluation as region_evaluation
-from lftj.search.regions.cursor import land, open_cursor
+from lftj.search.regions.cursor import bind_indexes, land, open_cursor
 from lftj.search.regions.evaluation import Found, Marks, RegionSearch, evaluate_whole, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage import index_version
@@ -152,7 +152,7 @@ def small_buffers(capacity: int, budget: int) -> Iterator[None]:
         yield
 
 
-@given(cases(), GAPS, st.sampled_from((L.ROOM, L.ROOM + 1, 9)), st.sampled_from((0, 1, 7, 1 << 24)))
+@given(cases(), GAPS, st.sampled_from((ROOM, ROOM + 1, 9)), st.sampled_from((0, 1, 7, 1 << 24)))
 def test_tiny_buffers_and_budgets_change_nothing(case: Case, gap: int, capacity: int, budget: int) -> None:
     """The search stops and goes on everywhere: the same rows, the same records."""
     plan, indexes, expected = compiled(case, gap)
@@ -172,7 +172,7 @@ def test_tiny_buffers_and_budgets_change_nothing(case: Case, gap: int, capacity:
     assert len(recorded(small)) >= len(recorded(plain))
 
 
-@pytest.mark.parametrize("capacity", [L.ROOM, L.ROOM + 1, 11])
+@pytest.mark.parametrize("capacity", [ROOM, ROOM + 1, 11])
 @pytest.mark.parametrize("atoms", ["a(x,y) b(y)", "a(x,y) b(y) c(y)"])
 def test_a_node_with_many_records_in_small_buffers(atoms: str, capacity: int) -> None:
     """Each of three nodes leaves ten records, which leave the buffers in several parts."""
@@ -221,13 +221,12 @@ def covered_points(case: Case, plan: RegionPlan, found: Found) -> list[set[Row]]
 # -- paths through the last depth -------------------------------------------------------
 
 
-def without(plan: RegionPlan, field: int, value: int) -> RegionPlan:
-    """The plan with a field of its depth rows set to another value."""
-    memory = plan.memory.copy()
-    first = int(memory[L.H_DEPTH_ROWS])
-    memory[first + field : first + plan.depths * L.DEPTH_FIELDS : L.DEPTH_FIELDS] = value
-    memory.flags.writeable = plan.memory.flags.writeable  # else kernels are compiled for arrays of its kind
-    return replace(plan, memory=memory)
+def leapfrogged(plan: RegionPlan) -> RegionPlan:
+    """The plan with no node whose matches are listed together."""
+    template = plan.template.copy()
+    for item in plan.nodes:
+        Node.view(template, item).lists_matches = 0
+    return replace(plan, template=template)
 
 
 @st.composite
@@ -257,18 +256,18 @@ def test_marks_merges_and_the_plain_leapfrog_agree(case: Case, gap: int) -> None
     indexes = last_indexes(case, plan)
     expected = brute_rows(case.problem, case.order, case.states[0])
     region = whole(plan.depths)
-    assert plan.memory[plan.memory[L.H_DEPTH_ROWS] + (plan.depths - 1) * L.DEPTH_FIELDS + L.D_MERGES] == 1
+    assert Node.view(plan.template, plan.nodes[-1]).lists_matches == 1
     marks = Marks.of(plan, indexes)
     ways = {
         "marks": RegionSearch(plan).run(indexes, region, True, marks=marks),
         "marks again": RegionSearch(plan).run(indexes, region, True, marks=marks),
         "merge": RegionSearch(plan).run(indexes, region, True),
-        "leapfrog": RegionSearch(without(plan, L.D_MERGES, 0)).run(indexes, region, True),
+        "leapfrog": RegionSearch(leapfrogged(plan)).run(indexes, region, True),
     }
     for way, found in ways.items():
         assert rows_of(found[0]) == expected, way
-    with mock.patch.object(region_evaluation, "MOST_CAPACITY", L.ROOM + 1):
-        small = RegionSearch(plan, L.ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
+    with mock.patch.object(region_evaluation, "MOST_CAPACITY", ROOM + 1):
+        small = RegionSearch(plan, ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
     assert rows_of(small[0]) == expected
     event(f"marks: {marks is not None}")
     assert recorded(ways["marks"]) == recorded(ways["marks again"]) == recorded(ways["merge"])
@@ -312,7 +311,7 @@ def test_keys_of_runs_stand_apart(case: Case, capacity: int, data: st.DataObject
         plan, indexes, expected = compiled(case, 8)
     region = whole(plan.depths)
     with mock.patch.object(region_evaluation, "MOST_CAPACITY", capacity):
-        for its in (plan, without(plan, L.D_MERGES, 0)):
+        for its in (plan, leapfrogged(plan)):
             assert rows_of(RegionSearch(its, capacity).run(indexes, region, False)[0]) == expected
 
 
@@ -405,7 +404,7 @@ def test_exact_records_of_merges_are_what_the_trace_is_sensitive_to(case: Case) 
     if any(not rows for rows in case.states[0].values()):
         return
     last = len(case.order) - 1
-    both = plan, without(plan, L.D_MERGES, 0)
+    both = plan, leapfrogged(plan)
     ways = [RegionSearch(its).run(indexes, whole(plan.depths), True) for its in both]
     traced = traced_points(case, plan)
     for found in ways:
@@ -468,7 +467,7 @@ def test_regions_give_the_assignments_below_them(case: Case, gap: int, data: st.
     constants = tuple(limit for limit in case.problem.conditions if limit.left == "k")
     loose = JoinProblem(case.problem.atoms, conditions=constants)
     near = brute_rows(loose, case.order, case.states[0])
-    search = RegionSearch(plan, data.draw(st.sampled_from((L.ROOM, 64))))
+    search = RegionSearch(plan, data.draw(st.sampled_from((ROOM, 64))))
     for _ in range(2):  # what one run leaves behind must not matter to the next
         regions = data.draw(disjoint_regions(case, [*expected, *near[:20]]))
         for record in (False, True):
@@ -492,14 +491,16 @@ def test_regions_that_split_everything(case: Case, data: st.DataObject) -> None:
 
 
 @numba.njit
-def open_here(plan, state, indexes, participant):  # type: ignore[no-untyped-def]
+def open_here(where, indexes, number):  # type: ignore[no-untyped-def]
     """The kernels' own function, for Python code to call, as is the next one."""
-    open_cursor(plan, state, indexes, participant)
+    search = search_at(where)
+    bind_indexes(search, indexes)
+    open_cursor(cursor_at(search.cursors + number * CURSOR))
 
 
 @numba.njit
-def land_here(plan, state, indexes, participant, key, gap):  # type: ignore[no-untyped-def]
-    return land(plan, state, indexes, participant, key, gap)
+def land_here(where, number, key, gap):  # type: ignore[no-untyped-def]
+    return land(cursor_at(search_at(where).cursors + number * CURSOR), key, gap)
 
 
 @given(cases(most_steps=5), st.data())
@@ -516,26 +517,23 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
     memories = np.array([address(index.memory) for index in indexes], dtype=np.int64)
     by_level = [atom.variables.index(name) for name in case.order]
     rows = {tuple(row[i] for i in by_level) for row in atom_rows(atom, state)}
-    cursors = plan.new_state()
+    memory = plan.new_memory(record=True)
+    cursors = [Cursor.view(memory, item) for item in plan.cursors]
     path: Row = ()
     for level in range(len(case.order)):
-        participant = int(
-            plan.memory[plan.memory[plan.memory[L.H_DEPTH_ROWS] + level * L.DEPTH_FIELDS + L.D_FIRST]]
-        )
-        cursor = int(plan.memory[participant + L.I_CURSOR])
         present = sorted({row[level] for row in rows if row[:level] == path})
-        open_here(plan.memory, cursors, memories, participant)
+        open_here(address(memory), memories, level)
         for key in sorted(data.draw(st.lists(st.sampled_from(case.keys), min_size=1, max_size=6))):
             gap = data.draw(st.sampled_from((0, 1, 8)))
-            landed = bool(land_here(plan.memory, cursors, memories, participant, key, gap))
+            landed = bool(land_here(address(memory), level, key, gap))
             place = bisect_left(present, key)
             assert landed == (place < len(present)), (level, key)
-            assert cursors[cursor + L.P_KEY] == (present[place] if landed else TOP)
+            assert cursors[level].key == (present[place] if landed else TOP)
             if landed and data.draw(st.integers(0, 3)) == 0:
                 break
         if not landed:
             return
-        path = (*path, int(cursors[cursor + L.P_KEY]))
+        path = (*path, int(cursors[level].key))
 
 
 def test_a_key_that_runs_erase_everywhere_is_passed() -> None:

@@ -97,7 +97,7 @@ def check_version(version: RelationVersion, rows: frozenset[Row], keys: list[Ind
 @numba.njit
 def weigh(index, rows, out):  # type: ignore[no-untyped-def]
     """The kernels' own function, for Python code to call."""
-    net_weights(index, rows, out)
+    net_weights(index.ctypes.data, rows, out)
 
 
 def hashed(rows: np.ndarray) -> np.ndarray:

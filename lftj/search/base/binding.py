@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lftj.memory import address
-from lftj.search import layout as L
+from lftj.search.base import layout as L
+from lftj.search.base.plan_check import Level
 from lftj.search.marks import mark_words
-from lftj.search.plan_check import Level
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import SearchView
 from lftj.storage.patch import PATCH_FIELDS, Patch
@@ -54,7 +54,7 @@ class IteratorRow:
         return [(self.cursor + L.P_LIST, where), (self.cursor + L.P_PART, part)]
 
     def level_of(self, view: SearchView) -> Level:
-        """What the level holds, for :mod:`lftj.search.plan_check`."""
+        """What the level holds, for :mod:`lftj.search.base.plan_check`."""
         level, base, patch = self.level, view.base, view.patch
         where, _, children = base.places[level]
         places = {where} | ({patch.keys_at(level)[0]} if patch is not None else set())

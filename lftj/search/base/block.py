@@ -22,15 +22,7 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.search.base.iterators import child_range, find
-from lftj.search.conditions import (
-    C_OPERATOR,
-    CONDITION_FIELDS,
-    OP_AT_MOST,
-    OP_DIFFERS,
-    compared_with,
-    filter_holds,
-)
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     BLOCK,
     D_CONDITION,
     D_CONDITIONS,
@@ -69,6 +61,14 @@ from lftj.search.layout import (
     SEEKS,
     T_LIST,
     T_TO,
+)
+from lftj.search.conditions import (
+    CONDITION,
+    OP_AT_MOST,
+    OP_DIFFERS,
+    compared_with,
+    condition_at,
+    filter_holds,
 )
 from lftj.search.marks import intersect_marked, marked
 from lftj.storage.seek import MERGE_RATIO, gallop
@@ -235,11 +235,10 @@ def leapfrog_block(plan, state, row, start, stop, first, last):
 @part
 def filter_matches(plan, state, row):
     """Drop the matches that a condition or a negated atom, fully bound here, refuses."""
-    condition = plan[row + D_CONDITION]
-    for _ in range(plan[row + D_CONDITIONS]):
-        if plan[condition + C_OPERATOR] > OP_AT_MOST:
+    for number in range(plan[row + D_CONDITIONS]):
+        condition = condition_at(plan.ctypes.data + 8 * plan[row + D_CONDITION] + number * CONDITION)
+        if condition.operator > OP_AT_MOST:
             filter_condition(plan, state, row, condition)
-        condition += CONDITION_FIELDS
     first = plan[row + D_NEGATION]
     for place in range(first, first + plan[row + D_NEGATIONS]):
         if plan[plan[place] + I_LAST]:
@@ -265,15 +264,16 @@ def filter_condition(plan, state, row, condition):
     slot = plan[row + D_SLOT]
     matches = state[node + N_MATCHES]
     kept = np.int64(0)
-    if plan[condition + C_OPERATOR] == OP_DIFFERS and plan[row + D_FILTERS] == FILTERS_KEYS:
-        refused = compared_with(plan, state, plan[H_KEYS], condition)
+    keys = state.ctypes.data + 8 * plan[H_KEYS]
+    if condition.operator == OP_DIFFERS and plan[row + D_FILTERS] == FILTERS_KEYS:
+        refused = compared_with(keys, condition)
         for match in range(matches):
             key = state[slot + match]
             state[slot + kept] = key
             kept += key != refused
     else:
         for match in range(matches):
-            if filter_holds(plan, state, plan[H_KEYS], condition, state[slot + match]):
+            if filter_holds(keys, condition, state[slot + match]):
                 if kept != match:
                     keep_match(plan, state, row, match, kept)
                 kept += 1

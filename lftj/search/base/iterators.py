@@ -1,7 +1,7 @@
 """Iterators of the base machine: the keys below a bound prefix, and seeks among them.
 
 An iterator is one level of one trie under one prefix of variables (LFTJ section 3.1); its row in
-the plan says where its keys, its children and its parent are (:mod:`lftj.search.layout`).
+the plan says where its keys, its children and its parent are (:mod:`lftj.search.base.layout`).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -12,7 +12,7 @@ import numpy as np
 
 from indices.compiled import part
 from lftj.memory import view
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     I_BASE,
     I_CHILDREN,
     I_CURSOR,

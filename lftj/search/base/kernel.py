@@ -1,7 +1,7 @@
 """The search: leapfrog triejoin as one compiled, resumable state machine.
 
 One compilation serves all rules (LFTJ section 3; docs/design/engine.md section 3): the
-rows of :mod:`lftj.search.layout` say what to join.  :func:`search` walks the depths
+rows of :mod:`lftj.search.base.layout` say what to join.  :func:`search` walks the depths
 in key order; at each it opens the node (:mod:`lftj.search.base.node`), binds its matches one
 after the other and goes deeper.  It returns when the output buffers are full,
 when its budget of operations is spent, or when it is done, and goes on where
@@ -29,8 +29,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.search.base.block import fill_block
-from lftj.search.base.node import all_match, bind, open_node, times_multiplicity
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     D_BACK,
     D_NODE,
     D_SLOT,
@@ -63,13 +62,11 @@ from lftj.search.layout import (
     R_TOTAL,
     R_WEIGHT,
     R_WORK,
-    STATUS_DONE,
-    STATUS_FULL,
-    STATUS_OVERFLOW,
-    STATUS_PAUSED,
     TAIL_COUNT,
     TAIL_EXISTS,
 )
+from lftj.search.base.node import all_match, bind, open_node, times_multiplicity
+from lftj.search.records import STATUS_DONE, STATUS_FULL, STATUS_OVERFLOW, STATUS_PAUSED
 
 
 @part
@@ -160,7 +157,7 @@ def emit_prefix(plan, state, rows, weights, weight):
 def search(plan, state, rows, weights, budget):
     """Run until done, out of room or out of budget; returns a STATUS_*.
 
-    plan, state: int64, C order, as lftj.search.layout says; only state is written.
+    plan, state: int64, C order, as lftj.search.base.layout says; only state is written.
     rows: int64 (output columns, capacity), written from column R_ROWS on; weights: int64 (capacity,)
     or (0,) when weights are not asked for; budget: operations after which to pause.
     """

@@ -12,7 +12,7 @@ depth before varies are a *stage* (:mod:`lftj.search.base.stage`), intersected o
 """
 
 # mypy: disable-error-code="no-untyped-def"
-# Kernels are typed by numba from their arguments; lftj.search.layout gives every field.
+# Kernels are typed by numba from their arguments; lftj.search.base.layout gives every field.
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
 from lftj.search.base.block import filter_matches
 from lftj.search.base.iterators import child_range, find
-from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
-from lftj.search.conditions import condition_bounds
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     D_BLOCK,
     D_CONDITION,
     D_CONDITIONS,
@@ -81,6 +79,8 @@ from lftj.search.layout import (
     T_LIST,
     T_TO,
 )
+from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
+from lftj.search.conditions import condition_bounds
 from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
 from lftj.storage.seek import gallop
 
@@ -88,10 +88,11 @@ from lftj.storage.seek import gallop
 @part(forceinline=True)
 def bounds(plan, state, depth, row):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
-    first, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
+    first, count = plan.ctypes.data + 8 * plan[row + D_CONDITION], plan[row + D_CONDITIONS]
+    keys = state.ctypes.data + 8 * plan[H_KEYS]
     if plan[H_SPLIT] == depth:
-        return condition_bounds(plan, state, plan[H_KEYS], first, count, state[R_LOW], state[R_HIGH])
-    return condition_bounds(plan, state, plan[H_KEYS], first, count, KEY_MIN, KEY_MAX)
+        return condition_bounds(keys, first, count, state[R_LOW], state[R_HIGH])
+    return condition_bounds(keys, first, count, KEY_MIN, KEY_MAX)
 
 
 @part(forceinline=True)

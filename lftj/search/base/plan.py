@@ -1,7 +1,7 @@
 """A plan: one key order for one join problem, apart from all data; and a plan bound to data.
 
 :func:`compile_plan` lays a :class:`~lftj.search.problem.JoinProblem` out for one key
-order, as the flat array that :mod:`lftj.search.layout` describes, with gaps where
+order, as the flat array that :mod:`lftj.search.base.layout` describes, with gaps where
 addresses and codes of constants belong.  :meth:`Plan.bind` fills them in for tables and
 for the constants of a problem of the same shape: some tens of microseconds, so a plan
 serves many versions and many constants.
@@ -9,7 +9,7 @@ serves many versions and many constants.
 Invariants
 
 1. One index whose columns begin those of another one is read as part of that, so that
-   atoms share more iterators (:mod:`lftj.search.plan_writer`).
+   atoms share more iterators (:mod:`lftj.search.outline`).
 2. A plan holds no data.  A bound plan keeps its tries, patches and rank tables alive;
    its array holds their addresses.
 3. A list in the state is as long as the longest that is written there, results on the way included.
@@ -26,11 +26,11 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.process import debug
-from lftj.search import layout as L
-from lftj.search import plan_check
+from lftj.search.base import layout as L
+from lftj.search.base import plan_check
 from lftj.search.base.binding import FactorRow, IteratorRow, StageRow
-from lftj.search.conditions import C_OFFSET, ConditionRow, fill_conditions
-from lftj.search.plan_writer import PlanWriter
+from lftj.search.conditions import Condition, ConditionRow, fill_conditions
+from lftj.search.outline import Outline
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
 from lftj.storage.trie import Trie
@@ -41,8 +41,8 @@ class Plan:
     """A join problem under one key order; ``bind`` makes it ready for the kernel."""
 
     problem: JoinProblem
-    order: tuple[str, ...]
-    template: np.ndarray  # int64, read-only: lftj.search.layout, with gaps
+    outline: Outline
+    template: np.ndarray  # int64, read-only: lftj.search.base.layout, with gaps
     state_length: int  # less the room of stages
     uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
@@ -58,8 +58,23 @@ class Plan:
     openings: tuple[tuple[int, ...], ...]  # per depth its participants in the order of the trace
 
     @property
+    def order(self) -> tuple[str, ...]:
+        return self.outline.order
+
+    @property
     def depths(self) -> int:
         return len(self.order)
+
+    def __repr__(self) -> str:
+        """The program: an instruction per depth, and what leaves."""
+        kind = int(self.template[L.H_TAIL_KIND])
+        below = {L.TAIL_COUNT: "assignments are counted", L.TAIL_EXISTS: "the first success is enough"}
+        lines = self.outline.program()
+        for first, last in self.segments:
+            lines.append(f"{', '.join(self.order[first : last + 1])}: the first success is enough")
+        if kind in below:
+            lines.append(f"from {self.order[self.emit]} on {below[kind]}")
+        return "\n".join([*lines, f"emit {', '.join(self.problem.emitted) or 'nothing'}"])
 
     @property
     def emit(self) -> int:
@@ -123,7 +138,7 @@ class BoundPlan:
 
     plan: Plan
     problem: JoinProblem  # with the constants that it is bound to
-    memory: np.ndarray  # int64, read-only: lftj.search.layout
+    memory: np.ndarray  # int64, read-only: lftj.search.base.layout
     factor: int  # assignments that every row stands for (atoms without walked columns)
     empty: bool  # an atom has no rows, or a negated one without walked columns has
     views: tuple[SearchView, ...]
@@ -141,7 +156,7 @@ class BoundPlan:
                 return None
         memory = self.memory.copy()
         for row, condition in self.plan.condition_rows:
-            memory[row + C_OFFSET] = condition.offset(problem)
+            memory[row + Condition.place("offset")] = condition.offset(problem)
         memory.setflags(write=False)
         return BoundPlan(
             self.plan, problem, memory, self.factor, self.empty, self.views, self.kept, self.start
@@ -179,95 +194,122 @@ def compile_plan(problem: JoinProblem, order: Sequence[str], write: bool, share:
 
     ``write``: rows are wanted, not only their number; ``share``: atoms may share iterators.
     """
-    return _Compilation(problem, tuple(order), share).plan(write)
+    return Compilation(problem, tuple(order), share).plan(write)
 
 
-class _Compilation:
-    """Adds to the rows of both machines what the base machine has alone: positions, stages, factors."""
+class Compilation:
+    """Writes rows into a plan and hands out places in the state, each once."""
 
     def __init__(self, problem: JoinProblem, order: tuple[str, ...], share: bool) -> None:
         self.problem = problem
         self.order = order
-        self.writer = PlanWriter(problem, order, L.CURSOR_FIELDS, share)
+        self.outline = Outline(problem, order, share)
         self.segments = segments_of(problem, order)
+        self.memory: list[int] = [0] * L.HEADER
+        self.state_length = L.REGISTERS
+        self.nodes = [self.in_state(L.NODE_FIELDS) for _ in order]
+        self.rows: list[int] = []
+        """Of the iterators, by number."""
         self.stage_rows: list[StageRow] = []
+        self.condition_rows: list[tuple[int, ConditionRow]] = []
+
+    def row(self, fields: Sequence[int]) -> int:
+        """Append to the plan; returns the offset."""
+        self.memory.extend(int(field) for field in fields)
+        return len(self.memory) - len(fields)
+
+    def in_state(self, length: int) -> int:
+        """Take ``length`` items of the state; returns the offset."""
+        self.state_length += length
+        return self.state_length - length
 
     def plan(self, write: bool) -> Plan:
-        problem, order, writer = self.problem, self.order, self.writer
+        problem, order, outline, header = self.problem, self.order, self.outline, self.memory
         n = len(order)
         atom_uses, counted = self.add_atoms()
         depths = [self.depth_fields(depth) for depth in range(n)]
         split = next((d for d in range(n) if order[d] not in problem.pinned), 0)
         emit = emit_depth(problem, order)
-        header = writer.memory
         header[L.H_TAIL_KIND] = (
             L.TAIL_NONE if emit == n else L.TAIL_COUNT if problem.counted else L.TAIL_EXISTS
         )
         header[L.H_WRITE] = int(write)
         header[L.H_SPLIT] = split
-        header[L.H_FACTORS], header[L.H_N_FACTORS] = len(writer.memory), len(counted)
+        header[L.H_FACTORS], header[L.H_N_FACTORS] = len(header), len(counted)
         factors = [self.factor(atom, iterator) for atom, iterator in counted]
-        header[L.H_OUTPUTS] = writer.row([writer.place[name] for name in problem.emitted])
+        header[L.H_OUTPUTS] = self.row([outline.place[name] for name in problem.emitted])
         header[L.H_N_OUTPUTS] = len(problem.emitted)
-        template = writer.finish(depths, emit)
+        header[L.H_DEPTHS] = n
+        header[L.H_DEPTH_ROWS] = self.row([field for fields in depths for field in fields])
+        header[L.H_KEYS] = self.in_state(n)
+        header[L.H_TAIL] = emit
+        template = np.array(header, dtype=np.int64)
         template.setflags(write=False)
         if debug.enabled:
             filled = template.copy()
-            fill_conditions(filled, writer.condition_rows, problem)
-            plan_check.check_base(filled, writer.state_length)
-        roots = [writer.iterators[row] for row in (writer.participants[split] if n else [])]
+            fill_conditions(filled, self.condition_rows, problem)
+            plan_check.check_base(filled, self.state_length)
+        roots = [outline.iterators[number] for number in (outline.participants[split] if n else [])]
         return Plan(
             problem=problem,
-            order=order,
+            outline=outline,
             template=template,
-            state_length=writer.state_length,
-            uses=tuple(writer.indexes),
+            state_length=self.state_length,
+            uses=tuple(outline.indexes),
             segments=self.segments,
             needs_distinct=needs_distinct(problem, order, self.segments),
             counter_places=_counter_places([fields[L.D_COUNTERS] for fields in depths]),
             iterator_names={
                 row: (f"!{walked.label}" if walked.negated else walked.label, walked.level)
-                for row, walked in writer.iterators.items()
+                for row, walked in zip(self.rows, outline.iterators, strict=True)
             },
-            iterators=tuple(self.iterator(row) for row in writer.iterators),
+            iterators=tuple(self.iterator(number) for number in range(len(outline.iterators))),
             factors=tuple(factors),
             stage_rows=tuple(self.stage_rows),
-            condition_rows=tuple(writer.condition_rows),
+            condition_rows=tuple(self.condition_rows),
             split_roots=tuple(root.index for root in roots if root.level == 0),
             atom_uses=atom_uses,
-            openings=tuple(tuple(writer.opening(depth)) for depth in range(n)),
+            openings=tuple(tuple(self.rows[i] for i in outline.opening(depth)) for depth in range(n)),
         )
 
     # -- atoms --------------------------------------------------------------------------
 
     def add_atoms(self) -> tuple[tuple[int, ...], list[tuple[JoinAtom, int]]]:
         """Add all iterators; what each atom reads, and those that count with their last iterator."""
-        writer = self.writer
+        outline = self.outline
         walked = [(atom, False) for atom in self.problem.atoms if atom.variables]
         walked += [(atom, True) for atom in self.problem.negations if atom.variables]
         read = [_index_of(atom, self.order) for atom, _ in walked]
-        uses = tuple(writer.number_of(_longest(own, read)) for own in read)
-        paths = [writer.add_atom(*atom, use) for atom, use in zip(walked, uses, strict=True)]
-        for row in writer.iterators:
-            writer.memory[row + L.I_SLOT] = -1
+        uses = tuple(outline.number_of(_longest(own, read)) for own in read)
+        paths = [outline.add_atom(*atom, use) for atom, use in zip(walked, uses, strict=True)]
+        for number, (level, parent) in enumerate(zip(outline.iterators, outline.parents, strict=True)):
+            fields = [0] * L.ITERATOR_FIELDS
+            fields[L.I_PARENT] = self.rows[parent] if parent >= 0 else -1
+            fields[L.I_DEPTH] = level.depth
+            fields[L.I_CURSOR] = self.in_state(L.CURSOR_FIELDS)
+            fields[L.I_LAST] = int(outline.is_last(number))
+            fields[L.I_SLOT] = -1
+            self.rows.append(self.row(fields))
         counted: list[tuple[JoinAtom, int]] = []
         for (atom, negated), path in zip(walked, paths, strict=True):
             if negated:
                 continue
             if atom.counted:
                 counted.append((atom, path[-1]))
-            for row in path if atom.counted else path[:-1]:
-                self.ask_position(row)
+            for number in path if atom.counted else path[:-1]:
+                self.ask_position(number)
         return uses, counted
 
     def ask_position(self, iterator: int) -> None:
         """Give the iterator a list for the positions of its matches."""
-        memory = self.writer.memory
-        if memory[iterator + L.I_SLOT] < 0:
-            memory[iterator + L.I_SLOT] = self.writer.in_state(L.BLOCK)
+        if not self.has_positions(iterator):
+            self.memory[self.rows[iterator] + L.I_SLOT] = self.in_state(L.BLOCK)
 
-    def iterator(self, row: int) -> IteratorRow:
-        walked = self.writer.iterators[row]
+    def has_positions(self, iterator: int) -> bool:
+        return self.memory[self.rows[iterator] + L.I_SLOT] >= 0
+
+    def iterator(self, number: int) -> IteratorRow:
+        walked, row = self.outline.iterators[number], self.rows[number]
         pinned = (
             number
             for number, condition in enumerate(self.problem.conditions)
@@ -275,32 +317,45 @@ class _Compilation:
             and condition.operator == "="
             and condition.right is None
         )
-        cursor = self.writer.memory[row + L.I_CURSOR]
+        cursor = self.memory[row + L.I_CURSOR]
         return IteratorRow(row, walked.index, walked.level, cursor, next(pinned, None))
 
     def factor(self, atom: JoinAtom, iterator: int) -> FactorRow:
         """Write the factor row of an atom that counts below an iterator."""
-        walked = self.writer.iterators[iterator]
+        walked = self.outline.iterators[iterator]
         fields = [0] * L.FACTOR_FIELDS
-        fields[L.F_PARENT] = iterator
+        fields[L.F_PARENT] = self.rows[iterator]
         fields[L.F_INNER] = int(walked.depth + 1 == len(self.order))
         deeper = walked.level + len(atom.counted)
-        return FactorRow(self.writer.row(fields), walked.index, walked.level, deeper)
+        return FactorRow(self.row(fields), walked.index, walked.level, deeper)
 
     # -- depths ----------------------------------------------------------------------------
 
     def depth_fields(self, depth: int) -> list[int]:
         """One depth row; what it names is written before it."""
-        writer = self.writer
+        outline = self.outline
         own, stages = self.stages(depth)
-        positions = any(writer.memory[iterator + L.I_SLOT] >= 0 for iterator in own)
-        fields = writer.depth_fields(depth, own, positions)
-        fields[L.D_STAGE], fields[L.D_STAGES] = len(writer.memory), len(stages)
+        conditions, negations = outline.conditions[depth], outline.negations[depth]
+        fields = [0] * L.DEPTH_FIELDS
+        fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row([self.rows[i] for i in own]), len(own)
+        fields[L.D_NEGATION] = self.row([self.rows[i] for i in negations])
+        fields[L.D_NEGATIONS] = len(negations)
+        fields[L.D_CONDITION] = self.row([0] * (Condition.LENGTH * len(conditions)))
+        fields[L.D_CONDITIONS] = len(conditions)
+        self.condition_rows += [
+            (fields[L.D_CONDITION] + number * Condition.LENGTH, condition)
+            for number, condition in enumerate(conditions)
+        ]
+        fields[L.D_NODE] = self.nodes[depth]
+        if outline.drops_matches(depth):
+            positions = any(map(self.has_positions, own))
+            fields[L.D_FILTERS] = L.FILTERS_POSITIONS if positions else L.FILTERS_KEYS
+        fields[L.D_STAGE], fields[L.D_STAGES] = len(self.memory), len(stages)
         self.stage_rows += [self.stage(own, *ends) for ends in zip([0, *stages], stages, strict=False)]
         fields[L.D_BACK] = _back(depth, self.segments)
-        fields[L.D_SLOT] = writer.in_state(L.BLOCK)
+        fields[L.D_SLOT] = self.in_state(L.BLOCK)
         fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in self.segments) else L.BLOCK
-        fields[L.D_COUNTERS] = writer.in_state(L.COUNTERS)
+        fields[L.D_COUNTERS] = self.in_state(L.COUNTERS)
         return fields
 
     def stages(self, depth: int) -> tuple[list[int], list[int]]:
@@ -309,9 +364,9 @@ class _Compilation:
         Staged are participants on the last level of their atom whose parent is bound
         before the depth above: they stay the same while that depth varies.
         """
-        memory, bound_at = self.writer.memory, self.writer.bound_at
-        own = self.writer.participants[depth]
-        staged = [i for i in own if memory[i + L.I_SLOT] < 0 and 0 <= bound_at(i) < depth - 1]
+        bound_at = self.outline.bound_at
+        own = self.outline.participants[depth]
+        staged = [i for i in own if not self.has_positions(i) and 0 <= bound_at(i) < depth - 1]
         if len(own) < 2 or not staged:
             return own, []
         staged.sort(key=bound_at)
@@ -324,14 +379,14 @@ class _Compilation:
 
         ``before``: how many of them the stage before it covers, 0 where there is none.
         """
-        writer = self.writer
+        outline = self.outline
         fields = [0] * L.STAGE_FIELDS
         fields[L.S_COVERED] = covered
-        fields[L.S_BOUND_AT] = writer.nodes[writer.bound_at(participants[covered - 1])]
-        fields[L.S_STATE] = writer.in_state(L.STAGE_STATE_FIELDS)
-        levels = tuple((writer.iterators[row].index, writer.iterators[row].level) for row in participants)
+        fields[L.S_BOUND_AT] = self.nodes[outline.bound_at(participants[covered - 1])]
+        fields[L.S_STATE] = self.in_state(L.STAGE_STATE_FIELDS)
+        levels = tuple((outline.iterators[i].index, outline.iterators[i].level) for i in participants)
         first_result = levels[: max(before, 1) + 1] if covered > 1 else ()
-        return StageRow(writer.row(fields), first_result, levels)
+        return StageRow(self.row(fields), first_result, levels)
 
 
 def _counter_places(rows: Sequence[int]) -> np.ndarray:

@@ -20,9 +20,10 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
-from lftj.search import layout as L
+from lftj.search.base import layout as L
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
+from lftj.search.records import STATUS_DONE, STATUS_OVERFLOW
 from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
 
 
@@ -41,9 +42,9 @@ class Search:
         Raises RangeError when a number of assignments exceeds int64.
         """
         status = search(self.plan.memory, self.state, rows, weights, budget)
-        if status == L.STATUS_OVERFLOW:
+        if status == STATUS_OVERFLOW:
             raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
-        self.done = status == L.STATUS_DONE
+        self.done = status == STATUS_DONE
         return int(self.state[L.R_ROWS])
 
     def count_only(self, budget: int) -> None:

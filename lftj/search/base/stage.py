@@ -31,7 +31,7 @@ from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.search.base.iterators import child_range
-from lftj.search.layout import (
+from lftj.search.base.layout import (
     D_COUNTERS,
     D_FIRST,
     D_STAGE,

@@ -17,11 +17,23 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
+from indices.records import WORD
 from lftj.memory import address
 from lftj.process import debug
-from lftj.search import layout as L
-from lftj.search import plan_check
 from lftj.search.marks import mark_words
+from lftj.search.records import (
+    MOVE_REGION,
+    STATUS_DONE,
+    STATUS_FULL,
+    STATUS_LOG_FULL,
+    STATUS_PAUSED,
+    Cursor,
+    Node,
+    NodeLog,
+    Search,
+    StreamLog,
+)
+from lftj.search.regions import plan_check
 from lftj.search.regions.plan import RegionPlan
 from lftj.search.regions.search import search_regions
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
@@ -117,16 +129,15 @@ class Marks:
 
 
 class RegionSearch:
-    """One search at a time of one plan: its state and its buffers."""
+    """One search at a time of one plan: its memory and its buffers."""
 
     def __init__(self, plan: RegionPlan, capacity: int | None = None) -> None:
         """``capacity``: rows that there is room for, at first; by default ``LEAST_CAPACITY``."""
-        capacity = LEAST_CAPACITY if capacity is None else capacity
+        self._capacity = LEAST_CAPACITY if capacity is None else capacity
         self.plan = plan
-        self.state = plan.new_state()
-        self.log = np.zeros(plan.log_length, dtype=np.int64)
-        self._make_rows(capacity)
-        self._make_log(capacity)
+        self._make_rows(self._capacity)
+        self._memories: dict[bool, SearchMemory] = {}
+        """By whether records are wanted."""
 
     def run(
         self,
@@ -142,117 +153,144 @@ class RegionSearch:
         """Rows below the regions, one column per depth; records by stream number; what it took.
 
         Of a plan that does not list all depths, the column behind those listed counts the assignments.
-        ``regions``: int64 (n, 2 + depths), sorted, none extending another; see search_regions.
-        ``paths``: int64 (n, PATH_FIELDS), C order, of regions that bind single values: what is asked and told
-        of their paths (:mod:`lftj.search.layout`); written for each region whose path is followed.
+        ``regions``: int64 (n, 2 + depths), sorted, none extending another; see run_search.
+        ``paths``: int64, a :class:`~lftj.search.records.Path` per row, C order, of regions that bind single
+        values; written for each region whose path is followed.
         ``advance`` hears the part of the regions that is done.
         Raises OverBudget soon after more than ``budget`` operations.
         """
-        state = self.state
-        memories = self._begin(indexes, regions)
+        memory = self._begin(indexes, regions, record)
+        search = memory.search
         if paths is not None:
-            state[L.R_PATHS] = address(paths)
+            search.paths = address(paths)
         if marks is not None:
-            state[L.R_MARKS], state[L.R_MARKS_WORDS] = address(marks.words), len(marks.words)
-            state[L.R_MARKS_BASE] = marks.base
-            state[L.R_MARKED_FROM], state[L.R_MARKED_TO] = marks.marked
+            search.marks, search.marks_words = address(marks.words), len(marks.words)
+            search.marks_first = marks.base
+            search.marked_from, search.marked_to = marks.marked
         found = Gathered([], [[] for _ in self.plan.streams] if record else None)
-        status = L.STATUS_PAUSED
+        status = STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
-        while status != L.STATUS_DONE:
-            status = self._search_on(memories, regions, pause, found)
+        while status != STATUS_DONE:
+            status = self._search_on(memory, regions, pause, found)
             if stop is not None and stop.is_set():
                 break
             if advance:
-                begun = int(state[L.R_REGION])
-                advance((begun if status == L.STATUS_DONE else max(begun - 1, 0)) / len(regions))
-            if status != L.STATUS_DONE:
-                self._refuse_over(budget)
+                begun = int(search.region)
+                advance((begun if status == STATUS_DONE else max(begun - 1, 0)) / len(regions))
+            if status != STATUS_DONE:
+                _refuse_over(search, budget)
         if marks is not None:
-            marks.marked = int(state[L.R_MARKED_FROM]), int(state[L.R_MARKED_TO])
-        return self._found(found)
+            marks.marked = int(search.marked_from), int(search.marked_to)
+        return self._found(memory, found)
 
-    def _begin(self, indexes: Sequence[IndexVersion], regions: np.ndarray) -> np.ndarray:
-        """Set the state on the first region; returns where the indices' memories stand."""
+    def _begin(self, indexes: Sequence[IndexVersion], regions: np.ndarray, record: bool) -> SearchMemory:
+        """Set a memory on the first region, over versions of the indices."""
         if debug.enabled and len(regions):
             plan_check.check_bindings(plan_check.fixed_by(regions), self.plan.least_bound)
-        self.state[: L.REGISTERS] = _FRESH
-        return np.array([index.address for index in indexes], dtype=np.int64)
+        if record not in self._memories:
+            self._memories[record] = SearchMemory(self.plan, record, self._capacity)
+        memory = self._memories[record]
+        memory.begin(indexes)
+        return memory
 
-    def _search_on(self, memories: np.ndarray, regions: np.ndarray, pause: int, found: Gathered) -> int:
+    def _search_on(self, memory: SearchMemory, regions: np.ndarray, pause: int, found: Gathered) -> int:
         """Search until soon after ``pause`` operations, or until buffers are full, and taken; a STATUS_*."""
-        memory = self.plan.unrecorded if found.records is None else self.plan.memory
-        status = search_regions(memory, self.state, memories, self.log, regions, self.rows, pause)
-        if status != L.STATUS_PAUSED:
-            self._take(found, status)
+        status = search_regions(memory.address, memory.versions, regions, self.rows, pause)
+        if status != STATUS_PAUSED:
+            self._take(memory, found, status)
         return int(status)
 
-    def _take(self, found: Gathered, status: int) -> None:
+    def _take(self, memory: SearchMemory, found: Gathered, status: int) -> None:
         """Empty the buffers, and let those grow that the status says were full."""
-        self._take_rows(found.rows, grow=status == L.STATUS_FULL)
+        self._take_rows(memory.search, found.rows, grow=status == STATUS_FULL)
         if found.records is not None:
-            self._take_records(found.records, grow=status == L.STATUS_LOG_FULL)
+            memory.take_records(found.records, grow=status == STATUS_LOG_FULL)
 
-    def _found(self, found: Gathered) -> Found:
+    def _found(self, memory: SearchMemory, found: Gathered) -> Found:
         rows, records = found.rows, found.records or []
         columns = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1) if rows else self.rows[:, :0]
         return (
             list(columns),
             [(stream, Records.joined(parts)) for stream, parts in enumerate(records) if parts],
-            self._operations(),
+            operations_of(memory.search),
         )
 
-    def _operations(self) -> Operations:
-        """What the search has taken so far."""
-        opens, nexts, seeks = self.state[_COUNTERS].tolist()
-        return Operations(opens, nexts, seeks, int(self.state[L.R_FAILED_REGIONS]))
-
-    def _refuse_over(self, budget: int | None) -> None:
-        """Raise OverBudget where the search has taken more."""
-        operations = self._operations()
-        if budget is not None and operations.total > budget:
-            raise OverBudget(operations)
+    @property
+    def log_capacity(self) -> int:
+        """Records of each stream that there is room for."""
+        return self._memories[True].capacity if True in self._memories else self._capacity
 
     def _make_rows(self, capacity: int) -> None:
         """A fresh buffer of rows."""
         self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
 
-    @staticmethod
-    def _grown(capacity: int) -> int:
-        return max(capacity, min(4 * capacity, MOST_CAPACITY))
-
-    def _take_rows(self, rows: list[np.ndarray], grow: bool) -> None:
-        filled = int(self.state[L.R_ROWS])
+    def _take_rows(self, search: Search, rows: list[np.ndarray], grow: bool) -> None:
+        filled = int(search.rows)
         capacity = self.rows.shape[1]
         hand_over = grow or capacity > MOST_CAPACITY
         if filled:
             rows.append(self.rows[:, :filled] if hand_over else self.rows[:, :filled].copy())
-            self.state[L.R_ROWS] = 0
+            search.rows = 0
         if hand_over:
-            self._make_rows(self._grown(capacity))
+            self._make_rows(_grown(capacity))
 
-    def _take_records(self, records: list[list[Records]], grow: bool) -> None:
+
+class SearchMemory:
+    """The memory of one search (:mod:`lftj.search.records`), and the buffers of its logs."""
+
+    def __init__(self, plan: RegionPlan, record: bool, capacity: int) -> None:
+        """``capacity``: records of each stream that there is room for, at first."""
+        self.plan = plan
+        self.words = plan.new_memory(record)
+        self.address = address(self.words)
+        self.search = Search.view(self.words)
+        self.nodes = [Node.view(self.words, item) for item in plan.nodes]
+        self.cursors = [Cursor.view(self.words, item) for item in plan.cursors]
+        if record:
+            self._logs = [StreamLog.view(self.words, item) for item in plan.stream_logs]
+            self._node_logs = [NodeLog.view(self.words, item) for _, item, _ in plan.node_logs]
+            self._make_buffers(capacity)
+
+    def begin(self, indexes: Sequence[IndexVersion]) -> None:
+        """Set the search on the first region, over versions of the plan's indices."""
+        self.words[_STARTED] = _START
+        self.versions = np.array([index.address for index in indexes], np.int64)
+
+    def keys_above(self, depth: int) -> np.ndarray:
+        """The keys bound above a depth, int64."""
+        first = (int(self.search.keys) - self.address) // WORD
+        return self.words[first : first + depth]
+
+    def stream_of(self, cursor: Cursor) -> int:
+        """Number of the stream to which a cursor writes."""
+        return self.plan.stream_logs.index(int(cursor.stream - self.address) // WORD)
+
+    def take_records(self, records: list[list[Records]], grow: bool) -> None:
+        """Empty the logs, and let them grow if they were full."""
         hand_over = grow or self.capacity > MOST_CAPACITY
-        for (depth, row, streams), nodes in zip(self.plan.node_logs, self.nodes, strict=True):
-            n_nodes = int(self.log[row + L.L_COUNT])
+        for (depth, _, streams), log, bindings in zip(
+            self.plan.node_logs, self._node_logs, self._bindings, strict=True
+        ):
+            n_nodes = int(log.count)
             if not n_nodes:
                 continue
             for number, stream in enumerate(streams):
-                offset = self.plan.stream_rows[stream]
-                count = int(self.log[offset + L.L_COUNT])
+                its = self._logs[stream]
+                count = int(its.count)
                 if count:
-                    ends = self.streams[stream][:, :count]
+                    ends = self._ends[stream][:, :count]
                     if not hand_over:
                         ends = ends.copy()
-                    path = _spread(nodes, depth, depth + number, n_nodes, count)
-                    records[stream].append(self._records_of(stream, path, ends))
-                self.log[offset + L.L_COUNT] = self.log[offset + L.L_BEFORE] = 0
-            self.log[row + L.L_COUNT] = self.log[row + L.L_BEFORE] = 0
-            self.state[self.plan.node_rows[depth] + L.N_LOGGED] = 0
+                    path = _spread(bindings, depth, depth + number, n_nodes, count)
+                    records[stream].append(self.records_of(stream, path, ends))
+                its.count = its.before = 0
+            log.count = log.before = 0
+            self.nodes[depth].logged = 0
         if hand_over:
-            self._make_log(self._grown(self.capacity))
+            self._make_buffers(_grown(self.capacity))
 
-    def _records_of(self, stream: int, path: np.ndarray, ends: np.ndarray) -> Records:
+    def records_of(self, stream: int, path: np.ndarray, ends: np.ndarray) -> Records:
+        """Records of a stream: ``path``, int64 (depth, n), the keys above each; ``ends``: int64 (2, n)."""
         participant = self.plan.streams[stream]
         return Records(
             [path[place] for place in participant.places[:-1]],
@@ -261,21 +299,35 @@ class RegionSearch:
             [path[place] for place in participant.context_places],
         )
 
-    def _make_log(self, capacity: int) -> None:
+    def _make_buffers(self, capacity: int) -> None:
         """Fresh, empty buffers; room for that many records per stream."""
         self.capacity = capacity
-        self.streams = [np.empty((2, capacity), dtype=np.int64) for _ in self.plan.streams]
-        self.nodes = []
-        for row, buffer in zip(self.plan.stream_rows, self.streams, strict=True):
-            self.log[row + L.L_LO], self.log[row + L.L_HI] = address(buffer[0]), address(buffer[1])
-            self.log[row + L.L_COUNT], self.log[row + L.L_CAPACITY] = 0, capacity
-            self.log[row + L.L_BEFORE] = 0
-        for depth, row, streams in self.plan.node_logs:
-            nodes = np.empty((depth + len(streams), capacity), dtype=np.int64)
-            self.nodes.append(nodes)
-            self.log[row + L.L_NODES], self.log[row + L.L_COUNT] = address(nodes), 0
-            self.log[row + L.L_CAPACITY], self.log[row + L.L_DEPTH] = capacity, depth
-            self.log[row + L.L_BEFORE] = 0
+        self._ends = [np.empty((2, capacity), dtype=np.int64) for _ in self._logs]
+        self._bindings = []
+        for stream, ends in zip(self._logs, self._ends, strict=True):
+            stream.lows, stream.highs, stream.capacity = address(ends[0]), address(ends[1]), capacity
+            stream.count = stream.before = 0
+        for (depth, _, streams), log in zip(self.plan.node_logs, self._node_logs, strict=True):
+            bindings = np.empty((depth + len(streams), capacity), dtype=np.int64)
+            self._bindings.append(bindings)
+            log.bindings, log.capacity = address(bindings), capacity
+            log.count = log.before = 0
+
+
+def operations_of(search: Search) -> Operations:
+    """What a search has taken so far."""
+    return Operations(int(search.opens), int(search.nexts), int(search.seeks), int(search.failed_regions))
+
+
+def _refuse_over(search: Search, budget: int | None) -> None:
+    """Raise OverBudget where the search has taken more."""
+    operations = operations_of(search)
+    if budget is not None and operations.total > budget:
+        raise OverBudget(operations)
+
+
+def _grown(capacity: int) -> int:
+    return max(capacity, min(4 * capacity, MOST_CAPACITY))
 
 
 @kernel(makes_arrays=True)
@@ -293,9 +345,8 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
     return path
 
 
-_COUNTERS = slice(L.R_COUNTERS, L.R_COUNTERS + L.SEEKS + 1)
-_FRESH = np.zeros(L.REGISTERS, np.int64)
-_FRESH[[L.R_MOVE, L.R_FAILED, L.R_MARKED]] = L.MOVE_REGION, -1, -1
+_STARTED = slice(Search.place("depth"), Search.LENGTH)
+_START = np.array(Search.fields(move=MOVE_REGION, failed=-1, marked=-1)[_STARTED], np.int64)
 
 
 def whole(depths: int, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:

@@ -26,66 +26,102 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from indices.compiled import kernel, part
-from lftj.memory import view
-from lftj.search.layout import D_CONDITIONS, DEPTH_FIELDS, H_DEPTH_ROWS
+from indices.records import WORD, Record, record_at
+from lftj.memory import address, view
 from lftj.search.regions.evaluation import Operations
 from lftj.search.regions.plan import Participant, RegionPlan
 from lftj.search.shares import SLICE
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.seek import gallop, lower_bound, ranked
-from lftj.storage.version_memory import (
-    X_BASE,
-    X_HEADER,
-    X_LEVEL_FIELDS,
-    X_RANKS,
-    X_SPREAD,
-    XL_CHILDREN,
-    XL_KEYS,
-    XL_LENGTH,
-)
+from lftj.storage.version_memory import INDEX, LEVEL, index_at, level_at
 
 LISTED_ROWS = 1 << 16
 """Rows of a piece, at most; a power of 2."""
 
-# -- a path: a row of ``paths``, an atom and the depths of its variables -----------------------
-Y_INDEX = 0  # number of its index
-Y_LISTS = 1  # whether its last level is listed; else all of them are looked up
-Y_LEVELS = 2  # levels that are looked up
-Y_PLACES = 3  # their depths; all are bound
 
-# -- how far a listing came --------------------------------------------------------------------
-LG_BINDING = 0  # number of the binding
-LG_OFFSET = 1  # rows of it that were listed
-LG_OPENS = 2  # operations, as the region search counts them
-LG_NEXTS = 3
-LG_SEEKS = 4
-LG_FAILED = 5  # bindings of which an index lacks a key
-LISTING_FIELDS = 6
+class ListedRows(Record):
+    """A listing, and how far it came."""
 
-# -- a level of a path: where the kernel stands ------------------------------------------------
-K_FROM = 0  # the keys below what is bound above, half-open
-K_TO = 1
-K_AT = 2  # where the last look-up landed
-K_BINDING = 3  # level 0: the binding that was looked up last, -1 for none
-POSITION_FIELDS = 4
+    paths: int  # first ListedPath, and how many
+    n_paths: int
+    first_listed: int  # number of the first of those that list
+    sizes: int  # list of the lengths of the ranges that are listed
+    sign: int
+    binding: int  # number of the binding
+    offset: int  # rows of it that were listed
+    opens: int  # operations, as the region search counts them
+    nexts: int
+    seeks: int
+    failed: int  # bindings of which an index lacks a key
+
+
+class ListedPath(Record):
+    """An atom and the depths of its variables."""
+
+    number: int  # of its index
+    lists: int  # whether its last level is listed; else all of them are looked up
+    levels: int  # levels that are looked up
+    places: int  # list of their depths; all are bound
+    ranges: int  # first KeyRange: one for each level that is looked up, and one behind
+    binding: int  # the one that was looked up last, -1 for none
+
+
+class KeyRange(Record):
+    """A level of a path: the keys below what is bound above, half-open, and where the last look-up landed."""
+
+    start: int
+    end: int
+    at: int
+
+
+listing_at = record_at(ListedRows)
+path_at = record_at(ListedPath)
+range_at = record_at(KeyRange)
+PATH = ListedPath.BYTES
+RANGE = KeyRange.BYTES
 
 
 class Listing:
     """A plan that is a listing, below bindings of so many variables."""
 
-    def __init__(self, paths: np.ndarray, sign: int, columns: Sequence[int]) -> None:
-        """``paths``: int64 (paths, fields), those that list last; ``columns``: the depths of the rows."""
-        self._paths = paths
-        self._sign = sign
+    def __init__(
+        self,
+        paths: Sequence[tuple[Participant, Sequence[int]]],
+        listed: int,
+        sign: int,
+        columns: Sequence[int],
+    ) -> None:
+        """``paths``: with the depths that are looked up, those ``listed`` that list last; ``columns``: the
+        depths of the rows."""
         self._columns = np.array(columns, np.int64)
-        self._positions = np.zeros((len(paths), paths.shape[1], POSITION_FIELDS), np.int64)
-        self._sizes = np.zeros(int(paths[:, Y_LISTS].sum()), np.int64)
-        self._progress = np.zeros(LISTING_FIELDS, np.int64)
+        places = sum(len(looked_up) for _, looked_up in paths)
+        items = ListedRows.LENGTH + len(paths) * (ListedPath.LENGTH + KeyRange.LENGTH) + listed
+        self._words = np.zeros(items + places * (1 + KeyRange.LENGTH), np.int64)
+        self._address = address(self._words)
+        self._state = ListedRows.view(self._words)
+        self._paths: list[ListedPath] = []
+        state, end = self._state, ListedRows.LENGTH + len(paths) * ListedPath.LENGTH
+        state.paths = self._address + ListedRows.BYTES
+        state.n_paths, state.first_listed, state.sign = len(paths), len(paths) - listed, sign
+        state.sizes = self._address + end * WORD
+        end += listed
+        for number, (participant, looked_up) in enumerate(paths):
+            path = ListedPath.view(self._words, ListedRows.LENGTH + number * ListedPath.LENGTH)
+            path.number, path.levels = participant.index, len(looked_up)
+            path.lists = number >= len(paths) - listed
+            path.places = self._address + end * WORD
+            self._words[end : end + len(looked_up)] = looked_up
+            end += len(looked_up)
+            path.ranges = self._address + end * WORD
+            end += (len(looked_up) + 1) * KeyRange.LENGTH
+            self._paths.append(path)
+        assert end == len(self._words)
 
     @property
     def operations(self) -> Operations:
         """What the last call took so far."""
-        return Operations(*self._progress.tolist()[LG_OPENS:])
+        state = self._state
+        return Operations(int(state.opens), int(state.nexts), int(state.seeks), int(state.failed))
 
     def pieces(
         self, indexes: Sequence[IndexVersion], bindings: np.ndarray, weights: np.ndarray
@@ -95,23 +131,22 @@ class Listing:
         ``indexes``: the plan's, without runs.  ``bindings``: int64 (bound variables, n), distinct, sorted for
         sorted rows; ``weights``: int64 (n,).
         """
-        memories = np.array([index.address for index in indexes], np.int64)
-        progress = self._progress
-        progress.fill(0)
-        self._positions[:, 0, K_BINDING] = -1
+        versions = np.array([index.address for index in indexes], np.int64)
+        self._words[_PROGRESS] = 0
+        for path in self._paths:
+            path.binding = -1
         at_end = False
         while not at_end:
-            rows, row_weights, at_end = _list_rows(
-                self._paths, memories, bindings, weights, self._sign, self._columns, self._positions,
-                self._sizes, progress,
-            )  # fmt: skip
+            rows, row_weights, at_end = _list_rows(self._address, versions, bindings, weights, self._columns)
             yield rows, row_weights
+
+
+_PROGRESS = slice(ListedRows.place("binding"), ListedRows.LENGTH)
 
 
 def listing_of(plan: RegionPlan, bound: int, sign: int, columns: Sequence[int]) -> Listing | None:
     """The listing that a plan is below bindings of its first ``bound`` variables; None if it is none."""
-    rows = plan.memory[plan.memory[H_DEPTH_ROWS] + DEPTH_FIELDS * np.arange(plan.depths) + D_CONDITIONS]
-    if rows.any() or plan.tail < plan.depths or plan.listed < plan.depths or plan.counted:
+    if plan.has_conditions or plan.tail < plan.depths or plan.listed < plan.depths or plan.counted:
         return None
     if any(one.negated for one in plan.participants):
         return None
@@ -119,15 +154,11 @@ def listing_of(plan: RegionPlan, bound: int, sign: int, columns: Sequence[int]) 
     if any(place >= bound for one in ends for place in one.places[:-1]):
         return None
     ends.sort(key=lambda one: (one.depth >= bound, one.depth))
-    if [one.depth for one in ends if one.depth >= bound] != list(range(bound, plan.depths)):
+    listed = [one.depth for one in ends if one.depth >= bound]
+    if listed != list(range(bound, plan.depths)):
         return None
-    fields = Y_PLACES + max(len(one.places) for one in ends)
-    paths = np.zeros((len(ends), fields), np.int64)
-    for row, one in zip(paths, ends, strict=True):
-        looked_up = one.places[:-1] if one.depth >= bound else one.places
-        row[[Y_INDEX, Y_LISTS, Y_LEVELS]] = one.index, one.depth >= bound, len(looked_up)
-        row[Y_PLACES : Y_PLACES + len(looked_up)] = looked_up
-    return Listing(paths, sign, columns)
+    paths = [(one, one.places[:-1] if one.depth >= bound else one.places) for one in ends]
+    return Listing(paths, len(listed), sign, columns)
 
 
 def _leads_on(first: Participant, second: Participant) -> bool:
@@ -154,47 +185,49 @@ def with_room(rows, weights, n_rows, n_more):
 
 
 @part(forceinline=True)
-def _look_up(memory, paths, path, positions, bindings, binding, progress):
+def _look_up(listing, path, index, bindings, binding):
     """Set a path's ranges to those below a binding; how many keys there are in the last one.
 
-    memory: address of the version's; paths: Y_* by path; positions: K_* by path and level, written.
+    index: address of the path's version.
     """
-    levels = paths[path, Y_LEVELS]
-    index = view(memory, X_HEADER + X_LEVEL_FIELDS * (levels + 1))
-    before = positions[path, 0, K_BINDING]
-    positions[path, 0, K_BINDING] = binding
+    levels, before = path.levels, path.binding
+    path.binding = binding
     stays = before >= 0
     if not stays:
-        positions[path, 0, K_FROM], positions[path, 0, K_AT] = 0, 0
-        positions[path, 0, K_TO] = index[X_HEADER + XL_LENGTH]
-    for level in range(levels):
-        place = paths[path, Y_PLACES + level]
-        key = bindings[place, binding]
-        stays = stays and bindings[place, before] == key
+        first = range_at(path.ranges)
+        first.start, first.at, first.end = 0, 0, level_at(index + INDEX).length
+    places = view(path.places, levels)
+    for number in range(levels):
+        key = bindings[places[number], binding]
+        stays = stays and bindings[places[number], before] == key
         if stays:
             continue
-        fields = X_HEADER + level * X_LEVEL_FIELDS
-        start, end = positions[path, level, K_FROM], positions[path, level, K_TO]
-        keys = view(index[fields + XL_KEYS], end)
-        at = positions[path, level, K_AT]
-        if level == 0 and index[X_RANKS]:
-            at = ranked(index[X_RANKS], index[X_BASE], index[X_SPREAD], start, end, key)
-        elif at < end and keys[at] <= key:
-            at = gallop(keys, at, end, key)
-        else:
-            at = lower_bound(keys, start, at, key)
-        positions[path, level, K_AT] = at
+        level = level_at(index + INDEX + number * LEVEL)
+        here, below = range_at(path.ranges + number * RANGE), range_at(path.ranges + (number + 1) * RANGE)
+        keys = view(level.keys, here.end)
+        here.at = _place_of(index_at(index), number, keys, here, key)
         first, last = np.int64(0), np.int64(0)
-        if at < end and keys[at] == key:
-            if level + 1 < levels or paths[path, Y_LISTS]:
-                children = view(index[fields + XL_CHILDREN], at + 2)
-                first, last = children[at], children[at + 1]
+        if here.at < here.end and keys[here.at] == key:
+            if number + 1 < levels or path.lists:
+                children = view(level.children, here.at + 2)
+                first, last = children[here.at], children[here.at + 1]
             else:
                 last = np.int64(1)
-        positions[path, level + 1, K_FROM], positions[path, level + 1, K_TO] = first, last
-        positions[path, level + 1, K_AT] = first
-        progress[LG_OPENS] += 1
-    return positions[path, levels, K_TO] - positions[path, levels, K_FROM]
+        below.start, below.at, below.end = first, first, last
+        listing.opens += 1
+    last_range = range_at(path.ranges + levels * RANGE)
+    return last_range.end - last_range.start
+
+
+@part(forceinline=True)
+def _place_of(index, level, keys, here, key):
+    """The least position of a range whose key is not below ``key``, from where the last look-up landed."""
+    start, end, at = here.start, here.end, here.at
+    if level == 0 and index.ranks:
+        return ranked(index.ranks, index.first_key, index.spread, start, end, key)
+    if at < end and keys[at] <= key:
+        return gallop(keys, at, end, key)
+    return lower_bound(keys, start, at, key)
 
 
 @part(forceinline=True)
@@ -219,95 +252,96 @@ def _write_product(keys, first, size, inner, offset, rows, column, at, count):
 
 
 @part
-def _fill(
-    paths, memories, bindings, weights, sign, columns, positions, sizes, rows, row_weights, n_rows, progress
-):
+def _open_binding(listing, indexes, bindings):
+    """Look all paths up below the next binding: how many rows it has, and whether an index lacks a key."""
+    product = np.int64(1)
+    sizes = view(listing.sizes, listing.n_paths - listing.first_listed)
+    for number in range(listing.n_paths):
+        path = path_at(listing.paths + number * PATH)
+        found = _look_up(listing, path, indexes[path.number], bindings, listing.binding)
+        if found == 0:
+            return np.int64(0), path.levels > 0
+        if number >= listing.first_listed:
+            sizes[number - listing.first_listed] = found
+            listing.opens += product
+            product *= found
+            listing.nexts += product
+    return product, False
+
+
+@part
+def _fill(listing, indexes, bindings, weights, columns, rows, row_weights, n_rows):
     """Write rows behind the first ``n_rows`` until there is no room, no binding, or a slice of work is done.
 
     Returns how many rows there are.  rows: int64 (columns, room), row_weights: int64 (room,), both written;
     the others as of _list_rows.
     """
-    bound, n = bindings.shape
-    first_listed = len(paths) - len(sizes)
-    stop_at = progress[LG_OPENS] + progress[LG_NEXTS] + SLICE
-    while (
-        progress[LG_BINDING] < n
-        and n_rows < len(row_weights)
-        and progress[LG_OPENS] + progress[LG_NEXTS] < stop_at
-    ):
-        binding, offset = progress[LG_BINDING], progress[LG_OFFSET]
-        product, lacks = np.int64(1), False
+    n = bindings.shape[1]
+    sizes = view(listing.sizes, listing.n_paths - listing.first_listed)
+    stop_at = listing.opens + listing.nexts + SLICE
+    while listing.binding < n and n_rows < len(row_weights) and listing.opens + listing.nexts < stop_at:
+        binding, offset = listing.binding, listing.offset
         if offset == 0:
-            for path in range(len(paths)):
-                memory = memories[paths[path, Y_INDEX]]
-                found = _look_up(memory, paths, path, positions, bindings, binding, progress)
-                if found == 0:
-                    lacks = paths[path, Y_LEVELS] > 0
-                    product = np.int64(0)
-                    break
-                if path >= first_listed:
-                    sizes[path - first_listed] = found
-                    progress[LG_OPENS] += product
-                    product *= found
-                    progress[LG_NEXTS] += product
+            product, lacks = _open_binding(listing, indexes, bindings)
             if product == 0:
-                progress[LG_FAILED] += lacks
-                progress[LG_BINDING] = binding + 1
+                listing.failed += lacks
+                listing.binding = binding + 1
                 continue
         else:
+            product = np.int64(1)
             for number in range(len(sizes)):
                 product *= sizes[number]
         count = min(product - offset, len(row_weights) - n_rows)
-        for column in range(len(columns)):
-            depth = columns[column]
-            if depth < bound:
-                key = bindings[depth, binding]
-                for row in range(n_rows, n_rows + count):
-                    rows[column, row] = key
-                continue
-            inner = np.int64(1)
-            for number in range(depth - bound + 1, len(sizes)):
-                inner *= sizes[number]
-            path = first_listed + depth - bound
-            level = paths[path, Y_LEVELS]
-            index = view(memories[paths[path, Y_INDEX]], X_HEADER + X_LEVEL_FIELDS * (level + 1))
-            start, end = positions[path, level, K_FROM], positions[path, level, K_TO]
-            keys = view(index[X_HEADER + level * X_LEVEL_FIELDS + XL_KEYS], end)
-            _write_product(keys, start, end - start, inner, offset, rows, column, n_rows, count)
-        weight = sign * weights[binding]
+        _write_columns(listing, indexes, bindings, columns, rows, n_rows, count)
+        weight = listing.sign * weights[binding]
         for row in range(n_rows, n_rows + count):
             row_weights[row] = weight
         n_rows += count
-        progress[LG_OFFSET] = offset + count
+        listing.offset = offset + count
         if offset + count == product:
-            progress[LG_BINDING], progress[LG_OFFSET] = binding + 1, 0
+            listing.binding, listing.offset = binding + 1, 0
     return n_rows
 
 
-@kernel(makes_arrays=True)
-def _list_rows(paths, memories, bindings, weights, sign, columns, positions, sizes, progress):
-    """List rows from where ``progress`` is; returns rows, int64 (columns, n), weights, and whether all are.
+@part(forceinline=True)
+def _write_columns(listing, indexes, bindings, columns, rows, n_rows, count):
+    """Write ``count`` rows of the binding, from its row ``offset`` on, behind the first ``n_rows``."""
+    bound = bindings.shape[0]
+    sizes = view(listing.sizes, listing.n_paths - listing.first_listed)
+    for column in range(len(columns)):
+        depth = columns[column]
+        if depth < bound:
+            key = bindings[depth, listing.binding]
+            for row in range(n_rows, n_rows + count):
+                rows[column, row] = key
+            continue
+        inner = np.int64(1)
+        for number in range(depth - bound + 1, len(sizes)):
+            inner *= sizes[number]
+        path = path_at(listing.paths + (listing.first_listed + depth - bound) * PATH)
+        level = level_at(indexes[path.number] + INDEX + path.levels * LEVEL)
+        here = range_at(path.ranges + path.levels * RANGE)
+        start, end = here.start, here.end
+        keys = view(level.keys, end)
+        _write_product(keys, start, end - start, inner, listing.offset, rows, column, n_rows, count)
 
-    paths: int64 (paths, fields), Y_*; memories: int64, the address of the memory of each index's version;
-    bindings: int64 (bound, n), weights: int64 (n,), both only read; columns: int64, the depths of the rows;
-    positions: int64 (paths, levels, POSITION_FIELDS), K_*, sizes: int64, of the ranges that are listed, and
-    progress: LG_*, written.
+
+@kernel(makes_arrays=True)
+def _list_rows(where, indexes, bindings, weights, columns):
+    """List rows from where the listing is; returns rows, int64 (columns, n), weights, and whether all are.
+
+    where: address of the ListedRows; indexes: int64, the address of the memory of each index's version;
+    bindings: int64 (bound, n), weights: int64 (n,), both only read; columns: int64, the depths of the rows.
     """
+    listing = listing_at(where)
     n = bindings.shape[1]
     room = np.int64(16)
-    while room < LISTED_ROWS and room < 2 * (n - progress[LG_BINDING]):
+    while room < LISTED_ROWS and room < 2 * (n - listing.binding):
         room *= 2
     rows, row_weights = np.empty((len(columns), room), np.int64), np.empty(room, np.int64)
-    stop_at = progress[LG_OPENS] + progress[LG_NEXTS] + SLICE
+    stop_at = listing.opens + listing.nexts + SLICE
     n_rows = np.int64(0)
-    while (
-        progress[LG_BINDING] < n
-        and n_rows < LISTED_ROWS
-        and progress[LG_OPENS] + progress[LG_NEXTS] < stop_at
-    ):
+    while listing.binding < n and n_rows < LISTED_ROWS and listing.opens + listing.nexts < stop_at:
         rows, row_weights = with_room(rows, row_weights, n_rows, np.int64(1))
-        n_rows = _fill(
-            paths, memories, bindings, weights, sign, columns, positions, sizes, rows, row_weights, n_rows,
-            progress,
-        )  # fmt: skip
-    return rows[:, :n_rows].copy(), row_weights[:n_rows].copy(), progress[LG_BINDING] == n
+        n_rows = _fill(listing, indexes, bindings, weights, columns, rows, row_weights, n_rows)
+    return rows[:, :n_rows].copy(), row_weights[:n_rows].copy(), listing.binding == n

@@ -6,8 +6,8 @@ Invariants
    node has no match; ``align`` goes on from where they have landed, so a node can
    be left for want of room and resumed.
 2. What a participant did since its last record was written is its growing record.
-3. D_RING lists the participants by the keys that they landed on when the node was opened, those that
-   landed on one key in the order of D_FIRST.  They take turns in this order (LFTJ 3.1): the one whose
+3. The ring lists the participants by the keys that they landed on when the node was opened, those that
+   landed on one key in the order of the cursors.  They take turns in this order (LFTJ 3.1): the one whose
    turn it is has the least key, the one before it the greatest.
 """
 
@@ -18,46 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
+from lftj.memory import view
 from lftj.search.conditions import filters_hold
-from lftj.search.layout import (
-    D_CONDITION,
-    D_CONDITIONS,
-    D_FILTERS,
-    D_FIRST,
-    D_LOG,
-    D_NEGATION,
-    D_NEGATIONS,
-    D_NODE,
-    D_PARTICIPANTS,
-    D_RING,
-    D_STREAM,
-    D_STREAMS,
-    H_DEPTHS,
-    H_GAP,
-    H_KEYS,
-    H_LISTED,
-    I_CURSOR,
-    I_LAST,
-    I_STREAM,
-    L_CAPACITY,
-    L_COUNT,
-    N_APART,
-    N_HIGH,
-    N_LEADER,
-    N_LOGGED,
-    N_TURN,
-    NEXTS,
-    OPENS,
-    P_KEY,
-    P_MOVED,
-    P_PENDING,
-    R_COUNTERS,
-    R_ROWS,
-    R_WEIGHT,
-    R_WORK,
-    ROOM,
-    SEEKS,
-)
+from lftj.search.records import CURSOR, ROOM, cursor_at, node_log_at, stream_at
 from lftj.search.regions.cursor import extend, flush, hide_branch, holds, land, open_cursor
 
 ALIGN_MATCH = 1
@@ -66,184 +29,189 @@ ALIGN_LOG_FULL = 2
 
 
 @part(forceinline=True)
-def has_room(plan, log, row):
+def has_room(node):
     """Whether the depth's logs take one more step."""
-    if plan[row + D_LOG] < 0:
-        return True
-    nodes = plan[row + D_LOG]
-    if log[nodes + L_COUNT] + ROOM > log[nodes + L_CAPACITY]:
+    return not node.log or logs_have_room(node)
+
+
+@part
+def logs_have_room(node):
+    """:func:`has_room` of a node that records."""
+    log = node_log_at(node.log)
+    if log.count + ROOM > log.capacity:
         return False
-    first = plan[row + D_STREAM]
-    for place in range(first, first + plan[row + D_STREAMS]):
-        stream = plan[plan[place] + I_STREAM]
-        if log[stream + L_COUNT] + ROOM > log[stream + L_CAPACITY]:
-            return False
+    for where in range(node.participants, node.end, CURSOR):
+        if cursor_at(where).stream:
+            stream = stream_at(cursor_at(where).stream)
+            if stream.count + ROOM > stream.capacity:
+                return False
     return True
 
 
 @part(forceinline=True)
-def close_node(plan, state, log, row):
-    """Write the records that are still growing."""
-    first = plan[row + D_STREAM]
-    for place in range(first, first + plan[row + D_STREAMS]):
-        flush(plan, state, log, row, plan[place])
+def begin_records(node):
+    """Nothing is recorded of the node as yet."""
+    node.logged = 0
+    if node.log:
+        for where in range(node.participants, node.end, CURSOR):
+            cursor_at(where).recording = 0
 
 
 @part(forceinline=True)
-def open_node(plan, state, indexes, log, row, low, high):
+def close_node(search, node):
+    """Write the records that are still growing."""
+    if node.log:
+        for where in range(node.participants, node.end, CURSOR):
+            if cursor_at(where).stream:
+                flush(search, node, cursor_at(where))
+
+
+@part(forceinline=True)
+def open_node(search, node, low, high):
     """Open all participants and land them on their first key >= low; False: the node has no match."""
-    node = plan[row + D_NODE]
-    state[node + N_HIGH] = high
-    state[node + N_LOGGED] = 0
-    state[node + N_LEADER] = -1
-    state[node + N_APART] = 0
-    first = plan[row + D_STREAM]
-    for place in range(first, first + plan[row + D_STREAMS]):
-        state[plan[plan[place] + I_CURSOR] + P_PENDING] = 0
+    node.high = high
+    begin_records(node)
     if low > high:
         return False
-    state[node + N_TURN] = 0
-    first, ring = plan[row + D_FIRST], plan[row + D_RING]
-    for number in range(plan[row + D_PARTICIPANTS]):
-        participant = plan[first + number]
-        open_cursor(plan, state, indexes, participant)
-        state[R_COUNTERS + OPENS] += 1
-        landed = land(plan, state, indexes, participant, low, np.int64(0))
-        key = state[plan[participant + I_CURSOR] + P_KEY]
-        extend(plan, state, log, row, participant, low, key, False)
+    node.turn = 0
+    ring = view(node.ring, node.n_participants)
+    for number in range(node.n_participants):
+        where = node.participants + number * CURSOR
+        cursor = cursor_at(where)
+        open_cursor(cursor)
+        search.opens += 1
+        landed = land(cursor, low, np.int64(0))
+        key = cursor.key
+        extend(search, node, cursor, low, key, False)
         if not landed:
             return False
-        to = ring + number
-        while to > ring and state[plan[state[to - 1] + I_CURSOR] + P_KEY] > key:
-            state[to] = state[to - 1]
+        to = np.int64(number)
+        while to > 0 and cursor_at(ring[to - 1]).key > key:
+            ring[to] = ring[to - 1]
             to -= 1
-        state[to] = participant
-    open_negations(plan, state, indexes, row)
+        ring[to] = where
+    open_negations(node)
     return True
 
 
 @part
-def open_negations(plan, state, indexes, row):
+def open_negations(node):
     """Open the depth's negated atoms, for :func:`accept`."""
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        open_cursor(plan, state, indexes, plan[place])
+    for where in range(node.negations, node.end, CURSOR):
+        open_cursor(cursor_at(where))
 
 
 @part(forceinline=True)
-def align(plan, state, indexes, log, row):
+def align(search, node):
     """Leapfrog search (LFTJ section 3.1) from the keys landed on: an ALIGN_*; at a match all have one key."""
-    gap, ring, count = plan[H_GAP], plan[row + D_RING], plan[row + D_PARTICIPANTS]
-    node = plan[row + D_NODE]
-    high, turn = state[node + N_HIGH], state[node + N_TURN]
+    gap, count = search.gap, node.n_participants
+    ring = view(node.ring, count)
+    high, turn = node.high, node.turn
     before = turn - 1 if turn > 0 else count - 1
-    greatest = state[plan[state[ring + before] + I_CURSOR] + P_KEY]
+    greatest = cursor_at(ring[before]).key
     found = ALIGN_END
     while greatest <= high:
-        participant = state[ring + turn]
-        cursor = plan[participant + I_CURSOR]
-        if state[cursor + P_KEY] == greatest:
+        cursor = cursor_at(ring[turn])
+        if cursor.key == greatest:
             found = ALIGN_MATCH
             break
-        if not has_room(plan, log, row):
+        if not has_room(node):
             found = ALIGN_LOG_FULL
             break
-        state[R_COUNTERS + SEEKS] += 1
-        state[R_WORK] += 1
-        landed = land(plan, state, indexes, participant, greatest, gap)
-        key = state[cursor + P_KEY]
-        extend(plan, state, log, row, participant, greatest, key, state[cursor + P_MOVED] <= gap)
+        search.seeks += 1
+        search.work += 1
+        landed = land(cursor, greatest, gap)
+        key = cursor.key
+        extend(search, node, cursor, greatest, key, cursor.moved <= gap)
         if not landed:
             break
         greatest = key
         turn = turn + 1 if turn + 1 < count else np.int64(0)
-    state[node + N_TURN] = turn
+    node.turn = turn
     return found
 
 
 @part
-def accept(plan, state, indexes, log, row, key):
+def accept(search, node, key):
     """Whether the conditions and the negated atoms that are complete here let the key pass.
 
     Negated atoms with deeper levels are bound on the way.
     """
-    if plan[row + D_FILTERS]:
-        condition, count = plan[row + D_CONDITION], plan[row + D_CONDITIONS]
-        if not filters_hold(plan, state, plan[H_KEYS], condition, count, key):
-            return False
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        negation = plan[place]
-        state[R_COUNTERS + SEEKS] += 1
-        held = holds(plan, state, indexes, negation, key)
-        if plan[negation + I_LAST]:
-            extend(plan, state, log, row, negation, key, key, False)
+    if node.filters and not filters_hold(search.keys, node.conditions, node.n_conditions, key):
+        return False
+    for where in range(node.negations, node.end, CURSOR):
+        negation = cursor_at(where)
+        search.seeks += 1
+        held = holds(negation, key)
+        if negation.is_last:
+            extend(search, node, negation, key, key, False)
             if held:
                 return False
         elif not held:
-            hide_branch(plan, state, indexes, negation)
+            hide_branch(negation)
     return True
 
 
 @part(forceinline=True)
-def step(plan, state, indexes, log, row):
+def step(search, node):
     """After a match, move the participant on whose turn it is; False: it has no further key."""
-    count = plan[row + D_PARTICIPANTS]
+    count = node.n_participants
     if count == 0:
         return False
-    node = plan[row + D_NODE]
-    turn = state[node + N_TURN]
-    participant = state[plan[row + D_RING] + turn]
-    state[node + N_TURN] = turn + 1 if turn + 1 < count else 0
-    cursor = plan[participant + I_CURSOR]
-    key = state[cursor + P_KEY]
-    state[R_COUNTERS + NEXTS] += 1
-    state[R_WORK] += 1
-    if key >= state[node + N_HIGH]:
+    turn = node.turn
+    cursor = cursor_at(view(node.ring, count)[turn])
+    node.turn = turn + 1 if turn + 1 < count else 0
+    key = cursor.key
+    search.nexts += 1
+    search.work += 1
+    if key >= node.high:
         return False
-    landed = land(plan, state, indexes, participant, key + 1, np.int64(0))
-    extend(plan, state, log, row, participant, key + 1, state[cursor + P_KEY], False)
+    landed = land(cursor, key + 1, np.int64(0))
+    extend(search, node, cursor, key + 1, cursor.key, False)
     return landed
 
 
 @part(forceinline=True)
-def repeat_prefix(plan, state, rows, start, count):
+def repeat_prefix(search, rows, start, count):
     """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on.
 
     Where not all depths are listed the matches are counted, and their rows are free again.
     """
-    if plan[H_LISTED] < plan[H_DEPTHS]:
-        state[R_WEIGHT] += count
+    if search.listed < search.depths:
+        search.weight += count
         return
-    for depth in range(plan[H_DEPTHS] - 1):
-        key = state[plan[H_KEYS] + depth]
+    keys = view(search.keys, search.depths)
+    for depth in range(search.depths - 1):
+        key = keys[depth]
         column = rows[depth]
-        for place in range(start, start + count):
-            column[place] = key
-    state[R_ROWS] = start + count
+        for row in range(start, start + count):
+            column[row] = key
+    search.rows = start + count
 
 
 @part(forceinline=True)
-def emit(plan, state, rows):
+def emit(search, rows):
     """Write the whole binding as a row, or count it; the caller sees to room."""
-    if plan[H_LISTED] < plan[H_DEPTHS]:
-        state[R_WEIGHT] += 1
+    if search.listed < search.depths:
+        search.weight += 1
         return
-    at = state[R_ROWS]
-    for depth in range(plan[H_DEPTHS]):
-        rows[depth, at] = state[plan[H_KEYS] + depth]
-    state[R_ROWS] = at + 1
+    at = search.rows
+    keys = view(search.keys, search.depths)
+    for depth in range(search.depths):
+        rows[depth, at] = keys[depth]
+    search.rows = at + 1
 
 
 @part(forceinline=True)
-def emit_counted(plan, state, rows):
+def emit_counted(search, rows):
     """Write the listed part of the binding with the assignments counted below it; the caller sees to room."""
-    listed = plan[H_LISTED]
-    if listed == plan[H_DEPTHS] or state[R_WEIGHT] == 0:
+    listed = search.listed
+    if listed == search.depths or search.weight == 0:
         return
-    at = state[R_ROWS]
+    at = search.rows
+    keys = view(search.keys, search.depths)
     for depth in range(listed):
-        rows[depth, at] = state[plan[H_KEYS] + depth]
-    rows[listed, at] = state[R_WEIGHT]
-    state[R_WEIGHT] = 0
-    state[R_ROWS] = at + 1
+        rows[depth, at] = keys[depth]
+    rows[listed, at] = search.weight
+    search.weight = 0
+    search.rows = at + 1

@@ -3,8 +3,8 @@
 The same matches as :mod:`lftj.search.regions.node` gives, and records that cover at
 least as much.  Three ways, by the lengths of the two ranges:
 
-* one is more than H_GAP times the other, as always where H_GAP is 0: leapfrog, with a record per gap.
-  N_TURN is the participant, 0 or 1, that steps after a match: the one that did not move last;
+* one is more than ``gap`` times the other, as always where ``gap`` is 0: leapfrog, with a record per gap.
+  ``turn`` is the participant, 0 or 1, that steps after a match: the one that did not move last;
 * else a merge, in which neither side skips much: one record each;
 * the same by a bit map (*marks*) of the side that stays while the depth above
   varies, for whole evaluations over dense keys: one load per key of the other.
@@ -19,123 +19,124 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view
-from lftj.search.layout import (
-    D_FIRST,
-    D_FIXED,
-    D_NODE,
-    H_DEPTHS,
-    H_GAP,
-    I_CURSOR,
-    I_STREAM,
-    N_HIGH,
-    N_TURN,
-    P_END,
-    P_FROM,
-    P_KEY,
-    P_LIST,
-    P_PENDING,
-    P_POSITION,
-    P_TO,
-    R_COUNTERS,
-    R_MARKED_FROM,
-    R_MARKED_TO,
-    R_MARKS,
-    R_MARKS_BASE,
-    R_MARKS_WORDS,
-    R_ROWS,
-    R_WORK,
-    SEEKS,
-    STATUS_DONE,
-    STATUS_FULL,
-    STATUS_LOG_FULL,
-)
 from lftj.search.marks import clear_marks, intersect_marked, set_marks
+from lftj.search.records import CURSOR, STATUS_DONE, STATUS_FULL, STATUS_LOG_FULL, cursor_at
 from lftj.search.regions.cursor import flush
 from lftj.search.regions.node import has_room, repeat_prefix
 from lftj.storage.seek import gallop, upper_bound
 
 
 @part
-def mark_keys(state, where, start, end):
-    """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
-    if state[R_MARKED_FROM] == start and state[R_MARKED_TO] == end:
-        return
-    marks = view(state[R_MARKS], state[R_MARKS_WORDS])
-    keys = view(where, max(end, state[R_MARKED_TO]))
-    base = state[R_MARKS_BASE]
-    clear_marks(marks, np.int64(0), base, keys, state[R_MARKED_FROM], state[R_MARKED_TO])
-    set_marks(marks, np.int64(0), base, keys, start, end)
-    state[R_MARKED_FROM], state[R_MARKED_TO] = start, end
-
-
-@part
-def list_marked(state, keys, start, end, out, at):
-    """Write the marked ones of keys[start:end] from ``out[at]`` on: (at, keys tried up to, a STATUS_*)."""
-    marks = view(state[R_MARKS], state[R_MARKS_WORDS])
-    stop = min(end, start + len(out) - at)
-    at += intersect_marked(keys, start, stop, marks, np.int64(0), state[R_MARKS_BASE], out, at)
-    return at, stop, STATUS_DONE if stop == end else STATUS_FULL
-
-
-@part(forceinline=True)
-def merge_pair(plan, state, log, row, rows):
+def merge_pair(search, node, rows):
     """The rest of a plain node with two participants, from where both have landed; a STATUS_*.
 
     The same operations and records as align, step and emit, in one loop.
     """
-    first = plan[row + D_FIRST]
-    p, q = plan[first], plan[first + 1]
-    left, right = plan[p + I_CURSOR], plan[q + I_CURSOR]
-    gap = plan[H_GAP]
-    node = plan[row + D_NODE]
-    high = state[node + N_HIGH]
-    i, i_end = state[left + P_POSITION], state[left + P_END]
-    j, j_end = state[right + P_POSITION], state[right + P_END]
-    a, b = view(state[left + P_LIST], i_end), view(state[right + P_LIST], j_end)
-    out = rows[plan[H_DEPTHS] - 1]
-    at = start = state[R_ROWS]
-    capacity = rows.shape[1]
-    p_records = plan[p + I_STREAM] >= 0
-    q_records = plan[q + I_STREAM] >= 0
-    status = STATUS_DONE
-    operations = np.int64(0)
-    i_stop, j_stop = i_end, j_end
-    if high != KEY_MAX:
-        i_stop, j_stop = upper_bound(a, i, i_end, high), upper_bound(b, j, j_end, high)
+    left, right = cursor_at(node.participants), cursor_at(node.participants + CURSOR)
+    i, j, i_stop, j_stop = left.position, right.position, left.end, right.end
+    a, b = view(left.keys, i_stop), view(right.keys, j_stop)
+    if node.high != KEY_MAX:
+        i_stop, j_stop = upper_bound(a, i, i_stop, node.high), upper_bound(b, j, j_stop, node.high)
     longer, shorter = max(i_stop - i, j_stop - j), min(i_stop - i, j_stop - j)
-    merged = longer <= gap * shorter
-    if merged:  # neither skips much: both sides stay one record
-        fixed = plan[row + D_FIXED]
-        if state[R_MARKS] and fixed >= 0:
-            i_to, j_to = i_stop, j_stop  # nothing is shared beyond the side that ends first
-            if a[i_stop - 1] < b[j_stop - 1]:
-                j_to = upper_bound(b, j, j_stop, a[i_stop - 1])
-            else:
-                i_to = upper_bound(a, i, i_stop, b[j_stop - 1])
-            operations -= i + j
-            if fixed == 0:
-                mark_keys(state, state[left + P_LIST], i, i_end)
-                at, j, status = list_marked(state, b, j, j_to, out, at)
-                i = i_to if status == STATUS_DONE else gallop(a, i, i_end, b[j])
-            else:
-                mark_keys(state, state[right + P_LIST], j, j_end)
-                at, i, status = list_marked(state, a, i, i_to, out, at)
-                j = j_to if status == STATUS_DONE else gallop(b, j, j_end, a[i])
-            operations += i + j
-        else:
-            operations -= i + j
-            while i < i_stop and j < j_stop:
-                if at == capacity:
-                    status = STATUS_FULL
-                    break
-                x, y = a[i], b[j]
-                out[at] = x
-                at += x == y
-                i += x <= y
-                j += y <= x
-            operations += i + j
-    turn = state[node + N_TURN]
-    while not merged and i < i_stop and j < j_stop:
+    start = search.rows
+    if longer > search.gap * shorter:
+        status = leapfrog_pair(search, node, i_stop, j_stop, rows)
+    elif search.marks == 0 or node.fixed < 0:  # neither skips much: both sides stay one record
+        status = merge_both(search, left, right, i_stop, j_stop, rows)
+    elif node.fixed == 0:
+        status = list_marked(search, left, i_stop, right, j_stop, rows)
+    else:
+        status = list_marked(search, right, j_stop, left, i_stop, rows)
+    land_at(left, a)
+    land_at(right, b)
+    count = search.rows - start
+    search.rows = start
+    repeat_prefix(search, rows, start, count)
+    return status
+
+
+@part(forceinline=True)
+def land_at(cursor, keys):
+    """Let a cursor have landed where it stands; its record goes on up to there."""
+    cursor.key = keys[cursor.position] if cursor.position < cursor.end else KEY_MAX
+    if cursor.stream:
+        cursor.record_high = cursor.key
+
+
+@part(forceinline=True)
+def count_seeks(search, n):
+    """Count operations."""
+    search.seeks += n
+    search.work += n
+
+
+@part(forceinline=True)
+def merge_both(search, left, right, i_stop, j_stop, rows):
+    """Merge two ranges, up to their stops; a STATUS_*."""
+    i, j, at, capacity = left.position, right.position, search.rows, rows.shape[1]
+    a, b = view(left.keys, i_stop), view(right.keys, j_stop)
+    out = rows[search.depths - 1]
+    before = i + j
+    status = STATUS_DONE
+    while i < i_stop and j < j_stop:
+        if at == capacity:
+            status = STATUS_FULL
+            break
+        x, y = a[i], b[j]
+        out[at] = x
+        at += x == y
+        i += x <= y
+        j += y <= x
+    count_seeks(search, i + j - before)
+    left.position, right.position, search.rows = i, j, at
+    return status
+
+
+@part
+def list_marked(search, fixed, fixed_stop, varying, varying_stop, rows):
+    """List what two ranges share, by marks of the one that is fixed; a STATUS_*."""
+    i, j, at = fixed.position, varying.position, search.rows
+    a, b = view(fixed.keys, fixed.end), view(varying.keys, varying.end)
+    i_to, j_to = fixed_stop, varying_stop  # nothing is shared beyond the side that ends first
+    if a[i_to - 1] < b[j_to - 1]:
+        j_to = upper_bound(b, j, j_to, a[i_to - 1])
+    else:
+        i_to = upper_bound(a, i, i_to, b[j_to - 1])
+    mark_keys(search, fixed.keys, i, fixed.end)
+    marks = view(search.marks, search.marks_words)
+    stop = min(j_to, j + rows.shape[1] - at)
+    out = rows[search.depths - 1]
+    at += intersect_marked(b, j, stop, marks, np.int64(0), search.marks_first, out, at)
+    i_to = i_to if stop == j_to else gallop(a, i, fixed.end, b[stop])
+    count_seeks(search, i_to + stop - i - j)
+    fixed.position, varying.position, search.rows = i_to, stop, at
+    return STATUS_DONE if stop == j_to else STATUS_FULL
+
+
+@part
+def mark_keys(search, where, start, end):
+    """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
+    if search.marked_from == start and search.marked_to == end:
+        return
+    marks = view(search.marks, search.marks_words)
+    keys = view(where, max(end, search.marked_to))
+    base = search.marks_first
+    clear_marks(marks, np.int64(0), base, keys, search.marked_from, search.marked_to)
+    set_marks(marks, np.int64(0), base, keys, start, end)
+    search.marked_from, search.marked_to = start, end
+
+
+@part
+def leapfrog_pair(search, node, i_stop, j_stop, rows):
+    """Leapfrog search of two ranges, up to their stops, with a record per gap; a STATUS_*."""
+    left, right = cursor_at(node.participants), cursor_at(node.participants + CURSOR)
+    i, j, at, capacity = left.position, right.position, search.rows, rows.shape[1]
+    a, b = view(left.keys, left.end), view(right.keys, right.end)
+    out = rows[search.depths - 1]
+    operations = np.int64(0)
+    status = STATUS_DONE
+    turn = node.turn
+    while i < i_stop and j < j_stop:
         x, y = a[i], b[j]
         operations += 1
         if x == y:
@@ -147,54 +148,37 @@ def merge_pair(plan, state, log, row, rows):
             i += turn == 0
             j += turn == 1
             turn = 1 - turn
-        elif x < y:
-            before = i
-            i += 1
-            stop = min(i_stop, before + gap)
-            while i < stop and a[i] < y:
-                i += 1
-            passed = i < i_stop and a[i] < y
-            if (passed or gap == 0) and p_records and y - 1 > x:
-                if not has_room(plan, log, row):
-                    i = before
-                    status = STATUS_LOG_FULL
-                    break
-                state[left + P_TO] = x
-                flush(plan, state, log, row, p)
-                state[left + P_PENDING] = 1
-                state[left + P_FROM] = y
-            if passed:
-                i = gallop(a, i, i_stop, y)
-            turn = 1
+            continue
+        if x < y:
+            i, gone = pass_gap(search, node, left, a, i, i_stop, y)
         else:
-            before = j
-            j += 1
-            stop = min(j_stop, before + gap)
-            while j < stop and b[j] < x:
-                j += 1
-            passed = j < j_stop and b[j] < x
-            if (passed or gap == 0) and q_records and x - 1 > y:
-                if not has_room(plan, log, row):
-                    j = before
-                    status = STATUS_LOG_FULL
-                    break
-                state[right + P_TO] = y
-                flush(plan, state, log, row, q)
-                state[right + P_PENDING] = 1
-                state[right + P_FROM] = x
-            if passed:
-                j = gallop(b, j, j_stop, x)
-            turn = 0
-    state[node + N_TURN] = turn
-    state[left + P_POSITION] = i
-    state[right + P_POSITION] = j
-    state[left + P_KEY] = a[i] if i < i_end else KEY_MAX
-    state[right + P_KEY] = b[j] if j < j_end else KEY_MAX
-    if p_records:
-        state[left + P_TO] = state[left + P_KEY]
-    if q_records:
-        state[right + P_TO] = state[right + P_KEY]
-    state[R_COUNTERS + SEEKS] += operations
-    state[R_WORK] += operations
-    repeat_prefix(plan, state, rows, start, at - start)
+            j, gone = pass_gap(search, node, right, b, j, j_stop, x)
+        if not gone:
+            status = STATUS_LOG_FULL
+            break
+        turn = np.int64(x < y)
+    node.turn = turn
+    count_seeks(search, operations)
+    left.position, right.position, search.rows = i, j, at
     return status
+
+
+@part(forceinline=True)
+def pass_gap(search, node, cursor, keys, position, stop, key):
+    """Seek ``key``, which is ahead of a position: the new one, and whether the log had room."""
+    gap, low = search.gap, keys[position]
+    to = position + 1
+    near = min(stop, position + gap)
+    while to < near and keys[to] < key:
+        to += 1
+    passed = to < stop and keys[to] < key
+    if (passed or gap == 0) and cursor.stream and key - 1 > low:
+        if not has_room(node):
+            return position, False
+        cursor.record_high = low
+        flush(search, node, cursor)
+        cursor.recording = 1
+        cursor.record_low = key
+    if passed:
+        to = gallop(keys, to, stop, key)
+    return to, True

@@ -23,8 +23,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.search import layout as L
-from lftj.search.regions.evaluation import Found, Gathered, RegionSearch
+from lftj.search.records import (
+    CURSOR,
+    MOVE_NEXT,
+    MOVE_OPEN,
+    MOVE_REGION,
+    STATUS_DONE,
+    STATUS_PAUSED,
+    WAY_STEPS,
+    Node,
+)
+from lftj.search.regions.evaluation import Found, Gathered, RegionSearch, SearchMemory, operations_of
 from lftj.storage.index_version import IndexVersion
 
 ON_AND_ON = 64
@@ -42,60 +51,63 @@ class PieceSearch(RegionSearch):
         ``regions``: as of :meth:`run`; those that a piece has left are.  None is inside of a tail, unless
         everything is.
         """
-        memories = self._begin(indexes, regions)
+        memory = self._begin(indexes, regions, record=True)
         found = Gathered([], [[] for _ in self.plan.streams])
-        status, pause = L.STATUS_PAUSED, operations
-        while status != L.STATUS_DONE:
-            status = self._search_on(memories, regions, pause, found)
-            taken = self._operations().total
+        status, pause = STATUS_PAUSED, operations
+        while status != STATUS_DONE:
+            status = self._search_on(memory, regions, pause, found)
+            taken = operations_of(memory.search).total
             pause = max(ON_AND_ON, operations - taken)
-            if status == L.STATUS_PAUSED and taken >= operations and (place := self._place()) is not None:
-                self._take(found, status)
-                self._close_nodes(place[0], found)
-                return self._found(found), self._left(*place, regions)
-        return self._found(found), regions[:0]
+            if status == STATUS_PAUSED and taken >= operations and (place := self._place(memory)) is not None:
+                self._take(memory, found, status)
+                self._close_nodes(memory, place[0], found)
+                return self._found(memory, found), self._left(memory, *place, regions)
+        return self._found(memory, found), regions[:0]
 
-    def _place(self) -> tuple[int, int | None] | None:
+    def _place(self, memory: SearchMemory) -> tuple[int, int | None] | None:
         """The depth of the innermost open node, and the first of its keys that is left, if any.
 
         The depth is -1 between two regions.  None where the search can't be left.
         """
-        plan, state = self.plan.memory, self.state
-        depth, move, floor = (int(state[register]) for register in (L.R_DEPTH, L.R_MOVE, L.R_FLOOR))
-        if move == L.MOVE_REGION:
+        search = memory.search
+        depth, move = int(search.depth), search.move
+        if move == MOVE_REGION:
             return -1, None
-        if move == L.MOVE_OPEN and floor < depth <= self.plan.tail:
-            return depth - 1, int(state[plan[L.H_KEYS] + depth - 1])
-        row = plan[L.H_DEPTH_ROWS] + depth * L.DEPTH_FIELDS
-        in_blocks = plan[row + L.D_SLOT] and state[plan[row + L.D_NODE] + L.N_LEADER] >= 0
-        if move != L.MOVE_NEXT or depth >= self.plan.tail or in_blocks or not plan[row + L.D_PARTICIPANTS]:
+        if move == MOVE_OPEN and search.floor < depth <= self.plan.tail:
+            return depth - 1, int(memory.keys_above(depth)[-1])
+        node = memory.nodes[depth]
+        if move != MOVE_NEXT or depth >= self.plan.tail or node.way != WAY_STEPS:
             return None
-        key = int(state[plan[plan[plan[row + L.D_FIRST]] + L.I_CURSOR] + L.P_KEY])
+        key = int(memory.cursors[self._first_cursor(memory, node)].key)
         return depth, key + 1 if key < KEY_MAX else None
 
-    def _close_nodes(self, innermost: int, found: Gathered) -> None:
-        """Take the records that are still growing, whose buffers are empty."""
-        plan, state = self.plan.memory, self.state
-        assert found.records is not None
-        for depth in range(int(state[L.R_FLOOR]), innermost + 1):
-            row = plan[L.H_DEPTH_ROWS] + depth * L.DEPTH_FIELDS
-            path = state[plan[L.H_KEYS] :][:depth, None].copy()
-            first = plan[row + L.D_STREAM]
-            for participant in plan[first : first + plan[row + L.D_STREAMS]].tolist():
-                cursor = plan[participant + L.I_CURSOR]
-                if state[cursor + L.P_PENDING]:
-                    stream = self.plan.stream_rows.index(int(plan[participant + L.I_STREAM]))
-                    ends = state[[cursor + L.P_FROM, cursor + L.P_TO]][:, None]
-                    found.records[stream].append(self._records_of(stream, path, ends))
+    @staticmethod
+    def _first_cursor(memory: SearchMemory, node: Node) -> int:
+        """The number of a node's first participant."""
+        return int(node.participants - memory.search.cursors) // CURSOR
 
-    def _left(self, innermost: int, start: int | None, regions: np.ndarray) -> np.ndarray:
+    def _close_nodes(self, memory: SearchMemory, innermost: int, found: Gathered) -> None:
+        """Take the records that are still growing, whose buffers are empty."""
+        assert found.records is not None
+        for depth in range(int(memory.search.floor), innermost + 1):
+            node = memory.nodes[depth]
+            path = memory.keys_above(depth)[:, None].copy()
+            first, end = self._first_cursor(memory, node), int(node.end - memory.search.cursors) // CURSOR
+            for cursor in memory.cursors[first:end]:
+                if cursor.stream and cursor.recording:
+                    stream = memory.stream_of(cursor)
+                    ends = np.array([[cursor.record_low], [cursor.record_high]], np.int64)
+                    found.records[stream].append(memory.records_of(stream, path, ends))
+
+    def _left(
+        self, memory: SearchMemory, innermost: int, start: int | None, regions: np.ndarray
+    ) -> np.ndarray:
         """What is left of the open nodes, the innermost first, and of the regions."""
-        state = self.state
-        keys = state[self.plan.memory[L.H_KEYS] :][: self.plan.depths]
-        floor = int(state[L.R_FLOOR])
+        search, keys = memory.search, memory.keys_above(self.plan.depths)
+        floor = int(search.floor)
         rows = []
         for depth in range(innermost, floor - 1, -1):
-            high = int(state[L.R_HIGH]) if depth == floor else KEY_MAX
+            high = int(search.high) if depth == floor else KEY_MAX
             if depth < innermost:
                 start = int(keys[depth]) + 1 if keys[depth] < KEY_MAX else None
             if start is not None and start <= high:
@@ -104,5 +116,5 @@ class PieceSearch(RegionSearch):
                 row[2 : 2 + depth], row[2 + depth] = keys[:depth], start
                 rows.append(row)
         return np.concatenate(
-            [np.array(rows, np.int64).reshape(-1, regions.shape[1]), regions[state[L.R_REGION] :]]
+            [np.array(rows, np.int64).reshape(-1, regions.shape[1]), regions[search.region :]]
         )

@@ -17,47 +17,8 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
-from lftj.search.layout import (
-    D_FIRST,
-    D_MERGES,
-    D_NODE,
-    D_PARTICIPANTS,
-    D_STREAMS,
-    H_DEPTHS,
-    I_CURSOR,
-    I_DEPTH,
-    I_PARENT,
-    I_STREAM,
-    N_HIGH,
-    N_LOGGED,
-    N_TURN,
-    NEXTS,
-    OPENS,
-    P_ACTIVE,
-    P_AT,
-    P_END,
-    P_FROM,
-    P_KEY,
-    P_LIST,
-    P_MARKED,
-    P_PENDING,
-    P_POSITION,
-    P_STOP,
-    P_TO,
-    R_COUNTERS,
-    R_MARKED,
-    R_MARKED_FROM,
-    R_MARKED_TO,
-    R_MARKS,
-    R_MARKS_BASE,
-    R_MARKS_WORDS,
-    R_ROWS,
-    R_WORK,
-    SEEKS,
-    STATUS_DONE,
-    STATUS_FULL,
-)
 from lftj.search.marks import clear_marks, intersect_marked, set_marks
+from lftj.search.records import CURSOR, STATUS_DONE, STATUS_FULL, cursor_at
 from lftj.search.regions.cursor import open_base
 from lftj.search.regions.node import repeat_prefix
 from lftj.search.regions.pair import merge_pair
@@ -65,143 +26,133 @@ from lftj.storage.seek import MERGE_RATIO, gallop, upper_bound
 
 
 @part(forceinline=True)
-def may_be_plain(plan, row):
+def may_be_plain(node):
     """Whether the depth's nodes are plain where no participant has tuples of runs."""
-    if not plan[row + D_MERGES]:
-        return False
-    return plan[row + D_PARTICIPANTS] <= 2 or plan[row + D_STREAMS] == 0
+    return node.lists_matches != 0 and (node.n_participants <= 2 or not node.log)
 
 
 @part(forceinline=True)
-def is_plain(plan, state, row):
+def is_plain(node):
     """Whether the node, all of whose participants are open, is plain."""
-    if not may_be_plain(plan, row):
+    if not may_be_plain(node):
         return False
-    first = plan[row + D_FIRST]
     active = np.int64(0)
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        active += state[plan[plan[place] + I_CURSOR] + P_ACTIVE]
+    for where in range(node.participants, node.negations, CURSOR):
+        active += cursor_at(where).active
     return active == 0
 
 
 @part(forceinline=True)
-def open_plain(plan, state, indexes, row):
+def open_plain(search, node):
     """Open a plain node without bounds below others; False, and nothing done, if it is none."""
-    if not may_be_plain(plan, row):
+    if not may_be_plain(node):
         return False
-    first = plan[row + D_FIRST]
-    last = first + plan[row + D_PARTICIPANTS]
-    for place in range(first, last):
-        parent = plan[plan[place] + I_PARENT]
-        if parent < 0:
+    for where in range(node.participants, node.negations, CURSOR):
+        parent = cursor_at(where).parent
+        if parent == 0:
             return False
-        above = plan[parent + I_CURSOR]
-        if state[above + P_ACTIVE] or state[above + P_AT] < 0:
+        above = cursor_at(parent)
+        if above.active or above.at < 0:
             return False
-    for place in range(first, last):
-        open_base(plan, state, indexes, plan[place])
-        cursor = plan[plan[place] + I_CURSOR]
-        state[cursor + P_FROM] = KEY_MIN
-        state[cursor + P_PENDING] = plan[plan[place] + I_STREAM] >= 0
-    node = plan[row + D_NODE]
-    state[node + N_HIGH] = KEY_MAX
-    state[node + N_LOGGED] = 0
-    state[node + N_TURN] = 0
-    state[R_COUNTERS + OPENS] += last - first
+    for where in range(node.participants, node.negations, CURSOR):
+        cursor = cursor_at(where)
+        open_base(cursor)
+        cursor.record_low = KEY_MIN
+        cursor.recording = cursor.stream != 0
+    node.high = KEY_MAX
+    node.logged = 0
+    node.turn = 0
+    search.opens += node.n_participants
     return True
 
 
 @part(forceinline=True)
-def list_plain(plan, state, log, row, rows):
+def list_plain(search, node, rows):
     """Write the matches of a plain node, from where its participants stand; a STATUS_*."""
-    if plan[row + D_PARTICIPANTS] == 2 and plan[row + D_STREAMS]:
-        return merge_pair(plan, state, log, row, rows)
-    if plan[row + D_PARTICIPANTS] == 1:
-        return list_one(plan, state, row, rows)
-    return list_common(plan, state, row, rows)
+    if node.n_participants == 2 and node.log:
+        return merge_pair(search, node, rows)
+    if node.n_participants == 1:
+        return list_one(search, node, rows)
+    return list_common(search, node, rows)
 
 
 @part
-def range_below(state, cursor, high):
+def range_below(cursor, high):
     """Half-open range of the keys up to ``high`` that are ahead of a cursor."""
-    start, end = state[cursor + P_POSITION], state[cursor + P_END]
+    start, end = cursor.position, cursor.end
     if high != KEY_MAX:
-        end = upper_bound(view(state[cursor + P_LIST], end), start, end, high)
+        end = upper_bound(view(cursor.keys, end), start, end, high)
     return start, end
 
 
 @part
-def list_one(plan, state, row, rows):
+def list_one(search, node, rows):
     """:func:`list_plain` for one participant: its keys."""
-    participant = plan[plan[row + D_FIRST]]
-    cursor = plan[participant + I_CURSOR]
-    start, end = range_below(state, cursor, state[plan[row + D_NODE] + N_HIGH])
-    keys = view(state[cursor + P_LIST], state[cursor + P_END])
-    at = state[R_ROWS]
+    cursor = cursor_at(node.participants)
+    start, end = range_below(cursor, node.high)
+    keys = view(cursor.keys, cursor.end)
+    at = search.rows
     count = min(end - start, rows.shape[1] - at)
-    out = rows[plan[H_DEPTHS] - 1]
+    out = rows[search.depths - 1]
     for match in range(count):
         out[at + match] = keys[start + match]
-    repeat_prefix(plan, state, rows, at, count)
+    repeat_prefix(search, rows, at, count)
     stop = start + count
-    state[cursor + P_POSITION] = stop
-    state[cursor + P_KEY] = keys[stop] if stop < state[cursor + P_END] else KEY_MAX
-    if state[cursor + P_PENDING]:
-        state[cursor + P_TO] = state[cursor + P_KEY]
-    state[R_COUNTERS + NEXTS] += count
-    state[R_WORK] += count
+    cursor.position = stop
+    cursor.key = keys[stop] if stop < cursor.end else KEY_MAX
+    if cursor.recording:
+        cursor.record_high = cursor.key
+    search.nexts += count
+    search.work += count
     return STATUS_DONE if stop == end else STATUS_FULL
 
 
 @part
-def list_common(plan, state, row, rows):
+def list_common(search, node, rows):
     """:func:`list_plain` where nothing is recorded: the keys of the shortest range that all others hold.
 
     Each of the others is intersected with what is left, in the rows' last column; those that stay while
     the depth above varies are marked together, where there is a bit map.
     """
-    first = plan[row + D_FIRST]
-    last = first + plan[row + D_PARTICIPANTS]
-    high = state[plan[row + D_NODE] + N_HIGH]
-    use_marks = state[R_MARKS] != 0 and mark_fixed(plan, state, row, rows)
-    if use_marks and state[R_MARKED] == 0:
+    use_marks = search.marks != 0 and mark_fixed(search, node, rows)
+    if use_marks and search.marked == 0:
         return STATUS_DONE
-    leader = np.int64(-1)
-    for place in range(first, last):
-        if not (use_marks and is_fixed(plan, plan[place])):
-            cursor = plan[plan[place] + I_CURSOR]
-            start, end = range_below(state, cursor, high)
-            state[cursor + P_STOP] = end
-            if leader < 0 or end - start < state[leader + P_STOP] - state[leader + P_POSITION]:
-                leader = cursor
-    return list_shared(plan, state, row, rows, leader, use_marks)
+    leader = np.int64(0)
+    for where in range(node.participants, node.negations, CURSOR):
+        cursor = cursor_at(where)
+        if not (use_marks and is_fixed(search, cursor)):
+            start, end = range_below(cursor, node.high)
+            cursor.stop = end
+            if leader == 0 or end - start < cursor_at(leader).stop - cursor_at(leader).position:
+                leader = np.int64(where)
+    return list_shared(search, node, rows, leader, use_marks)
 
 
 @part
-def list_shared(plan, state, row, rows, leader, use_marks):
-    """Write the leader's keys up to its P_STOP that all others have up to theirs; a STATUS_*.
+def list_shared(search, node, rows, leader, use_marks):
+    """Write the leader's keys up to its ``stop`` that all others have up to theirs; a STATUS_*.
 
-    leader: cursor row of the shortest of the ranges.  use_marks: what is fixed is marked instead.
+    leader: the Cursor of the shortest of the ranges.  use_marks: what is fixed is marked instead.
     """
-    at = state[R_ROWS]
-    start, end = state[leader + P_POSITION], state[leader + P_STOP]
+    at = search.rows
+    first = cursor_at(leader)
+    start, end = first.position, first.stop
     stop = min(end, start + rows.shape[1] - at)
-    out = rows[plan[H_DEPTHS] - 1]
-    keys = view(state[leader + P_LIST], end)
+    out = rows[search.depths - 1]
+    keys = view(first.keys, end)
     work = stop - start
-    state[leader + P_POSITION] = stop
+    first.position = stop
     low, to = start, stop
     if use_marks:
-        marks = view(state[R_MARKS], state[R_MARKS_WORDS])
-        found = intersect_marked(keys, low, to, marks, np.int64(0), state[R_MARKS_BASE], out, at)
+        marks = view(search.marks, search.marks_words)
+        found = intersect_marked(keys, low, to, marks, np.int64(0), search.marks_first, out, at)
         keys, low, to = out, at, at + found
-    first = plan[row + D_FIRST]
     alone = not use_marks
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        other = plan[plan[place] + I_CURSOR]
-        if other != leader and not (use_marks and is_fixed(plan, plan[place])):
-            other_low, other_to = state[other + P_POSITION], state[other + P_STOP]
-            others = view(state[other + P_LIST], other_to)
+    for where in range(node.participants, node.negations, CURSOR):
+        other = cursor_at(where)
+        if where != leader and not (use_marks and is_fixed(search, other)):
+            other_low, other_to = other.position, other.stop
+            others = view(other.keys, other_to)
             work += min(to - low, other_to - other_low)
             found = intersect(keys, low, to, others, other_low, other_to, out, at)
             keys, low, to = out, at, at + found
@@ -209,69 +160,78 @@ def list_shared(plan, state, row, rows, leader, use_marks):
     if alone:
         for match in range(to - low):
             out[at + match] = keys[low + match]
-    repeat_prefix(plan, state, rows, at, to - low)
-    state[R_COUNTERS + SEEKS] += work
-    state[R_WORK] += work
+    repeat_prefix(search, rows, at, to - low)
+    search.seeks += work
+    search.work += work
     return STATUS_DONE if stop == end else STATUS_FULL
 
 
 @part(forceinline=True)
-def is_fixed(plan, participant):
+def is_fixed(search, cursor):
     """Whether a participant of the last depth stays while the depth above varies."""
-    parent = plan[participant + I_PARENT]
-    return parent < 0 or plan[parent + I_DEPTH] < plan[H_DEPTHS] - 2
+    return cursor.parent == 0 or cursor_at(cursor.parent).depth < search.depths - 2
 
 
 @part
-def mark_fixed(plan, state, row, rows):
+def mark_fixed(search, node, rows):
     """Let the bit map hold the keys that all fixed participants share; False: it would not pay."""
-    first = plan[row + D_FIRST]
-    last = first + plan[row + D_PARTICIPANTS]
-    one, shortest = np.int64(-1), np.int64(-1)
+    shortest = np.int64(0)
     length, others = KEY_MAX, KEY_MAX
-    held = state[R_MARKED] >= 0
-    for place in range(first, last):
-        cursor = plan[plan[place] + I_CURSOR]
-        start, end = state[cursor + P_POSITION], state[cursor + P_END]
-        if is_fixed(plan, plan[place]):
-            one = np.int64(place) if one < 0 else one
-            if end - start < length:
-                shortest, length = np.int64(place), end - start
-            held = held and state[cursor + P_MARKED] == start + 1
+    held = search.marked >= 0
+    for where in range(node.participants, node.negations, CURSOR):
+        cursor = cursor_at(where)
+        its = cursor.end - cursor.position
+        if is_fixed(search, cursor):
+            if its < length:
+                shortest, length = np.int64(where), its
+            held = held and cursor.marked == cursor.position + 1
         else:
-            others = min(others, end - start)
-    at = state[R_ROWS]
-    if one < 0 or others == KEY_MAX or rows.shape[1] - at < length:
+            others = min(others, its)
+    if shortest == 0 or others == KEY_MAX or rows.shape[1] - search.rows < length:
         return False
-    if held:
-        return state[R_MARKED] == 0 or others <= MERGE_RATIO * state[R_MARKED]
-    if others > MERGE_RATIO * length:
-        return False
-    out = rows[plan[H_DEPTHS] - 1]
-    marks, base = view(state[R_MARKS], state[R_MARKS_WORDS]), state[R_MARKS_BASE]
-    cursor = plan[plan[one] + I_CURSOR]
-    keys = view(state[cursor + P_LIST], state[R_MARKED_TO])
-    clear_marks(marks, np.int64(0), base, keys, state[R_MARKED_FROM], state[R_MARKED_TO])
-    state[R_MARKED_FROM], state[R_MARKED_TO] = state[cursor + P_POSITION], state[cursor + P_END]
-    cursor = plan[plan[shortest] + I_CURSOR]
-    low, to = state[cursor + P_POSITION], state[cursor + P_END]
-    state[cursor + P_MARKED] = low + 1
-    keys = view(state[cursor + P_LIST], to)
+    if not held:
+        if others > MERGE_RATIO * length:
+            return False
+        mark_shared(search, node, shortest, rows)
+    return search.marked == 0 or others <= MERGE_RATIO * search.marked
+
+
+@part
+def mark_shared(search, node, shortest, rows):
+    """Mark what all fixed participants share, of which the Cursor ``shortest`` has the fewest keys."""
+    at = search.rows
+    out = rows[search.depths - 1]
+    marks, base = view(search.marks, search.marks_words), search.marks_first
+    first = first_fixed(search, node)
+    keys = view(first.keys, search.marked_to)
+    clear_marks(marks, np.int64(0), base, keys, search.marked_from, search.marked_to)
+    search.marked_from, search.marked_to = first.position, first.end
+    cursor = cursor_at(shortest)
+    low, to = cursor.position, cursor.end
+    cursor.marked = low + 1
+    keys = view(cursor.keys, to)
     work = to - low
-    for place in range(first, last):
-        if place != shortest and is_fixed(plan, plan[place]):
-            other = plan[plan[place] + I_CURSOR]
-            start, end = state[other + P_POSITION], state[other + P_END]
-            state[other + P_MARKED] = start + 1
-            others_keys = view(state[other + P_LIST], end)
+    for where in range(node.participants, node.negations, CURSOR):
+        other = cursor_at(where)
+        if where != shortest and is_fixed(search, other):
+            start, end = other.position, other.end
+            other.marked = start + 1
             work += min(to - low, end - start)
-            found = intersect(keys, low, to, others_keys, start, end, out, at)
+            found = intersect(keys, low, to, view(other.keys, end), start, end, out, at)
             keys, low, to = out, at, at + found
     set_marks(marks, np.int64(0), base, keys, low, to)
-    state[R_MARKED] = to - low
-    state[R_WORK] += work
-    state[R_COUNTERS + SEEKS] += work
-    return state[R_MARKED] == 0 or others <= MERGE_RATIO * state[R_MARKED]
+    search.marked = to - low
+    search.work += work
+    search.seeks += work
+
+
+@part(forceinline=True)
+def first_fixed(search, node):
+    """The first participant that is fixed, of which there is one."""
+    where = node.participants
+    while not is_fixed(search, cursor_at(where)):
+        where += CURSOR
+    return cursor_at(where)
 
 
 @part

@@ -2,11 +2,13 @@
 
 Invariants
 
-1. Two atoms that share iterators (:mod:`lftj.search.plan_writer`) share their records.
+1. Two atoms that share iterators (:mod:`lftj.search.outline`) share their records.
 2. A participant has a record stream unless its atom's variables up to its level
    are the first ones of the key order: then a surgery itself names the region
    (docs/design/engine.md section 4; ILFTJ 4.2, last paragraph).  Of a negated atom only the
    last level can have one.
+3. A plan is a :class:`~lftj.search.records.Search` and all that it leads to, with byte offsets from its
+   beginning where addresses belong: each search has a copy.
 """
 
 from __future__ import annotations
@@ -17,18 +19,16 @@ from functools import cached_property
 
 import numpy as np
 
+from indices.records import WORD, Record
+from lftj.memory import address
 from lftj.process import debug
-from lftj.search import layout as L
-from lftj.search import plan_check
-from lftj.search.conditions import fill_conditions
-from lftj.search.plan_writer import AtomLevel, PlanWriter
+from lftj.search.conditions import Condition, ConditionRow, fill_conditions
+from lftj.search.outline import AtomLevel, Outline
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.records import CURSOR, SHORT_BLOCK, Cursor, Node, NodeLog, Search, StreamLog
+from lftj.search.regions import plan_check
 from lftj.storage.catalog import IndexUse
 from lftj.storage.relation_version import levels_of
-from lftj.storage.runs import MAX_RUNS
-
-RUNS_CURSOR_FIELDS = L.P_RUNS + L.CURSOR_RUN_FIELDS * MAX_RUNS
-"""Length of a cursor's row, which has room for all runs of a version."""
 
 
 @dataclass(frozen=True)
@@ -48,45 +48,60 @@ class Participant(AtomLevel):
 
 @dataclass(frozen=True, eq=False)
 class RegionPlan:
-    """``memory``: the kernel's plan; ``unrecorded``: the same with nothing that records.
+    """``template``: int64, read-only (invariant 3); ``addresses``: items of it where an address belongs."""
 
-    ``streams``: the participants that record, by stream number.
-    """
-
-    order: tuple[str, ...]
-    memory: np.ndarray
-    unrecorded: np.ndarray
-    state_length: int
-    log_length: int
+    outline: Outline
+    template: np.ndarray
+    addresses: np.ndarray
+    recording: np.ndarray  # items that are 0 where nothing records
     indexes: tuple[IndexUse, ...]
     participants: tuple[Participant, ...]
-    streams: tuple[Participant, ...]
-    stream_rows: tuple[int, ...]  # offsets in the log
-    node_logs: tuple[tuple[int, int, tuple[int, ...]], ...]  # depth, offset in the log, its streams
-    node_rows: tuple[int, ...]  # offsets in the state, by depth
+    streams: tuple[Participant, ...]  # the participants that record, by stream number
+    cursors: tuple[int, ...]  # items at which they begin, as those that follow: in the order of the memory
+    nodes: tuple[int, ...]  # by depth
+    stream_logs: tuple[int, ...]  # by stream number
+    node_logs: tuple[tuple[int, int, tuple[int, ...]], ...]  # depth, item, the streams of the depth
     tail: int  # first depth of the tail; the number of depths where there is none
     listed: int  # depths that rows hold; if not all, the column behind has the assignments below each
+    has_conditions: bool
     is_one_atom: bool  # and nothing else: no negation, no condition
     counted: tuple[tuple[Participant, str], ...]  # per atom that counts: below whose branches, and its label
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return self.outline.order
 
     @property
     def depths(self) -> int:
         return len(self.order)
 
+    def __repr__(self) -> str:
+        """The program: an instruction per depth, and where it counts or stops at the first success."""
+        lines = self.outline.program()
+        if self.tail < self.depths:
+            lines.append(f"from {self.order[self.tail]} on the first success is enough")
+        if self.listed < self.depths:
+            lines.append(f"from {self.order[self.listed]} on assignments are counted")
+        lines += [f"stream {one.stream}: {one.label} at {self.order[one.depth]}" for one in self.streams]
+        return "\n".join(lines)
+
     @cached_property
     def least_bound(self) -> int:
         """Leading depths that regions have to bind to single values, for nothing else does."""
-        return plan_check.least_bound(self.memory)
+        return plan_check.least_bound(self.template)
 
     @property
     def lists_an_index(self) -> bool:
         """Whether the rows are the branches of one index down to the last depth: nothing joins or drops."""
         return self.is_one_atom and self.tail == self.depths and not self.counted
 
-    def new_state(self) -> np.ndarray:
-        state = np.zeros(self.state_length, dtype=np.int64)
-        state[L.R_MOVE], state[L.R_FAILED] = L.MOVE_REGION, -1
-        return state
+    def new_memory(self, record: bool) -> np.ndarray:
+        """The memory of a search that has not begun; it has to stay where it is."""
+        memory = self.template.copy()
+        memory[self.addresses] += address(memory)
+        if not record:
+            memory[self.recording] = 0
+        return memory
 
 
 def compile_regions(
@@ -106,7 +121,7 @@ def compile_regions(
 
 
 class _Compiler:
-    """Adds to the rows of both machines what the region machine has alone: streams and node logs."""
+    """Writes the records of a plan one after the other."""
 
     def __init__(
         self, problem: JoinProblem, order: tuple[str, ...], gap: int, tail: int, listed: int
@@ -116,54 +131,81 @@ class _Compiler:
         self.gap = gap
         self.tail = tail
         self.listed = listed
-        self.writer = PlanWriter(problem, order, RUNS_CURSOR_FIELDS)
-        self.log_length = 0
-        self.participants: dict[int, Participant] = {}
-        self.stream_rows: list[int] = []
-        self.node_logs: list[tuple[int, int, tuple[int, ...]]] = []
+        self.outline = Outline(problem, order)
+        self.memory: list[int] = []
+        self.addresses: list[int] = []
+        self.recording: list[int] = []
 
-    def in_log(self) -> int:
-        """Take a row of the log; returns the offset."""
-        self.log_length += L.LOG_FIELDS
-        return self.log_length - L.LOG_FIELDS
+    # -- memory: everything is known by its first item ------------------------------------------
+
+    def room(self, length: int) -> int:
+        """So many items, 0."""
+        self.memory += [0] * length
+        return len(self.memory) - length
+
+    def put(self, at: int, kind: type[Record], **values: int) -> None:
+        """Write fields of a record."""
+        for field, value in values.items():
+            self.memory[at + kind.place(field)] = int(value)
+
+    def point(self, at: int, kind: type[Record], **targets: int) -> None:
+        """Let fields of a record name others, by the items at which they begin."""
+        for field, target in targets.items():
+            place = at + kind.place(field)
+            self.memory[place] = target * WORD
+            self.addresses.append(place)
+
+    # -- the plan ----------------------------------------------------------------------------------
 
     def run(self) -> RegionPlan:
-        problem, writer = self.problem, self.writer
+        problem, outline, n = self.problem, self.outline, len(self.order)
         paths = [self.add_atom(atom, negated=False) for atom in problem.atoms]
         for atom in problem.negations:
             self.add_atom(atom, negated=True)
-        for row, walked in writer.iterators.items():
-            self.participants[row] = self.participant(row, walked)
-        depths = [self.depth_fields(depth) for depth in range(len(self.order))]
-        writer.memory[L.H_GAP] = self.gap
-        writer.memory[L.H_LISTED] = self.listed
-        memory = writer.finish(depths, self.tail)
-        tables = fill_conditions(memory, writer.condition_rows, problem)
+        participants = self.participants()
+        streams = [one for one in participants if one.stream is not None]
+        search = self.room(Search.LENGTH)
+        nodes = [self.room(Node.LENGTH) for _ in range(n)]
+        numbers = [i for depth in range(n) for i in (*outline.opening(depth), *outline.negations[depth])]
+        cursors = [self.room(CURSOR // WORD) for _ in numbers]
+        cursor_of = dict(zip(numbers, cursors, strict=True))
+        stream_logs = [self.room(StreamLog.LENGTH) for _ in streams]
+        self.put(search, Search, depths=n, n_cursors=len(cursors))
+        self.put(search, Search, tail=self.tail, listed=self.listed, gap=self.gap)
+        first_cursor = search + Search.LENGTH + n * Node.LENGTH
+        self.point(search, Search, nodes=search + Search.LENGTH, cursors=first_cursor, keys=self.room(n))
+        for number, cursor in cursor_of.items():
+            self.write_cursor(participants[number], number, cursor, cursor_of, stream_logs)
+        for stream, log in enumerate(stream_logs):
+            self.put(log, StreamLog, number=stream)
+        node_logs = []
+        conditions = []
+        for depth, node in enumerate(nodes):
+            first = first_cursor + sum(participants[i].depth < depth for i in numbers) * (CURSOR // WORD)
+            conditions += self.write_node(depth, node, first)
+            its = [participants[i].stream for i in numbers if participants[i].depth == depth]
+            recording = tuple(stream for stream in its if stream is not None)
+            if recording:
+                node_logs.append((depth, self.write_node_log(depth, node), recording))
+        template = np.array(self.memory, np.int64)
+        tables = fill_conditions(template, conditions, problem)
         assert not tables, "ranks of a dictionary change with it"
-        unrecorded = memory.copy()
-        unrecorded[[row + L.I_STREAM for row in writer.iterators]] = -1
-        depth_rows = memory[L.H_DEPTH_ROWS] + L.DEPTH_FIELDS * np.arange(len(self.order))
-        unrecorded[depth_rows + L.D_LOG], unrecorded[depth_rows + L.D_STREAMS] = -1, 0
-        for array in (memory, unrecorded):
-            array.setflags(write=False)
-            if debug.enabled:
-                lengths = writer.state_length, self.log_length, RUNS_CURSOR_FIELDS
-                plan_check.check_regions(array, *lengths)
-        participants = self.participants
-        return RegionPlan(
-            order=self.order,
-            memory=memory,
-            unrecorded=unrecorded,
-            state_length=writer.state_length,
-            log_length=self.log_length,
-            indexes=tuple(writer.indexes),
-            participants=tuple(participants.values()),
-            streams=tuple(one for one in participants.values() if one.stream is not None),
-            stream_rows=tuple(self.stream_rows),
-            node_logs=tuple(self.node_logs),
-            node_rows=tuple(writer.nodes),
+        template.setflags(write=False)
+        plan = RegionPlan(
+            outline=outline,
+            template=template,
+            addresses=np.array(self.addresses, np.int64),
+            recording=np.array(self.recording, np.int64),
+            indexes=tuple(outline.indexes),
+            participants=tuple(participants),
+            streams=tuple(streams),
+            cursors=tuple(cursors),
+            nodes=tuple(nodes),
+            stream_logs=tuple(stream_logs),
+            node_logs=tuple(node_logs),
             tail=self.tail,
             listed=self.listed,
+            has_conditions=bool(conditions),
             counted=tuple(
                 (participants[path[-1]], atom.label)
                 for atom, path in zip(problem.atoms, paths, strict=True)
@@ -171,46 +213,67 @@ class _Compiler:
             ),
             is_one_atom=len(problem.atoms) == 1 and not problem.negations and not problem.conditions,
         )
+        if debug.enabled:
+            plan_check.check_regions(template, plan.addresses, plan.recording)
+        return plan
 
     def add_atom(self, atom: JoinAtom, negated: bool) -> list[int]:
         columns, _ = atom.levels(self.order)
         use = IndexUse(atom.relation, (levels_of(columns, atom.equal, atom.arity), atom.equal), atom.side)
-        return self.writer.add_atom(atom, negated, self.writer.number_of(use))
+        return self.outline.add_atom(atom, negated, self.outline.number_of(use))
 
-    def participant(self, row: int, walked: AtomLevel) -> Participant:
-        """What an iterator row stands for; it gets what is the region machine's own (invariant 2)."""
-        memory = self.writer.memory
-        memory[row + L.I_INDEX], memory[row + L.I_LEVEL] = walked.index, walked.level
-        memory[row + L.I_STREAM] = -1
-        stream = None
-        if not self.writer.names_region(row) and (walked.tested or not walked.negated):
-            stream = len(self.stream_rows)
-            memory[row + L.I_STREAM] = self.in_log()
-            self.stream_rows.append(memory[row + L.I_STREAM])
-        return Participant(
-            walked.index, walked.level, walked.places, walked.negated, walked.tested, walked.label, stream
-        )
+    def participants(self) -> list[Participant]:
+        """The iterators by number, those that record with their streams (invariant 2)."""
+        made: list[Participant] = []
+        streams = 0
+        for number, walked in enumerate(self.outline.iterators):
+            records = not self.outline.names_region(number) and (walked.tested or not walked.negated)
+            stream = streams if records else None
+            streams += records
+            made.append(Participant(**vars(walked), stream=stream))
+        return made
 
-    def depth_fields(self, depth: int) -> list[int]:
-        writer = self.writer
+    def write_cursor(
+        self, walked: Participant, number: int, at: int, cursors: dict[int, int], stream_logs: Sequence[int]
+    ) -> None:
+        self.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
+        self.put(at, Cursor, is_last=self.outline.is_last(number))
+        self.point(at, Cursor, ranges=at + Cursor.LENGTH)
+        parent = self.outline.parents[number]
+        if parent >= 0:
+            self.point(at, Cursor, parent=cursors[parent])
+        if walked.stream is not None:
+            self.point(at, Cursor, stream=stream_logs[walked.stream])
+            self.recording.append(at + Cursor.place("stream"))
 
-        def records(row: int) -> bool:
-            return writer.memory[row + L.I_STREAM] >= 0
+    def write_node(self, depth: int, at: int, first: int) -> list[tuple[int, ConditionRow]]:
+        """Write a node, and room for its conditions: where each stands, and what it says.
 
-        own, negations = writer.opening(depth), writer.negations[depth]
-        recording = [row for row in (*own, *negations) if records(row)]
-        fields = writer.depth_fields(depth, own, positions=True)
-        fields[L.D_STREAM], fields[L.D_STREAMS] = writer.row(recording), len(recording)
-        fields[L.D_RING] = writer.in_state(len(own))
-        fields[L.D_LOG] = -1
-        if own and depth + 1 < len(self.order) and depth < self.tail:
-            fields[L.D_SLOT] = writer.in_state(L.SHORT_BLOCK + 1)  # a refused last key is written too
-        last = depth + 1 == len(self.order) == self.tail
-        merges = last and own and not negations and fields[L.D_FILTERS] == L.FILTERS_NONE
-        fields[L.D_MERGES] = int(bool(merges))
-        fields[L.D_FIXED] = next((i for i, row in enumerate(own) if writer.bound_at(row) < depth - 1), -1)
-        if recording:
-            fields[L.D_LOG] = self.in_log()
-            streams = [self.participants[row].stream for row in recording]
-            self.node_logs.append((depth, fields[L.D_LOG], tuple(s for s in streams if s is not None)))
-        return fields
+        ``first``: its first cursor.
+        """
+        outline, n = self.outline, len(self.order)
+        own, negations = outline.opening(depth), outline.negations[depth]
+        conditions = outline.conditions[depth]
+        words = CURSOR // WORD
+        self.put(at, Node, n_participants=len(own), n_conditions=len(conditions))
+        self.point(at, Node, participants=first, negations=first + len(own) * words)
+        self.point(at, Node, end=first + (len(own) + len(negations)) * words)
+        places = [self.room(Condition.LENGTH) for _ in conditions]
+        if places:
+            self.point(at, Node, conditions=places[0])
+        self.put(at, Node, filters=any(condition.is_filter for condition in conditions))
+        lists_matches = depth + 1 == n == self.tail and own and not negations
+        self.put(at, Node, lists_matches=bool(lists_matches) and not outline.drops_matches(depth))
+        fixed = (number for number, i in enumerate(own) if outline.bound_at(i) < depth - 1)
+        self.put(at, Node, fixed=next(fixed, -1))
+        self.point(at, Node, ring=self.room(len(own)))
+        if own and depth + 1 < n and depth < self.tail:
+            self.point(at, Node, matches=self.room(SHORT_BLOCK + 1))  # a refused last key is written too
+        return list(zip(places, conditions, strict=True))
+
+    def write_node_log(self, depth: int, node: int) -> int:
+        log = self.room(NodeLog.LENGTH)
+        self.put(log, NodeLog, bound=depth)
+        self.point(node, Node, log=log)
+        self.recording.append(node + Node.place("log"))
+        return log

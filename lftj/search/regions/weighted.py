@@ -13,7 +13,7 @@ A search that is alone and only lists what indices hold below a binding needs no
 Invariants
 
 1. Buffers and states belong to one call at a time; what leaves them is copied.
-2. ``searches`` and ``lists`` hold addresses of arrays that the object keeps.
+2. ``terms`` hold addresses of arrays that the object keeps.
 3. Rows of one search come in the order of the bindings, so their weights are found by one walk.
 
 Cost: that of the searches, and O(columns) per row.  A buffer of ``BUFFERED_ROWS`` rows is written and emptied
@@ -30,28 +30,20 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.records import WORD, Record, record_at
 from lftj.errors import RangeError
-from lftj.memory import address, frozen_view, view
+from lftj.memory import address, view
 from lftj.process import debug
-from lftj.search import plan_check
-from lftj.search.layout import (
+from lftj.search.records import (
     MOVE_REGION,
-    NEXTS,
-    OPENS,
-    R_COUNTERS,
-    R_FAILED,
-    R_FAILED_REGIONS,
-    R_MARKED,
-    R_MOVE,
-    R_ROWS,
-    R_WORK,
-    REGISTERS,
-    SEEKS,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_OVERFLOW,
     STATUS_PAUSED,
+    search_at,
 )
+from lftj.search.regions import plan_check
+from lftj.search.regions.cursor import bind_indexes
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.search.regions.listing import Listing, listing_of, with_room
 from lftj.search.regions.plan import RegionPlan
@@ -59,34 +51,37 @@ from lftj.search.regions.search import run_search
 from lftj.search.shares import SLICE
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import IndexVersion
-from lftj.storage.net_weights import multiply_weights
-from lftj.storage.version_memory import X_HEADER, X_LEVEL_FIELDS, X_LEVELS, X_RUN_FIELDS, X_RUNS
+from lftj.storage.net_weights import multiply_by_tuples
 
 BUFFERED_ROWS = 1 << 10
 
-# -- a search: a row of ``searches`` -----------------------------------------------------------
-S_PLAN = 0  # address and length of its plan
-S_PLAN_LENGTH = 1
-S_STATE = 2  # of its state
-S_STATE_LENGTH = 3
-S_LOG = 4  # of its log, in which nothing is written
-S_LOG_LENGTH = 5
-S_DEPTHS = 6
-S_LISTED = 7  # depths that its rows hold; if not all, the column behind has the assignments below each
-S_SIGN = 8
-S_INDEXES = 9  # place in ``lists`` of the numbers of its indices, and how many
-S_N_INDEXES = 10
-S_PLACES = 11  # place in ``lists`` of the depths that become columns
-S_COUNTED = 12  # place in ``lists`` of what is counted: per atom the number of its index, how many
-S_N_COUNTED = 13  # depths lead to the branches, and these; and how many atoms
-SEARCH_FIELDS = 14
 
-# -- how far a call came -----------------------------------------------------------------------
-P_SEARCH = 0  # number of the search
-P_GOING = 1  # whether that was begun
-P_COUNTERS = 2  # operations of the searches that ended: OPENS, NEXTS, SEEKS
-P_FAILED = 5  # regions whose path failed
-PROGRESS_FIELDS = 6
+class Term(Record):
+    """One of the searches."""
+
+    search: int  # its Search
+    sign: int
+    places: int  # list of the depths that become columns
+    indexes: int  # list of the numbers of its indices, and how many
+    n_indexes: int
+    counted: int  # list of what is counted: per atom the number of its index, how many depths lead to the
+    n_counted: int  # branches, and these; and how many atoms
+
+
+class Progress(Record):
+    """How far a call came."""
+
+    term: int  # number of the search
+    going: int  # whether that was begun
+    opens: int  # operations of the searches that ended
+    nexts: int
+    seeks: int
+    failed: int  # regions whose path failed
+
+
+term_at = record_at(Term)
+progress_at = record_at(Progress)
+TERM = Term.BYTES
 
 NO_BUDGET = 1 << 62
 
@@ -115,37 +110,38 @@ class WeightedSearches:
         self.uses: tuple[IndexUse, ...] = tuple(dict.fromkeys(use for plan in plans for use in plan.indexes))
         """The indices that they read."""
         self._memories = np.empty(len(self.uses), np.int64)
-        self._progress = np.zeros(PROGRESS_FIELDS, np.int64)
+        self._progress = np.zeros(Progress.LENGTH, np.int64)
         self._buffer = np.empty(max((plan.depths for plan in plans), default=0) * BUFFERED_ROWS, np.int64)
         self._listings: dict[int, Listing | None] = {}  # by the number of variables that are bound
         self._running: Listing | None = None
         self._kept: list[np.ndarray] = []
-        lists: list[int] = [len(self.searches[0].places)]
         with_plans = zip(self.searches, plans, strict=False)
-        rows = [self._fields_of(search, plan, lists) for search, plan in with_plans]
-        self._searches, self._lists = np.array(rows, np.int64), np.array(lists, np.int64)
+        terms = [self._fields_of(search, plan) for search, plan in with_plans]
+        self._terms = np.array(terms, np.int64).reshape(-1, Term.LENGTH)
 
-    def _fields_of(self, search: WeightedSearch, plan: RegionPlan, lists: list[int]) -> list[int]:
-        """The S_* fields of a search; ``lists`` gets what they point to."""
-        fields = [0] * SEARCH_FIELDS
-        fields[S_SIGN] = search.sign
-        fields[S_PLACES] = len(lists)
-        lists += search.places
-        state, log = plan.new_state(), np.zeros(plan.log_length, np.int64)
-        self._kept += [plan.unrecorded, state, log]
-        for field, array in zip((S_PLAN, S_STATE, S_LOG), self._kept[-3:], strict=True):
-            fields[field], fields[field + 1] = address(array), len(array)
-        fields[S_DEPTHS], fields[S_LISTED] = plan.depths, plan.listed
+    def _fields_of(self, search: WeightedSearch, plan: RegionPlan) -> list[int]:
+        """The fields of a search's Term, whose lists and memory are kept."""
         if debug.enabled:
             branches = [participant.places for participant, _ in plan.counted]
             plan_check.check_term(search.places, branches, plan.listed, plan.depths)
         numbers = [self.uses.index(use) for use in plan.indexes]
-        fields[S_INDEXES], fields[S_N_INDEXES] = len(lists), len(numbers)
-        lists += numbers
-        fields[S_COUNTED], fields[S_N_COUNTED] = len(lists), len(plan.counted)
+        counted: list[int] = []
         for participant, _ in plan.counted:
-            lists += [numbers[participant.index], len(participant.places), *participant.places]
-        return fields
+            counted += [numbers[participant.index], len(participant.places), *participant.places]
+        return Term.fields(
+            search=self._keep(plan.new_memory(record=False)),
+            sign=search.sign,
+            places=self._keep(search.places),
+            indexes=self._keep(numbers),
+            n_indexes=len(numbers),
+            counted=self._keep(counted),
+            n_counted=len(plan.counted),
+        )
+
+    def _keep(self, items: Sequence[int] | np.ndarray) -> int:
+        """The address of int64 items, which stay there as long as the object lives."""
+        self._kept.append(np.asarray(items, np.int64))
+        return address(self._kept[-1])
 
     def run(
         self,
@@ -169,7 +165,7 @@ class WeightedSearches:
         """What the last call took so far."""
         if self._running is not None:
             return self._running.operations
-        return Operations(*self._progress.tolist()[P_COUNTERS:])
+        return Operations(*self._progress.tolist()[_OPERATIONS:])
 
     def lists(self, indexes: Sequence[IndexVersion], bound: int) -> bool:
         """Whether rows below bindings of so many variables are listed, so that these need not be sorted."""
@@ -218,10 +214,11 @@ class WeightedSearches:
         for number, index in enumerate(indexes):
             memories[number] = index.address
         progress.fill(0)
+        columns = len(self.searches[0].places)
         status = STATUS_PAUSED
         while status == STATUS_PAUSED:
             rows, row_weights, status = _search_all(
-                self._searches, self._lists, memories, bindings, weights, self._buffer, limit, progress
+                self._terms, columns, memories, bindings, weights, self._buffer, limit, progress
             )
             if status == STATUS_OVERFLOW:
                 raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
@@ -244,20 +241,22 @@ def _regions_below(bindings, depths):
 
 
 @part
-def _reset(state):
-    """Let a state begin with its first region."""
-    state[:REGISTERS] = 0
-    state[R_MOVE], state[R_FAILED], state[R_MARKED] = MOVE_REGION, -1, -1
+def _begin(search):
+    """Let a search begin with its first region."""
+    search.depth = search.rows = search.opens = search.nexts = search.seeks = search.weight = 0
+    search.region = search.floor = search.valid = search.failed_regions = search.held = search.paths = 0
+    search.move, search.failed, search.marked = MOVE_REGION, -1, -1
 
 
 @part
-def _weigh(search, bindings, weights, found, n_found, binding, out):
+def _weigh(term, bindings, weights, found, n_found, binding, out):
     """Write the weight of each row: its binding's, times the assignments counted; returns the last binding.
 
-    search: S_* fields; found: int64 (depths, capacity), the first ``n_found`` rows; binding: the number of
-    one that does not come behind the first row's; out: int64, written.
+    found: int64 (depths, capacity), the first ``n_found`` rows; binding: the number of one that does not
+    come behind the first row's; out: int64, written.
     """
-    counts = search[S_LISTED] < search[S_DEPTHS]
+    search = search_at(term.search)
+    counts = search.listed < search.depths
     for row in range(n_found):
         apart = True
         while apart:
@@ -265,97 +264,111 @@ def _weigh(search, bindings, weights, found, n_found, binding, out):
             for depth in range(bindings.shape[0]):
                 apart = apart or bindings[depth, binding] != found[depth, row]
             binding += apart
-        out[row] = search[S_SIGN] * weights[binding]
+        out[row] = term.sign * weights[binding]
         if counts:
-            out[row] *= found[search[S_LISTED], row]
+            out[row] *= found[search.listed, row]
     return binding
 
 
 @part
-def _copy_listed(source, lists, first, rows, at, n):
+def _copy_listed(source, listed, rows, at, n):
     """Write the first ``n`` items of some rows of ``source`` as rows[:, at : at + n].
 
-    source, rows: int64, 2d; lists: int64, which rows, from ``first`` on.
+    source, rows: int64, 2d; listed: int64, which rows.
     """
     for row in range(rows.shape[0]):
-        listed = lists[first + row]
+        its = listed[row]
         for place in range(n):
-            rows[row, at + place] = source[listed, place]
+            rows[row, at + place] = source[its, place]
 
 
 @part(makes_arrays=True)
-def _count_tuples(search, lists, memories, found, out):
+def _count_tuples(term, indexes, found, out):
     """Multiply each weight by the tuples below the branches that are counted; False: int64 won't hold it.
 
-    Arguments as of _weigh.
+    Arguments as of _weigh and _search_all.
     """
-    at = search[S_COUNTED]
-    for _ in range(search[S_N_COUNTED]):
-        memory, levels = memories[lists[at]], lists[at + 1]
+    where = term.counted
+    for _ in range(term.n_counted):
+        head = view(where, 2)
+        number, levels = head[0], head[1]
         path = np.empty((levels, len(out)), np.int64)
-        _copy_listed(found, lists, at + 2, path, 0, len(out))
-        header = view(memory, X_HEADER)
-        length = X_HEADER + header[X_LEVELS] * X_LEVEL_FIELDS + header[X_RUNS] * X_RUN_FIELDS
-        if not multiply_weights(view(memory, length), path, out):
+        _copy_listed(found, view(where + 2 * WORD, levels), path, 0, len(out))
+        if not multiply_by_tuples(indexes[number], path, out):
             return False
-        at += 2 + levels
+        where += (2 + levels) * WORD
     return True
 
 
-@kernel(makes_arrays=True)
-def _search_all(searches, lists, memories, bindings, weights, buffer, budget, progress):
-    """Run the searches from P_SEARCH on; returns rows, int64 (columns, n), their weights and a STATUS_*.
+@part(makes_arrays=True)
+def _begin_term(term, indexes):
+    """Let a term's search read these versions."""
+    its = np.empty(term.n_indexes, np.int64)
+    numbers = view(term.indexes, term.n_indexes)
+    for place in range(len(its)):
+        its[place] = indexes[numbers[place]]
+    search = search_at(term.search)
+    bind_indexes(search, its)
+    _begin(search)
 
-    searches: int64 (searches, SEARCH_FIELDS); lists: int64, the number of columns first; memories: int64, the
-    address of the memory of each index's version; bindings: int64 (variables, n), weights: int64 (n,), both
-    only read; buffer: int64, written; budget: operations of all searches together; progress: P_*, written.
+
+@part
+def _end_term(search, progress):
+    """Add up what a term's search took; the next one is to begin."""
+    progress.opens += search.opens
+    progress.nexts += search.nexts
+    progress.seeks += search.seeks
+    progress.failed += search.failed_regions
+    progress.term += 1
+    progress.going = 0
+
+
+@kernel(makes_arrays=True)
+def _search_all(terms, columns, indexes, bindings, weights, buffer, budget, counted):
+    """Run the searches from the one that is going on; returns rows, int64 (columns, n), weights, a STATUS_*.
+
+    terms: int64, a Term per row; columns: how many; indexes: int64, the address of the memory of each
+    version; bindings: int64 (variables, n), weights: int64 (n,), both only read; buffer: int64, written;
+    budget: operations of all searches together; counted: int64, a Progress, written.
     STATUS_PAUSED: the budget is spent, or a slice of the work is done.
     """
-    rows, row_weights, n_rows = np.empty((lists[0], 16), np.int64), np.empty(16, np.int64), np.int64(0)
+    progress = progress_at(counted.ctypes.data)
+    rows, row_weights, n_rows = np.empty((columns, 16), np.int64), np.empty(16, np.int64), np.int64(0)
     work = np.int64(0)
     status = STATUS_DONE
-    while progress[P_SEARCH] < searches.shape[0] and status == STATUS_DONE:
-        search = searches[progress[P_SEARCH]]
-        plan = frozen_view(search[S_PLAN], search[S_PLAN_LENGTH])
-        state, log = view(search[S_STATE], search[S_STATE_LENGTH]), view(search[S_LOG], search[S_LOG_LENGTH])
-        depths = search[S_DEPTHS]
-        capacity = len(buffer) // depths
-        found = buffer[: depths * capacity].reshape((depths, capacity))
-        indexes = np.empty(search[S_N_INDEXES], np.int64)
-        for number in range(len(indexes)):
-            indexes[number] = memories[lists[search[S_INDEXES] + number]]
-        if not progress[P_GOING]:
-            _reset(state)
-            progress[P_GOING] = 1
-        regions = _regions_below(bindings, depths)
+    while progress.term < terms.shape[0] and status == STATUS_DONE:
+        term = term_at(terms.ctypes.data + progress.term * TERM)
+        search = search_at(term.search)
+        capacity = len(buffer) // search.depths
+        found = buffer[: search.depths * capacity].reshape((search.depths, capacity))
+        if not progress.going:
+            _begin_term(term, indexes)
+            progress.going = 1
+        regions = _regions_below(bindings, search.depths)
         binding = np.int64(0)
-        before = np.int64(0)
-        for counter in range(P_COUNTERS, P_FAILED):
-            before += progress[counter]
+        before = progress.opens + progress.nexts + progress.seeks
         status = STATUS_FULL
         while status == STATUS_FULL:
-            taken = before + state[R_COUNTERS + OPENS] + state[R_COUNTERS + NEXTS] + state[R_COUNTERS + SEEKS]
+            taken = before + search.opens + search.nexts + search.seeks
             if taken > budget or work >= SLICE:
                 status = STATUS_PAUSED
                 break
-            pause = min(SLICE - work, budget - taken + 1)
-            status = run_search(plan, state, indexes, log, regions, found, pause)
-            work += state[R_WORK]
-            n_found = state[R_ROWS]
+            status = run_search(search, regions, found, min(SLICE - work, budget - taken + 1))
+            work += search.work
+            n_found = search.rows
             if status == STATUS_PAUSED or n_found == 0:
                 continue
             rows, row_weights = with_room(rows, row_weights, n_rows, n_found)
             out = row_weights[n_rows : n_rows + n_found]
-            binding = _weigh(search, bindings, weights, found, n_found, binding, out)
-            if not _count_tuples(search, lists, memories, found, out):
+            binding = _weigh(term, bindings, weights, found, n_found, binding, out)
+            if not _count_tuples(term, indexes, found, out):
                 return rows[:, :0].copy(), row_weights[:0].copy(), STATUS_OVERFLOW
-            _copy_listed(found, lists, search[S_PLACES], rows, n_rows, n_found)
+            _copy_listed(found, view(term.places, columns), rows, n_rows, n_found)
             n_rows += n_found
-            state[R_ROWS] = 0
+            search.rows = 0
         if status == STATUS_DONE or taken > budget:
-            for counter in (OPENS, NEXTS, SEEKS):
-                progress[P_COUNTERS + counter] += state[R_COUNTERS + counter]
-            progress[P_FAILED] += state[R_FAILED_REGIONS]
-            progress[P_SEARCH] += 1
-            progress[P_GOING] = 0
+            _end_term(search, progress)
     return rows[:, :n_rows].copy(), row_weights[:n_rows].copy(), status
+
+
+_OPERATIONS = Progress.place("opens")

@@ -279,7 +279,7 @@ class BodyTrace(BodySearch):
         return search
 
     def _give_back(self, search: PieceSearch) -> None:
-        if search.capacity <= KEPT_CAPACITY:
+        if search.log_capacity <= KEPT_CAPACITY:
             self._search = search
 
     def _stage_judged(self, regions: Regions, followed: Followed, stats: RuleStats) -> None:

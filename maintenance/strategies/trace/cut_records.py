@@ -36,15 +36,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.search.layout import (
-    PATH_FAILED,
-    PATH_FIELDS,
-    PATH_FROM,
-    PATH_HIGH,
-    PATH_LOW,
-    PATH_MATCHED,
-    PATH_TO,
-)
+from lftj.search.records import PATH, Path, path_at
 from lftj.search.regions.evaluation import Records
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
@@ -63,22 +55,22 @@ UNSEARCHED = -1
 PIECE_STREAM, PIECE_MATCH, PIECE_LO, PIECE_HI = range(4)
 
 
-def paths_of(regions: Regions, plan: RegionPlan) -> np.ndarray:
-    """What is asked of the regions' paths: int64 (regions, PATH_FIELDS), see :mod:`lftj.search.layout`."""
+def paths_of(regions: Regions) -> np.ndarray:
+    """What is asked of the regions' paths: int64, a :class:`~lftj.search.records.Path` per row."""
     paths = no_paths(len(regions))
-    stream_rows = np.array(plan.stream_rows, np.int64)
-    _ask(regions.rows, regions.matched, regions.lengths, regions.parts_of, stream_rows, paths)
+    _ask(regions.rows, regions.matched, regions.lengths, regions.parts_of, paths)
     return paths
 
 
 def no_paths(n_regions: int) -> np.ndarray:
-    """Paths of which nothing is asked: int64 (regions, PATH_FIELDS)."""
+    """Paths of which nothing is asked."""
     return np.repeat(_NOTHING_ASKED, n_regions, axis=0)
 
 
-_NOTHING_ASKED = np.full((1, PATH_FIELDS), KEY_MAX)
-_NOTHING_ASKED[0, [PATH_FAILED, PATH_MATCHED]] = UNSEARCHED, -1
-_NOTHING_ASKED[0, [PATH_HIGH, PATH_TO]] = KEY_MIN
+_NOTHING_ASKED = np.array(
+    [Path.fields(failed=UNSEARCHED, matched=-1, low=KEY_MAX, high=KEY_MIN, gap_low=KEY_MAX, gap_high=KEY_MIN)]
+)
+GAP = [Path.place("gap_low"), Path.place("gap_high")]
 
 
 def pieces_of(
@@ -91,7 +83,7 @@ def pieces_of(
     matched, parts_of = regions.matched[:, cut], regions.parts_of[cut]
     fields = [MATCHED_STREAM, MATCHED_RUN, MATCHED_RECORD, MATCHED_LO, MATCHED_HI]
     keys = np.ascontiguousarray(matched[fields])
-    cuts = np.ascontiguousarray(paths[parts_of][:, [PATH_FROM, PATH_TO]].T)
+    cuts = np.ascontiguousarray(paths[parts_of][:, GAP].T)
     pieces = cut_records(keys, cuts, row_order([*keys[:3], cuts[0]]))
     found = []
     for stream in np.unique(pieces[PIECE_STREAM]).tolist():
@@ -105,17 +97,18 @@ def pieces_of(
 
 
 @kernel
-def _ask(rows, matched, lengths, parts_of, stream_rows, paths):
+def _ask(rows, matched, lengths, parts_of, paths):
     """Ask for the intervals of the records that name regions.
 
-    rows, matched, lengths, parts_of: those of `Regions`; stream_rows: int64 (streams,); paths: written.
+    rows, matched, lengths, parts_of: those of `Regions`; paths: int64, a Path per row, written.
     """
     for match in range(len(parts_of)):
         stream, region = matched[MATCHED_STREAM, match], parts_of[match]
         if stream >= 0 and lengths[match] == rows[region, 0]:
-            paths[region, PATH_MATCHED] = stream_rows[stream]
-            paths[region, PATH_LOW] = min(paths[region, PATH_LOW], matched[MATCHED_LO, match])
-            paths[region, PATH_HIGH] = max(paths[region, PATH_HIGH], matched[MATCHED_HI, match])
+            path = path_at(paths.ctypes.data + region * PATH)
+            path.matched = stream
+            path.low = min(path.low, matched[MATCHED_LO, match])
+            path.high = max(path.high, matched[MATCHED_HI, match])
 
 
 @kernel(makes_arrays=True)

@@ -39,7 +39,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MIN
-from lftj.search.layout import PATH_FAILED, PATH_FROM, PATH_TO
+from lftj.search.records import PATH, path_at
 from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
 from maintenance.strategies.trace.cut_records import no_paths, paths_of
@@ -59,9 +59,9 @@ from maintenance.strategies.trace.oracle import (
 class Followed:
     """What became of the paths of regions.
 
-    ``came``: in the new version, with recording; ``went``: in the old one; int64 (regions, PATH_FIELDS), see
-    :mod:`lftj.search.layout`; UNSEARCHED where none has followed the path.  ``aside``: int64 (regions,), 1
-    where reason 5 applies.
+    ``came``: in the new version, with recording; ``went``: in the old one; int64, a
+    :class:`~lftj.search.records.Path` per region; UNSEARCHED where none has followed the path.  ``aside``:
+    int64 (regions,), 1 where reason 5 applies.
     """
 
     came: np.ndarray
@@ -71,7 +71,7 @@ class Followed:
     @classmethod
     def nowhere(cls, regions: Regions, plan: RegionPlan) -> Followed:
         n = len(regions)
-        return cls(paths_of(regions, plan), no_paths(n), np.zeros(n, np.int64))
+        return cls(paths_of(regions), no_paths(n), np.zeros(n, np.int64))
 
 
 @dataclass
@@ -129,8 +129,8 @@ def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives, cu
     """Write into ``lives``, bool (n,), whether none of the reasons but 4 applies to a match.
 
     And into ``cut``, bool (n,), whether the region's path tells of a part that another participant covers.
-    rows: int64 (regions, 2 + depths); signs, aside: int64 (regions,); came, went: int64 (regions,
-    PATH_FIELDS); lengths, parts_of: int64 (n,) and matched: int64 (MATCHED_FIELDS, n), as `Regions` has them.
+    rows: int64 (regions, 2 + depths); signs, aside: int64 (regions,); came, went: int64, a Path
+    per region; lengths, parts_of: int64 (n,) and matched: int64 (MATCHED_FIELDS, n), as `Regions` has them.
     Returns whether 4 may apply, and how many records live uncut although the path of their region failed.
     """
     repeats = False
@@ -142,7 +142,8 @@ def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives, cu
         lives[match] = True
         if stream < 0:
             continue
-        came_to, went_to = came[region, PATH_FAILED], went[region, PATH_FAILED]
+        came_path = path_at(came.ctypes.data + region * PATH)
+        came_to, went_to = came_path.failed, path_at(went.ctypes.data + region * PATH).failed
         dead = 0 <= came_to < depth or 0 <= went_to < depth
         if depth >= rows[region, 0]:
             dead = dead or (signs[region] & (PLUS | MINUS)) != 0
@@ -150,7 +151,7 @@ def _judge(rows, signs, lengths, matched, parts_of, came, went, aside, lives, cu
             is_point = matched[MATCHED_LO, match] == matched[MATCHED_HI, match]
             dead = dead or aside[region] == 1 or (is_point and came_to >= depth)
             if not dead:
-                cut[match] = came[region, PATH_FROM] <= came[region, PATH_TO]
+                cut[match] = came_path.gap_low <= came_path.gap_high
                 vain += not cut[match] and (came_to == depth or went_to == depth)
                 repeats = repeats or stream_of[region] == stream
                 stream_of[region] = stream

@@ -244,16 +244,16 @@ def _listing_plan(order: tuple[str, ...]) -> RegionPlan:
 
 
 @kernel(makes_arrays=True)
-def look_up(index, regions, tail, any_holds, found):
+def look_up(memory, regions, tail, any_holds, found):
     """What is known of the head binding above each region that is inside of the tail.
 
-    index: X_* memory of the witnesses; any_holds: whether there is one; regions: int64 (2 + depths, n),
-    a region per column.
+    memory: that of the version of the witnesses; any_holds: whether there is one; regions: int64
+    (2 + depths, n), a region per column.
     found: int64 (n,), written: HOLDS, PASSES and NEARS bits; 0 for regions that are not inside of the tail.
     """
     keys = regions[2:]
     weights = np.empty(keys.shape, dtype=np.int64)
-    net_weights(index, keys, weights)
+    net_weights(memory.ctypes.data, keys, weights)
     for number in range(regions.shape[1]):
         bound = regions[0, number]
         found[number] = 0
