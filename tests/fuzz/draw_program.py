@@ -251,7 +251,8 @@ def aggregate(r: random.Random, scope: dict[str, Kind]) -> tuple[Aggregate, Kind
         arguments += (Constant(r.randint(1, 3)),)
     if function.endswith("quantile"):
         arguments += (Constant(r.choice((0.1, 0.5, 0.75, 1))),)
-    return Aggregate(function, arguments), {"count": INTEGER, "avg": FLOAT}.get(function, kind)
+    average = kind if kind is EXTREME else FLOAT  # it may be NaN likewise
+    return Aggregate(function, arguments), {"count": INTEGER, "avg": average}.get(function, kind)
 
 
 def heads(r: random.Random, name: str, body: Body, plain: bool) -> list[tuple[Head, Source]]:
