@@ -1,10 +1,13 @@
-"""lftj: worst-case optimal joins over Arrow data.
+"""lftj: worst-case optimal joins over Arrow data, and results that stay up to date.
 
 >>> import lftj
 >>> db = lftj.Database()
 >>> db.load("edge", [(1, 2), (2, 3), (1, 3)], columns=["src", "dst"])
 >>> db.count("tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).")
 1
+
+``lftj.Workspace`` keeps heads up to date, ``lftj.spark`` joins in PySpark pipelines; ``dir(lftj)`` lists what
+there is.  The types of what is imported when it is asked for stand in ``__init__.pyi``.
 """
 
 # Ahead of all that imports the package that is looked at.
@@ -12,20 +15,43 @@ from lftj.process.siblings import check_siblings
 
 check_siblings("indices")
 
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from importlib import import_module  # noqa: E402
+from typing import Any  # noqa: E402
 
 from lftj import errors  # noqa: E402
 from lftj.database.database import Database  # noqa: E402
 from lftj.errors import LftjError  # noqa: E402
 from lftj.files.csv_options import CsvOptions  # noqa: E402
 
-if TYPE_CHECKING:
-    from lftj.database.warming import warm_up
-    from lftj.values.own_functions import register as function
-
 __version__ = "0.1.0"
 
-__all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", "function", "warm_up"]
+_MAINTENANCE = (
+    "Applied", "DeltaChanges", "HeadChange", "Snapshot", "Transaction", "Workspace", "WorkspaceStats",
+    "aggregate", "changes_from_delta",
+)  # fmt: skip
+
+_WHEN_ASKED_FOR = {
+    "function": "lftj.values.own_functions:register",
+    "spark": "spark_bridge",
+    "warm_up": "lftj.database.warming:warm_up",
+} | {name: f"maintenance:{name}" for name in _MAINTENANCE}
+"""Where things are that bring the compiler, or Spark, with them: module, and name in it."""
+
+__all__ = ["CsvOptions", "Database", "LftjError", "__version__", "errors", *_WHEN_ASKED_FOR]
+__all__.remove("spark")  # which ``from lftj import *`` would import where there is no PySpark
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHEN_ASKED_FOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, within = _WHEN_ASKED_FOR[name].partition(":")
+    check_siblings(module.partition(".")[0])
+    imported = import_module(module)
+    return getattr(imported, within) if within else imported
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "load_ipython_extension", "spark"])
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -33,18 +59,3 @@ def load_ipython_extension(ipython: Any) -> None:
     from lftj.session.cell_magic import register
 
     register(ipython)
-
-
-if not TYPE_CHECKING:  # where types are checked, the names are those above and no others
-
-    def __getattr__(name: str) -> Any:
-        """What is imported when it is asked for: ``warm_up`` brings the compiler with it."""
-        if name == "warm_up":
-            from lftj.database.warming import warm_up
-
-            return warm_up
-        if name == "function":
-            from lftj.values.own_functions import register
-
-            return register
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

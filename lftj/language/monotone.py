@@ -47,13 +47,13 @@ from lftj.language.syntax import (
     Variable,
     Wildcard,
 )
+from lftj.values.operators import FLIPPED
 
 FALLS, RISES = "falls", "rises"
 MOVES = {"min": FALLS, "max": RISES}
 """How values of a head get better."""
 
 _TURNED = {FALLS: RISES, RISES: FALLS, None: None}
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class _NotMonotoneError(Exception):
@@ -263,7 +263,7 @@ class _Moves:
             return
         operator = comparison.operator
         if operator in (">", ">="):
-            left, right, operator = right, left, _FLIPPED[operator]
+            left, right, operator = right, left, FLIPPED[operator]
         if operator in ("<", "<=") and left != RISES and right != FALLS:
             return
         moving = next(

@@ -33,6 +33,7 @@ from lftj.planning.statistics import Histogram, distinct, histogram
 from lftj.search.base.stage import MARKS_RATIO
 from lftj.search.problem import JoinAtom, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog
+from lftj.values.operators import FLIPPED
 
 DISTINCT_COST = 10.0
 """Operations that making one row distinct is worth."""
@@ -45,8 +46,6 @@ CONDITION_SAMPLE = 64
 
 STAGED_FROM = 2.0
 """A stage is expected to be built when the variable before has at least this many matches per node."""
-
-_FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 class DepthEstimate(NamedTuple):
@@ -467,7 +466,7 @@ def _bounds(problem: JoinProblem) -> dict[str, list[_Bound]]:
         filters = condition.operator == "!=" or (condition.ranked is not None and condition.operator != "=")
         found[condition.left].append(_Bound(condition.right, condition.operator, condition.offset, filters))
         if condition.right is not None and condition.right != condition.left:
-            turned = _FLIP[condition.operator], -condition.offset
+            turned = FLIPPED[condition.operator], -condition.offset
             found[condition.right].append(_Bound(condition.left, *turned, filters))
     return found
 

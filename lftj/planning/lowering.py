@@ -51,12 +51,11 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
+from lftj.values.operators import FLIPPED
 from lftj.values.schema import Column, ColumnType, Schema
 
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
-
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from lftj.rewriting.joins import of_comparison
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.shared_views import is_view
 from lftj.values.kinds import kind
+from lftj.values.operators import FLIPPED
 from lftj.values.schema import ColumnType
 
 TREE_STEP = 2.0
@@ -49,8 +50,6 @@ Types = Mapping[str, ColumnType]
 
 Span = tuple[int | None, int | None]
 """A closed interval; None where it has no end."""
-
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 @dataclass(frozen=True)

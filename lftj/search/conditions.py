@@ -25,6 +25,7 @@ from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import Record, record_at
 from lftj.memory import address, view
 from lftj.search.problem import JoinProblem
+from lftj.values.operators import FLIPPED
 
 
 class Condition(Record):
@@ -46,7 +47,6 @@ OP_TABLE_AT_MOST = 4
 OP_TABLE_GREATER = 5
 OP_TABLE_AT_LEAST = 6
 
-_FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _COMPARISONS = {  # rows of one condition: operator and step
     "<": [(OP_AT_MOST, -1)],
     "<=": [(OP_AT_MOST, 0)],
@@ -118,7 +118,7 @@ def condition_rows(problem: JoinProblem, place: Mapping[str, int]) -> list[list[
     for number, condition in enumerate(problem.conditions):
         left, operator, right, sign = condition.left, condition.operator, condition.right, 1
         if right is not None and place[right] > place[left]:  # x < y + 3  =>  y > x - 3
-            left, right, operator, sign = right, left, _FLIP[operator], -1
+            left, right, operator, sign = right, left, FLIPPED[operator], -1
         other = -1 if right is None else place[right]
         rows = (_COMPARISONS if condition.ranked is None else _TABLE_COMPARISONS)[operator]
         by_depth[place[left]] += [ConditionRow(code, other, number, sign, step) for code, step in rows]

@@ -36,6 +36,8 @@ def error_of(folder: Path, shadow: str, code: str) -> str:
         ("lftj", "import spark_bridge"),
         ("maintenance", "import spark_bridge"),
         ("maintenance", "import lftj; lftj.warm_up()"),
+        ("maintenance", "import lftj; lftj.Workspace"),
+        ("spark_bridge", "import lftj; lftj.spark"),
     ],
 )
 def test_the_error_names_the_file_and_the_way_out(tmp_path: Path, shadow: str, code: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import re
@@ -50,6 +51,30 @@ def test_the_citation_has_the_version(pyproject: dict[str, Any]) -> None:
 def test_a_typed_script_runs_as_its_types_say() -> None:
     """``make lint`` checks its types by all that ``mypy --strict`` asks for; here it runs."""
     runpy.run_path(str(TESTS / "project" / "user_script.py"), run_name="__main__")
+
+
+def test_everything_public_is_found_from_the_package() -> None:
+    """What is imported when it is asked for too: listed, there, and typed by the stub."""
+    stub = ast.parse((ROOT / "lftj" / "__init__.pyi").read_text(encoding="utf-8"))
+    typed = {
+        alias.asname
+        for statement in stub.body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        for alias in statement.names
+    } - {None} | {
+        target.id
+        for statement in stub.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    } - {"__all__"}
+    public = {name for name in dir(lftj) if not name.startswith("_")} - {"load_ipython_extension"}
+    assert typed == public == {*lftj.__all__, "spark"} - {"__version__"}
+    assert {"Workspace", "Transaction", "Snapshot", "aggregate"} <= public
+    for name in public:
+        assert getattr(lftj, name) is not None
+    maintained = importlib.import_module("maintenance")
+    assert all(getattr(lftj, name) is getattr(maintained, name) for name in maintained.__all__)
 
 
 def test_the_console_script_is_there(pyproject: dict[str, Any]) -> None:
