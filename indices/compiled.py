@@ -9,6 +9,9 @@ would be another compilation of all that it calls.  Callers see to it: arrays
 are C-contiguous, and those that are read-only are so always; ``LFTJ_DEBUG=1`` sees
 to that.  Numba would take each constant argument for a type of its own; here it
 does not.
+
+Where the installed numba lacks what this needs (:mod:`indices.numba_methods`), ``njit`` does it alone:
+kernels are compiled in each process, constants have types of their own.
 """
 
 from __future__ import annotations
@@ -19,15 +22,22 @@ from typing import Any
 
 import numba
 from numba import config, types
-from numba.core.ccallback import CFunc
-from numba.core.sigutils import normalize_signature
 
 from indices import announcement
 from indices.cache_folder import cache_folder
-from indices.kernel_cache import KernelCache, files_by_kernel
 from indices.kernel_sources import KERNEL_PACKAGES
-from indices.known_calls import KernelCompiler
-from indices.part import PartCompiler, make_part
+from indices.numba_methods import all_are_there
+
+OWN_COMPILER = all_are_there()
+"""Whether kernels are compiled and kept as this package has it; else as numba has it."""
+
+if OWN_COMPILER:
+    from numba.core.ccallback import CFunc
+    from numba.core.sigutils import normalize_signature
+
+    from indices.kernel_cache import KernelCache, files_by_kernel
+    from indices.known_calls import KernelCompiler
+    from indices.part import PartCompiler, make_part
 
 kernels: list[Any] = []
 """All kernels of the modules that are imported so far."""
@@ -45,12 +55,13 @@ def kernel(function: Callable[..., Any] | None = None, *, makes_arrays: bool = F
     """
     if function is None:
         return functools.partial(kernel, makes_arrays=makes_arrays, **options)
-    compiled = numba.njit(
-        nogil=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler, _nrt=makes_arrays, **options
-    )(function)
+    if OWN_COMPILER:
+        options |= {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler, "_nrt": makes_arrays}
+    compiled = numba.njit(nogil=True, **options)(function)
     if not config.DISABLE_JIT:
-        _take_constants_as_numbers(compiled)
-        _keep_on_disk(compiled, function, "function")
+        if OWN_COMPILER:
+            _take_constants_as_numbers(compiled)
+            _keep_on_disk(compiled, function, "function")
         kernels.append(compiled)
         announcement.kernels.append(f"{function.__module__}.{function.__qualname__}")
     return compiled
@@ -61,10 +72,10 @@ def load_kernels(is_wanted: Callable[[str], bool]) -> None:
 
     Else each is loaded when it is first called, in a few milliseconds.
     """
-    folder = cache_folder()
+    folder = cache_folder() if OWN_COMPILER else None
     wanted = [one for one in kernels if not one.overloads and is_wanted(one.__module__)]
     files = files_by_kernel(folder) if wanted and folder is not None else {}
-    for one in wanted:
+    for one in wanted if folder is not None else ():
         if isinstance(one._cache, KernelCache):
             for signature in one._cache.signatures(files):
                 one.compile(signature.args)
@@ -75,6 +86,8 @@ def all_are_compiled() -> bool:
 
     Of those alone that are kept on disk, if any are.
     """
+    if not OWN_COMPILER:
+        return all(one.overloads for one in kernels)
     folder = cache_folder()
     waiting = [one._cache for one in kernels if not one.overloads and isinstance(one._cache, KernelCache)]
     files = files_by_kernel(folder) if waiting and folder is not None else {}
@@ -89,16 +102,21 @@ def part(function: Callable[..., Any] | None = None, *, makes_arrays: bool = Fal
     """
     if function is None:
         return functools.partial(part, makes_arrays=makes_arrays, **options)
-    compiled = numba.njit(pipeline_class=PartCompiler, _nrt=makes_arrays, **options)(function)
+    if OWN_COMPILER:
+        options |= {"pipeline_class": PartCompiler, "_nrt": makes_arrays}
+    compiled = numba.njit(**options)(function)
     if not config.DISABLE_JIT:
-        _take_constants_as_numbers(compiled)
-        make_part(compiled)
+        if OWN_COMPILER:
+            _take_constants_as_numbers(compiled)
+            make_part(compiled)
         parts.append(compiled)
     return compiled
 
 
 def callback(function: Callable[..., Any], signature: Any) -> Any:
     """A plain function as one that kernels take for an argument, compiled for numba's ``signature``."""
+    if not OWN_COMPILER:
+        return numba.cfunc(signature)(function)
     compiled = CFunc(function, normalize_signature(signature), locals={}, options={})
     _keep_on_disk(compiled, function, "callback")
     compiled.compile()

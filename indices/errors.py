@@ -21,3 +21,7 @@ class KeyOrderError(LftjError):
 
 class CacheFolderWarning(UserWarning):
     """Compiled kernels can't be kept where they were meant to be.  Names the folder and the way out."""
+
+
+class NumbaWarning(UserWarning):
+    """Kernels are compiled in each process, for numba is not one that this version was tested with."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from indices.errors import CacheFolderWarning as CacheFolderWarning
 from indices.errors import LftjError
+from indices.errors import NumbaWarning as NumbaWarning
 
 # -- data -------------------------------------------------------------------
 
