@@ -64,7 +64,7 @@ class Node(Record):
     conditions: int  # first Condition (lftj.search.conditions), and how many
     n_conditions: int
     filters: int  # 1: a condition may refuse single keys
-    lists_matches: int  # 1: last depth with participants and nothing that drops matches
+    lists_matches: int  # 1: last depth, with participants, and all of its matches are asked for
     fixed: int  # where `lists_matches`: number of the one that stays while the depth above varies; -1: none
     matches: int  # list of keys, SHORT_BLOCK + 1; 0 where nodes go step by step
     ring: int  # list of the participants, in the order in which they take turns

@@ -270,7 +270,7 @@ BROKEN_REGIONS: list[tuple[int, RegionBreak]] = [
     (7, search("tail", 9)),
     (7, search("listed", 9)),
     (7, node(3, "fixed", 3)),
-    (7, node(3, "lists_matches", 1)),
+    (7, node(2, "lists_matches", 1)),
     (8, stream_number(0, 7)),
 ]
 

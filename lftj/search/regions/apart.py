@@ -23,7 +23,7 @@ from lftj.memory import view
 from lftj.search.records import CURSOR, RANGE, STATUS_DONE, STATUS_FULL, cursor_at, range_at
 from lftj.search.regions.cursor import holds
 from lftj.search.regions.node import repeat_prefix
-from lftj.search.regions.plain import list_shared, range_below
+from lftj.search.regions.plain import kept_matches, list_shared, range_below
 from lftj.storage.seek import gallop, upper_bound
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at, run_column
 
@@ -59,8 +59,9 @@ def list_apart(search, node, rows):
         if at == rows.shape[1]:
             return STATUS_FULL
         if all_hold(search, node, key):
-            rows[search.depths - 1, at] = key
-            repeat_prefix(search, rows, at, 1)
+            keys = rows[search.depths - 1]
+            keys[at] = key
+            repeat_prefix(search, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
         pass_key(node, key)
 
 

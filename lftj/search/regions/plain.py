@@ -1,8 +1,9 @@
 """The innermost node in one loop, under a prefix where only the base has tuples.
 
-A node is *plain* if it is one of the last depth, no participant has tuples of runs and nothing
-drops matches.  One participant is listed.  Where none records, any number is intersected; where
-one does, two are merged (:mod:`lftj.search.regions.pair`).  The matches are those that
+A node is *plain* if it is one of the last depth and no participant has tuples of runs.  Where nothing
+records, any number of participants is intersected, and of the matches those are dropped that conditions and
+negated atoms refuse; where something does, one participant is listed and two are merged
+(:mod:`lftj.search.regions.pair`), if nothing drops matches.  The matches are those that
 :mod:`lftj.search.regions.node` gives, and records cover at least as much.
 
 Cost of a node: the shortest range, times the logarithm of the others' lengths at most.
@@ -17,10 +18,18 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
+from lftj.search.conditions import (
+    CONDITION,
+    OP_AT_MOST,
+    OP_DIFFERS,
+    compared_with,
+    condition_at,
+    filter_holds,
+)
 from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.search.records import CURSOR, STATUS_DONE, STATUS_FULL, cursor_at
-from lftj.search.regions.cursor import open_base
-from lftj.search.regions.node import repeat_prefix
+from lftj.search.regions.cursor import holds, open_base
+from lftj.search.regions.node import open_negations, repeat_prefix
 from lftj.search.regions.pair import merge_pair
 from lftj.storage.seek import MERGE_RATIO, gallop, upper_bound
 
@@ -28,7 +37,15 @@ from lftj.storage.seek import MERGE_RATIO, gallop, upper_bound
 @part(forceinline=True)
 def may_be_plain(node):
     """Whether the depth's nodes are plain where no participant has tuples of runs."""
-    return node.lists_matches != 0 and (node.n_participants <= 2 or not node.log)
+    if node.log:
+        return node.lists_matches != 0 and node.n_participants <= 2 and not drops_matches(node)
+    return node.lists_matches != 0
+
+
+@part(forceinline=True)
+def drops_matches(node):
+    """Whether a condition or a negated atom may refuse a key that all participants hold."""
+    return node.filters != 0 or node.negations < node.end
 
 
 @part(forceinline=True)
@@ -59,6 +76,7 @@ def open_plain(search, node):
         open_base(cursor)
         cursor.record_low = KEY_MIN
         cursor.recording = cursor.stream != 0
+    open_negations(node)
     node.high = KEY_MAX
     node.logged = 0
     node.turn = 0
@@ -96,7 +114,7 @@ def list_one(search, node, rows):
     out = rows[search.depths - 1]
     for match in range(count):
         out[at + match] = keys[start + match]
-    repeat_prefix(search, rows, at, count)
+    repeat_prefix(search, rows, at, kept_matches(search, node, out, at, count))
     stop = start + count
     cursor.position = stop
     cursor.key = keys[stop] if stop < cursor.end else KEY_MAX
@@ -160,10 +178,48 @@ def list_shared(search, node, rows, leader, use_marks):
     if alone:
         for match in range(to - low):
             out[at + match] = keys[low + match]
-    repeat_prefix(search, rows, at, to - low)
+    repeat_prefix(search, rows, at, kept_matches(search, node, out, at, to - low))
     search.seeks += work
     search.work += work
     return STATUS_DONE if stop == end else STATUS_FULL
+
+
+@part(forceinline=True)
+def kept_matches(search, node, keys, at, count):
+    """Drop those of the ``count`` matches in keys[at:] that are refused; how many are left."""
+    return drop_refused(search, node, keys, at, count) if drops_matches(node) else count
+
+
+@part
+def drop_refused(search, node, keys, at, count):
+    """:func:`kept_matches` where something may refuse them."""
+    for number in range(node.n_conditions):
+        condition = condition_at(node.conditions + number * CONDITION)
+        if condition.operator > OP_AT_MOST:
+            kept = at
+            if condition.operator == OP_DIFFERS:
+                refused = compared_with(search.keys, condition)
+                for match in range(at, at + count):
+                    key = keys[match]
+                    keys[kept] = key
+                    kept += key != refused
+            else:
+                for match in range(at, at + count):
+                    key = keys[match]
+                    keys[kept] = key
+                    kept += filter_holds(search.keys, condition, key)
+            count = kept - at
+    for where in range(node.negations, node.end, CURSOR):
+        negation = cursor_at(where)
+        search.seeks += count
+        search.work += count
+        kept = at
+        for match in range(at, at + count):
+            key = keys[match]
+            keys[kept] = key
+            kept += not holds(negation, key)
+        count = kept - at
+    return count
 
 
 @part(forceinline=True)

@@ -262,8 +262,7 @@ class _Compiler:
         if places:
             self.point(at, Node, conditions=places[0])
         self.put(at, Node, filters=any(condition.is_filter for condition in conditions))
-        lists_matches = depth + 1 == n == self.tail and own and not negations
-        self.put(at, Node, lists_matches=bool(lists_matches) and not outline.drops_matches(depth))
+        self.put(at, Node, lists_matches=depth + 1 == n == self.tail and len(own) > 0)
         fixed = (number for number, i in enumerate(own) if outline.bound_at(i) < depth - 1)
         self.put(at, Node, fixed=next(fixed, -1))
         self.point(at, Node, ring=self.room(len(own)))

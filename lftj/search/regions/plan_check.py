@@ -11,8 +11,8 @@ Invariants, of plans as their template has them, with offsets from its beginning
 4. A depth has participants, or an equality binds its key, or a region.
 5. A condition compares with a depth before its own.
 6. `filters` says whether a condition may refuse single keys.
-7. The tail and what is listed name depths that there are.  Where matches are listed, nothing but participants
-   is at the depth, the last one; where they wait in a list, there are participants, and a depth behind.
+7. The tail and what is listed name depths that there are.  Where matches are listed, that is the last one;
+   where they wait in a list, there is a depth behind; in both cases there are participants.
 8. A node has a log where one of its cursors records, and there alone; each stream has one cursor.
 9. A delta's searches name their plans, and indices, depths and columns that these have.
 
@@ -199,7 +199,7 @@ class _Regions:
             holds(7, -1 <= node.fixed < own or not own, "fixed of depth {}", depth)
             blocks = own and depth < min(int(search.tail), last)
             holds(7, not node.matches or blocks, "depth {} can't go in blocks", depth)
-            lists_all = depth == last == search.tail - 1 and own and not self.negations(depth) and not refuses
+            lists_all = depth == last == search.tail - 1 and own
             holds(7, not node.lists_matches or lists_all, "lists_matches of depth {}", depth)
 
     def check_streams(self) -> None:
