@@ -139,7 +139,7 @@ def test_a_copy_that_was_stopped_half_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_compacting_changes_nothing_and_gives_back(tmp_path: Path) -> None:
-    workspace = Workspace.open(tmp_path / "ws", feed_bytes=0)
+    workspace = Workspace.open(tmp_path / "ws", feed_bytes=0, durability="none")
     names = [f"name {number}" for number in range(400)]
     workspace.load("edge", list(pairwise(names)), columns=["x", "y"])
     workspace.install(TRIANGLES + ALL)
