@@ -43,6 +43,8 @@ from maintenance.strategies.strategy import (
 class ComputedNegation(RuleBody):
     """The first stage, as a body of its own, and the second one behind it."""
 
+    has_one_stage = False
+
     def __init__(self, strategy: BodyStrategy, request: BodyRequest, late: Sequence[Atom]) -> None:
         body = request.body
         early = tuple(atom for atom in body.negations if atom not in late)

@@ -16,7 +16,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
@@ -138,9 +137,7 @@ class Intermediate(Staged):
 
     def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedRows:
         """The assignments that come and go through a batch; ``stats`` of whoever asks first."""
-        if self not in change.found:
-            change.found[self] = self.bodies[0].timed_step(change, stats)
-        return cast("TimedRows", change.found[self])
+        return change.shared.once(self, lambda: self.bodies[0].timed_step(change, stats))
 
     def _begin(self, change: object, parts: list[Rows]) -> None:
         rows, signs = parts[0] if self._support is None else self._came(self._support, *parts)

@@ -33,6 +33,8 @@ def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
 class RangeBody(RuleBody):
     """Two ordered views that an inequality joins, whatever the strategy of the head (:class:`RangeSums`)."""
 
+    has_one_stage = False
+
     def __init__(self, request: BodyRequest, join: RangeJoin) -> None:
         super().__init__(
             _ByRanges(join), replace(request, body=replace(request.body, comparisons=()), order=None)

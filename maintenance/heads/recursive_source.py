@@ -77,10 +77,8 @@ class RecursiveSource(HeadSource):
         return self._component.built(versions, threads, advance)[self._name]
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        if self._component not in change.found:
-            change.found[self._component] = self._component.step(change, stats)
-        found: Mapping[str, Tuples] = change.found[self._component]  # type: ignore[assignment]
-        return found[self._name]
+        component = self._component
+        return change.shared.once(component, lambda: component.step(change, stats))[self._name]
 
     def check_counters(self, versions: Versions) -> None:
         self._component.check_counters(versions)

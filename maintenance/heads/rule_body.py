@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -54,6 +53,9 @@ TimedRows = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 class RuleBody(Staged):
     """A body and how it is kept."""
+
+    has_one_stage = True
+    """Whether its searches and tests are all that there is to a step."""
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest) -> None:
         """Plan over the relations as they are.
@@ -141,8 +143,8 @@ class RuleBody(Staged):
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         """The rows that came (+1) and went (-1)."""
-        if self in change.found:
-            return cast("Rows", change.found[self])
+        if self in change.stepped:
+            return change.stepped[self]
         columns, signs = self._combined([search.step(change, stats) for search in self.searches])
         for test in self.tests:
             test.step(change, stats)
@@ -162,7 +164,7 @@ class RuleBody(Staged):
     @property
     def timed_refusal(self) -> str | None:
         """Why :meth:`timed_step` can't be had, if so."""
-        if type(self) is not RuleBody or self.lowered.problem.negations or self._unbound:
+        if not self.has_one_stage or self.lowered.problem.negations or self._unbound:
             return "a negated atom, or one without variables"
         if self.tests or len(self.searches) != 1 or self.lowered.empty:
             return "the body is searched in parts"
@@ -193,7 +195,7 @@ class RuleBody(Staged):
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from error.__cause__
         if not self.searches[0].keeps_something:
-            change.total.found[self] = rows, signs
+            change.total.stepped[self] = rows, signs
         return rows, times, signs
 
     def tidy(self, versions: Versions) -> int:

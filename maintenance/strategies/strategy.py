@@ -14,8 +14,9 @@ Invariants
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from maintenance.changes.change import Change
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 
+Made = TypeVar("Made")
+
 Versions = Mapping[str, RelationVersion]
 Assignments = tuple[Columns, np.ndarray]
 """One column per variable, and the signed weight of each assignment."""
@@ -38,6 +41,19 @@ Tuples = tuple[Columns, np.ndarray]
 """One column per column of a head, and the sign of each tuple."""
 Read = tuple[str, IndexKey]
 """A relation, and one of its indices."""
+
+
+class Shared:
+    """What is worked out once for all that ask in a round."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives for whoever asks first; ``key`` stands for nothing else."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("Made", self._made[key])
 
 
 @dataclass(eq=False)
@@ -48,8 +64,9 @@ class Round:
     new: dict[str, RelationVersion]
     changes: dict[str, Change]
     """Of the relations that changed, as far as the round has come."""
-    found: dict[object, object] = field(default_factory=dict)
-    """What a strategy works out once for all bodies of the round, by keys of its own."""
+    shared: Shared = field(default_factory=Shared)
+    stepped: dict[object, tuple[dict[str, np.ndarray], np.ndarray]] = field(default_factory=dict)
+    """Rows and signs of bodies whose step is known before it is asked for."""
 
     def enter(self, name: str, change: Change) -> RelationVersion:
         """Enter a relation's change, which has rows; returns its new version."""
@@ -58,9 +75,9 @@ class Round:
         return version
 
     def beside(self, name: str, old: RelationVersion, new: RelationVersion, change: Change) -> Round:
-        """This round with a relation that only the caller knows; what is found is found for both."""
+        """This round with a relation that only the caller knows; what is shared is shared by both."""
         changes = {**self.changes, name: change} if len(change) else self.changes
-        return Round({**self.old, name: old}, {**self.new, name: new}, changes, self.found)
+        return Round({**self.old, name: old}, {**self.new, name: new}, changes, self.shared, self.stepped)
 
 
 # -- one body --------------------------------------------------------------------------

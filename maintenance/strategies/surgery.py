@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 
@@ -151,11 +150,10 @@ def surgeries_in(change: Round, relation: str, key: IndexKey) -> Surgeries | Non
     delta = change.changes.get(relation)
     if delta is None:
         return None
-    place = delta, key
-    if place not in change.found:
+
+    def found() -> Surgeries | None:
         rows, weights = index_change(key, delta.columns, delta.weights)
         version = change.new[relation]
-        change.found[place] = (
-            Surgeries(lambda: version.index_at(key), rows, weights) if len(weights) else None
-        )
-    return cast("Surgeries | None", change.found[place])
+        return Surgeries(lambda: version.index_at(key), rows, weights) if len(weights) else None
+
+    return change.shared.once((delta, key), found)

@@ -32,7 +32,7 @@ from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import table_of
 from maintenance.changes.change import Change
 from maintenance.changes.timed_change import TimedChange, running, timed
-from maintenance.strategies.strategy import Round
+from maintenance.strategies.strategy import Round, Shared
 from maintenance.strategies.surgery import surgeries_in
 
 
@@ -59,8 +59,7 @@ class TimedRound:
         self.total = total
         self.n_times = n_times
         self.changes: dict[str, TimedChange] = {}
-        self.found: dict[object, object] = {}
-        """What is worked out once for all that ask, by keys of their own."""
+        self.shared = Shared()
         self._universe = Round({}, {}, {})
         self._histories: dict[tuple[str, IndexKey, int], Histories] = {}
 
