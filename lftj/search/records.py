@@ -89,6 +89,7 @@ class Cursor(Record):
     level_number: int
     depth: int  # of the variable that it binds
     is_last: int  # 1: no cursor hangs below; of a negation: its atom is complete here
+    is_fixed: int  # 1: its range stays while the depth above varies
     stream: int  # StreamLog, 0: nothing to record
     ranges: int  # first RunRange, MAX_RUNS of them
     # -- the version, written when the search begins ------------------------------------------------

@@ -446,7 +446,7 @@ FAULTS = (
     ),
     Fault(
         "a comparison that is turned round loses its equality",
-        "lftj/planning/lowering.py",
+        "lftj/values/operators.py",
         '"<=": ">=", ">": "<"',
         '"<=": ">", ">": "<"',
         ("evaluation/test_rule_cases.py",),

@@ -138,7 +138,7 @@ def list_common(search, node, rows):
     leader = np.int64(0)
     for where in range(node.participants, node.negations, CURSOR):
         cursor = cursor_at(where)
-        if not (use_marks and is_fixed(search, cursor)):
+        if not (use_marks and cursor.is_fixed):
             start, end = range_below(cursor, node.high)
             cursor.stop = end
             if leader == 0 or end - start < cursor_at(leader).stop - cursor_at(leader).position:
@@ -168,7 +168,7 @@ def list_shared(search, node, rows, leader, use_marks):
     alone = not use_marks
     for where in range(node.participants, node.negations, CURSOR):
         other = cursor_at(where)
-        if where != leader and not (use_marks and is_fixed(search, other)):
+        if where != leader and not (use_marks and other.is_fixed):
             other_low, other_to = other.position, other.stop
             others = view(other.keys, other_to)
             work += min(to - low, other_to - other_low)
@@ -222,12 +222,6 @@ def drop_refused(search, node, keys, at, count):
     return count
 
 
-@part(forceinline=True)
-def is_fixed(search, cursor):
-    """Whether a participant of the last depth stays while the depth above varies."""
-    return cursor.parent == 0 or cursor_at(cursor.parent).depth < search.depths - 2
-
-
 @part
 def mark_fixed(search, node, rows):
     """Let the bit map hold the keys that all fixed participants share; False: it would not pay."""
@@ -237,7 +231,7 @@ def mark_fixed(search, node, rows):
     for where in range(node.participants, node.negations, CURSOR):
         cursor = cursor_at(where)
         its = cursor.end - cursor.position
-        if is_fixed(search, cursor):
+        if cursor.is_fixed:
             if its < length:
                 shortest, length = np.int64(where), its
             held = held and cursor.marked == cursor.position + 1
@@ -258,7 +252,7 @@ def mark_shared(search, node, shortest, rows):
     at = search.rows
     out = rows[search.depths - 1]
     marks, base = view(search.marks, search.marks_words), search.marks_first
-    first = first_fixed(search, node)
+    first = first_fixed(node)
     keys = view(first.keys, search.marked_to)
     clear_marks(marks, np.int64(0), base, keys, search.marked_from, search.marked_to)
     search.marked_from, search.marked_to = first.position, first.end
@@ -269,7 +263,7 @@ def mark_shared(search, node, shortest, rows):
     work = to - low
     for where in range(node.participants, node.negations, CURSOR):
         other = cursor_at(where)
-        if where != shortest and is_fixed(search, other):
+        if where != shortest and other.is_fixed:
             start, end = other.position, other.end
             other.marked = start + 1
             work += min(to - low, end - start)
@@ -282,10 +276,10 @@ def mark_shared(search, node, shortest, rows):
 
 
 @part(forceinline=True)
-def first_fixed(search, node):
+def first_fixed(node):
     """The first participant that is fixed, of which there is one."""
     where = node.participants
-    while not is_fixed(search, cursor_at(where)):
+    while not cursor_at(where).is_fixed:
         where += CURSOR
     return cursor_at(where)
 

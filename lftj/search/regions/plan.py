@@ -237,7 +237,8 @@ class _Compiler:
         self, walked: Participant, number: int, at: int, cursors: dict[int, int], stream_logs: Sequence[int]
     ) -> None:
         self.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
-        self.put(at, Cursor, is_last=self.outline.is_last(number))
+        fixed = self.outline.bound_at(number) < walked.depth - 1
+        self.put(at, Cursor, is_last=self.outline.is_last(number), is_fixed=fixed)
         self.point(at, Cursor, ranges=at + Cursor.LENGTH)
         parent = self.outline.parents[number]
         if parent >= 0:
