@@ -132,7 +132,9 @@ class _Compiler:
         self.tail = tail
         self.listed = listed
         self.outline = Outline(problem, order)
-        self.memory: list[int] = []
+        self.length = 0
+        self.items: dict[int, int] = {}
+        """Those that are not 0: most are, for the ranges of runs are many."""
         self.addresses: list[int] = []
         self.recording: list[int] = []
 
@@ -140,19 +142,19 @@ class _Compiler:
 
     def room(self, length: int) -> int:
         """So many items, 0."""
-        self.memory += [0] * length
-        return len(self.memory) - length
+        self.length += length
+        return self.length - length
 
     def put(self, at: int, kind: type[Record], **values: int) -> None:
         """Write fields of a record."""
         for field, value in values.items():
-            self.memory[at + kind.place(field)] = int(value)
+            self.items[at + kind.place(field)] = int(value)
 
     def point(self, at: int, kind: type[Record], **targets: int) -> None:
         """Let fields of a record name others, by the items at which they begin."""
         for field, target in targets.items():
             place = at + kind.place(field)
-            self.memory[place] = target * WORD
+            self.items[place] = target * WORD
             self.addresses.append(place)
 
     # -- the plan ----------------------------------------------------------------------------------
@@ -187,7 +189,8 @@ class _Compiler:
             recording = tuple(stream for stream in its if stream is not None)
             if recording:
                 node_logs.append((depth, self.write_node_log(depth, node), recording))
-        template = np.array(self.memory, np.int64)
+        template = np.zeros(self.length, np.int64)
+        template[list(self.items)] = list(self.items.values())
         tables = fill_conditions(template, conditions, problem)
         assert not tables, "ranks of a dictionary change with it"
         template.setflags(write=False)
