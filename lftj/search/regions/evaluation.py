@@ -178,7 +178,7 @@ class RegionSearch:
                 begun = int(search.region)
                 advance((begun if status == STATUS_DONE else max(begun - 1, 0)) / len(regions))
             if status != STATUS_DONE:
-                _refuse_over(search, budget)
+                _refuse_over(memory, budget)
         if marks is not None:
             marks.marked = int(search.marked_from), int(search.marked_to)
         return self._found(memory, found)
@@ -212,7 +212,7 @@ class RegionSearch:
         return (
             list(columns),
             [(stream, Records.joined(parts)) for stream, parts in enumerate(records) if parts],
-            operations_of(memory.search),
+            operations_of(memory),
         )
 
     @property
@@ -249,6 +249,8 @@ class SearchMemory:
         if record:
             self._logs = [StreamLog.view(self.words, item) for item in plan.stream_logs]
             self._node_logs = [NodeLog.view(self.words, item) for _, item, _ in plan.node_logs]
+            self._node_counts = np.array([item for _, item, _ in plan.node_logs], np.int64)
+            self._node_counts += NodeLog.place("count")
             self._make_buffers(capacity)
 
     def begin(self, indexes: Sequence[IndexVersion]) -> None:
@@ -268,12 +270,11 @@ class SearchMemory:
     def take_records(self, records: list[list[Records]], grow: bool) -> None:
         """Empty the logs, and let them grow if they were full."""
         hand_over = grow or self.capacity > MOST_CAPACITY
-        for (depth, _, streams), log, bindings in zip(
-            self.plan.node_logs, self._node_logs, self._bindings, strict=True
-        ):
-            n_nodes = int(log.count)
+        for at, n_nodes in enumerate(self.words[self._node_counts].tolist()):
             if not n_nodes:
                 continue
+            depth, _, streams = self.plan.node_logs[at]
+            log, bindings = self._node_logs[at], self._bindings[at]
             for number, stream in enumerate(streams):
                 its = self._logs[stream]
                 count = int(its.count)
@@ -314,14 +315,14 @@ class SearchMemory:
             log.count = log.before = 0
 
 
-def operations_of(search: Search) -> Operations:
+def operations_of(memory: SearchMemory) -> Operations:
     """What a search has taken so far."""
-    return Operations(int(search.opens), int(search.nexts), int(search.seeks), int(search.failed_regions))
+    return Operations(*memory.words[_COUNTED].tolist())
 
 
-def _refuse_over(search: Search, budget: int | None) -> None:
+def _refuse_over(memory: SearchMemory, budget: int | None) -> None:
     """Raise OverBudget where the search has taken more."""
-    operations = operations_of(search)
+    operations = operations_of(memory)
     if budget is not None and operations.total > budget:
         raise OverBudget(operations)
 
@@ -345,6 +346,7 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
     return path
 
 
+_COUNTED = [Search.place(field) for field in ("opens", "nexts", "seeks", "failed_regions")]
 _STARTED = slice(Search.place("depth"), Search.LENGTH)
 _START = np.array(Search.fields(move=MOVE_REGION, failed=-1, marked=-1)[_STARTED], np.int64)
 

@@ -56,7 +56,7 @@ class PieceSearch(RegionSearch):
         status, pause = STATUS_PAUSED, operations
         while status != STATUS_DONE:
             status = self._search_on(memory, regions, pause, found)
-            taken = operations_of(memory.search).total
+            taken = operations_of(memory).total
             pause = max(ON_AND_ON, operations - taken)
             if status == STATUS_PAUSED and taken >= operations and (place := self._place(memory)) is not None:
                 self._take(memory, found, status)
