@@ -146,9 +146,7 @@ class Path(Record):
     matched: int  # asked: number of the stream of a record that names the region, -1: there is none
     low: int  # asked: closed interval around the last coordinate, which such records hold
     high: int
-    gap_low: (
-        int  # told: the part of it where a participant, which has recorded it, has no key; empty: nothing
-    )
+    gap_low: int  # told: the part of it where one that has recorded it has no key; empty: nothing
     gap_high: int
 
 

@@ -101,13 +101,9 @@ class _Regions:
         return self.listed(self.nodes[depth].negations, self.nodes[depth].end)
 
     def listed(self, first: int, end: int) -> list[int]:
-        items = list(range(int(first) // WORD, int(end) // WORD, CURSOR // WORD))
-        holds(
-            1,
-            all(item in self.cursors for item in items),
-            "cursors of a node begin at {}",
-            int(first) // WORD,
-        )
+        start = int(first) // WORD
+        items = list(range(start, int(end) // WORD, CURSOR // WORD))
+        holds(1, all(item in self.cursors for item in items), "cursors of a node begin at {}", start)
         return items
 
     # -- 1 and 2 -------------------------------------------------------------------------------
