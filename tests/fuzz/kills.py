@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.case import Case, Commit
@@ -32,8 +33,17 @@ def states_of(case: Case) -> list[tuple[State, Heads]]:
     return found
 
 
-def work(case: Case, folder: Path, say: int, close: bool = False) -> None:
-    """Do all steps in the folder, and write a byte for each commit and for the installation before."""
+def work(
+    case: Case,
+    folder: Path,
+    say: int,
+    close: bool = False,
+    then: Callable[[Path], None] | None = None,
+) -> None:
+    """Do all steps in the folder, and write a byte for each commit and for the installation before.
+
+    ``then`` is called with the folder behind each commit.
+    """
     workspace = Workspace.open(folder, durability=case.options["durability"])
     loaded(case, workspace)
     workspace.install(case.rules)
@@ -43,6 +53,8 @@ def work(case: Case, folder: Path, say: int, close: bool = False) -> None:
             with workspace.transaction() as transaction:
                 stage(case, transaction, step.staged, "apply")
             os.write(say, b".")
+            if then is not None:
+                then(folder)
         else:
             workspace.checkpoint()
     if close:
@@ -50,14 +62,19 @@ def work(case: Case, folder: Path, say: int, close: bool = False) -> None:
 
 
 def in_child(
-    case: Case, folder: Path, kill_after: int | None, milliseconds: float = 0, close: bool = False
+    case: Case,
+    folder: Path,
+    kill_after: int | None,
+    milliseconds: float = 0,
+    close: bool = False,
+    then: Callable[[Path], None] | None = None,
 ) -> int:
     """How many commits a process said it had done, which is killed so many milliseconds after one of them."""
     hear, say = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            work(case, folder, say, close)
+            work(case, folder, say, close, then)
         finally:
             os._exit(0)
     os.close(say)
