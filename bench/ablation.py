@@ -62,7 +62,7 @@ def without(idea: str) -> Iterator[None]:
     from lftj.storage import trie
 
     def no_stages(self: Any, depth: int) -> tuple[list[int], list[int]]:
-        return self.writer.participants[depth], []
+        return self.outline.participants[depth], []
 
     compile_plan = plan.compile_plan
 

@@ -36,13 +36,15 @@ class Record:
     """A view of a record: each field that a subclass lists reads and writes one item of an int64 array."""
 
     FIELDS: ClassVar[tuple[str, ...]]
+    PLACES: ClassVar[dict[str, int]]  # of the fields, in items
     LENGTH: ClassVar[int]  # in items
     BYTES: ClassVar[int]
 
     def __init_subclass__(cls) -> None:
         names = tuple(cls.__annotations__)
         cls.FIELDS, cls.LENGTH, cls.BYTES = names, len(names), WORD * len(names)
-        for place, name in enumerate(names):
+        cls.PLACES = {name: place for place, name in enumerate(names)}
+        for name, place in cls.PLACES.items():
             setattr(cls, name, _item(place))
 
     def __init__(self, words: np.ndarray) -> None:
@@ -57,7 +59,7 @@ class Record:
     @classmethod
     def place(cls, field: str) -> int:
         """Where a field stands, in items."""
-        return cls.FIELDS.index(field)
+        return cls.PLACES[field]
 
     @classmethod
     def fields(cls, **values: int) -> list[int]:

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from lftj.database.database import BATCH_ROWS, Database
-from lftj.evaluation.trace import G_ITERATOR, trace_codes
+from lftj.evaluation.trace import G_CURSOR, trace_codes
 from lftj.evaluation.wanted import wanted_variables
 from lftj.search.base.plan import compile_plan
 
@@ -68,9 +68,9 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     plan = compile_plan(run.plan.problem, run.plan.order, write=True, share=False)
     bound = plan.bind(run.lowered.tables(evaluation.relations))
     rows = trace_codes(bound, limit) if run.lowered.empty is None else trace_codes(bound, 0)
-    iterators = np.array(sorted(plan.iterator_names), dtype=np.int64)
-    rows[:, G_ITERATOR] = np.searchsorted(iterators, rows[:, G_ITERATOR])
-    return Trace(rows, tuple(plan.iterator_names[iterator] for iterator in iterators.tolist()))
+    cursors = np.array(sorted(plan.cursor_names), dtype=np.int64)
+    rows[:, G_CURSOR] = np.searchsorted(cursors, rows[:, G_CURSOR])
+    return Trace(rows, tuple(plan.cursor_names[cursor] for cursor in cursors.tolist()))
 
 
 def distance(before: Trace, after: Trace) -> int:

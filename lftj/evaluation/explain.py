@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lftj.aggregates.group_names import spelled_call
 from lftj.evaluation.evaluation import Evaluation, ScanRun
 from lftj.evaluation.plan_picture import plan_picture
@@ -26,7 +24,6 @@ from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
 from lftj.planning.lowering import Lowered
-from lftj.search.base import layout as L
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
 
@@ -113,7 +110,7 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
     notes = _notes(evaluation, run)
     depths = []
     for depth, (name, estimate) in enumerate(zip(plan.order, run.choice.estimates, strict=True)):
-        counts = run.counters[depth] if analyze else np.zeros(3, dtype=np.int64)
+        opens, nexts, seeks = run.counters[depth].tolist() if analyze else (None, None, None)
         depths.append(
             DepthReport(
                 variable=problem.labels.get(name, name),
@@ -121,9 +118,9 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
                 notes=tuple(_depth_notes(run, depth, name)),
                 estimated_matches=estimate.matches,
                 estimated_operations=estimate.operations,
-                opens=int(counts[L.OPENS]) if analyze else None,
-                nexts=int(counts[L.NEXTS]) if analyze else None,
-                seeks=int(counts[L.SEEKS]) if analyze else None,
+                opens=opens,
+                nexts=nexts,
+                seeks=seeks,
             )
         )
     if lowered.empty:

@@ -41,34 +41,14 @@ import pyarrow.compute as pc
 
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
+from indices.records import WORD
 from lftj.errors import LimitError, RuleError
 from lftj.language.syntax import Aggregate
-from lftj.memory import view
-from lftj.search.base.iterators import child_range
-from lftj.search.base.layout import (
-    D_BACK,
-    D_CONDITION,
-    D_CONDITIONS,
-    D_FIRST,
-    D_NEGATION,
-    D_NEGATIONS,
-    D_PARTICIPANTS,
-    DEPTH_FIELDS,
-    H_DEPTH_ROWS,
-    H_DEPTHS,
-    H_KEYS,
-    H_TAIL,
-    H_TAIL_KIND,
-    I_CURSOR,
-    I_LAST,
-    P_AT,
-    P_END,
-    P_LIST,
-    P_POSITION,
-    TAIL_EXISTS,
-)
+from lftj.memory import address, view
+from lftj.search.base.cursor import child_range
 from lftj.search.base.node import bounds
 from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.base.records import CURSOR, NODE, TAIL_EXISTS, cursor_at, node_at, search_at
 from lftj.search.conditions import filters_hold
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
@@ -84,7 +64,7 @@ OPERATIONS = ("open", "next", "seek")
 
 # -- a row of the log ----------------------------------------------------------
 G_DEPTH = 0
-G_ITERATOR = 1  # iterator row of the plan
+G_CURSOR = 1  # item at which it begins in the plan
 G_OPERATION = 2
 G_FROM = 3  # key that the iterator stood on (next) or sought (seek); nothing of an open
 G_TO = 4  # key that it landed on, END when it ended
@@ -112,180 +92,174 @@ ROWS_AT_ONCE = 1 << 18
 
 
 @part
-def _ended(plan, state, iterator):
-    cursor = plan[iterator + I_CURSOR]
-    return state[cursor + P_POSITION] >= state[cursor + P_END]
+def _ended(cursor):
+    return cursor.position >= cursor.end
 
 
 @part
-def _write(plan, state, log, row, depth, iterator, operation, start, landed):
-    """Append one operation; rows beyond the log's length are only counted."""
+def _write(search, log, row, cursor, operation, start, landed):
+    """Append one operation of the Cursor at an address; rows beyond the log's length are only counted."""
     if row < log.shape[0]:
-        log[row, G_DEPTH] = depth
-        log[row, G_ITERATOR] = iterator
+        log[row, G_DEPTH] = search.depth
+        log[row, G_CURSOR] = cursor
         log[row, G_OPERATION] = operation
         log[row, G_FROM] = start
         log[row, G_TO] = landed
-        log[row, G_ENDED] = _ended(plan, state, iterator)
-        for before in range(depth):
-            log[row, G_BINDING + before] = state[plan[H_KEYS] + before]
+        log[row, G_ENDED] = _ended(cursor_at(cursor))
+        keys = view(search.keys, search.depth)
+        for before in range(search.depth):
+            log[row, G_BINDING + before] = keys[before]
     return row + 1
 
 
 @part
-def _key_at(plan, state, iterator):
-    """The iterator's present key, END when it has passed its last."""
-    cursor = plan[iterator + I_CURSOR]
-    position, end = state[cursor + P_POSITION], state[cursor + P_END]
-    if position >= end:
+def _key_at(cursor):
+    """The present key, END when the last is passed."""
+    if _ended(cursor):
         return END
-    return view(state[plan[iterator + I_CURSOR] + P_LIST], end)[position]
+    return view(cursor.keys, cursor.end)[cursor.position]
 
 
 @part
-def _open(plan, state, iterator):
-    """Put the iterator on its first key below its parent's bound key; returns that key, or END."""
-    cursor = plan[iterator + I_CURSOR]
-    start, end = child_range(plan, state, iterator)
-    state[cursor + P_POSITION] = start
-    state[cursor + P_END] = end
-    return _key_at(plan, state, iterator)
+def _open(cursor):
+    """Put the cursor on its first key below its parent's bound key; returns that key, or END."""
+    cursor.position, cursor.end = child_range(cursor)
+    return _key_at(cursor)
 
 
 @part
-def _seek(plan, state, iterator, key):
-    """Move the iterator to the least key >= ``key``; returns it, or END."""
-    cursor = plan[iterator + I_CURSOR]
-    end = state[cursor + P_END]
-    state[cursor + P_POSITION] = gallop(
-        view(state[cursor + P_LIST], end), state[cursor + P_POSITION], end, key
-    )
-    return _key_at(plan, state, iterator)
+def _seek(cursor, key):
+    """Move the cursor to the least key >= ``key``; returns it, or END."""
+    cursor.position = gallop(view(cursor.keys, cursor.end), cursor.position, cursor.end, key)
+    return _key_at(cursor)
 
 
 @part
-def _negations_allow(plan, state, depth, first, count, key, log, row):
-    """Walk negated atoms' iterators to ``key``; whether no negated atom holds now, and the log's length."""
+def _negations_allow(search, node, key, log, row):
+    """Walk negated atoms' cursors to ``key``; whether no negated atom holds now, and the log's length."""
     allowed = True
-    for place in range(first, first + count):
-        iterator = plan[place]
-        _open(plan, state, iterator)
+    for where in range(node.negations, node.negations_end, CURSOR):
+        negation = cursor_at(where)
+        _open(negation)
         held = False
-        if not _ended(plan, state, iterator):
-            landed = _seek(plan, state, iterator, key)
-            row = _write(plan, state, log, row, depth, iterator, SEEK, key, landed)
-            held = landed == key and not _ended(plan, state, iterator)
-        cursor = plan[iterator + I_CURSOR]
-        state[cursor + P_AT] = state[cursor + P_POSITION] if held else np.int64(-1)
-        if held and plan[iterator + I_LAST]:
+        if not _ended(negation):
+            landed = _seek(negation, key)
+            row = _write(search, log, row, where, SEEK, key, landed)
+            held = landed == key and not _ended(negation)
+        negation.at = negation.position if held else np.int64(-1)
+        if held and negation.is_last:
             allowed = False
     return allowed, row
 
 
 @part
-def _accept(plan, state, depth, at, key, log, row):
+def _accept(search, node, key, log, row):
     """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
-    keys = state.ctypes.data + 8 * plan[H_KEYS]
-    conditions = plan.ctypes.data + 8 * plan[at + D_CONDITION]
-    if not filters_hold(keys, conditions, plan[at + D_CONDITIONS], key):
+    if not filters_hold(search.keys, node.conditions, node.n_conditions, key):
         return False, row
-    allowed, row = _negations_allow(
-        plan, state, depth, plan[at + D_NEGATION], plan[at + D_NEGATIONS], key, log, row
-    )
+    allowed, row = _negations_allow(search, node, key, log, row)
     if allowed:
-        state[plan[H_KEYS] + depth] = key
-        first = plan[at + D_FIRST]
-        for place in range(first, first + plan[at + D_PARTICIPANTS]):
-            cursor = plan[plan[place] + I_CURSOR]
-            state[cursor + P_AT] = state[cursor + P_POSITION]
+        view(search.keys, search.depths)[search.depth] = key
+        for where in range(node.participants, node.negations, CURSOR):
+            cursor_at(where).at = cursor_at(where).position
     return allowed, row
 
 
 @part
-def _open_ring(plan, state, depth, count, low, opening, ring, log, row):
+def _open_ring(search, count, low, opening, ring, log, row):
     """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
     found = True
     for place in range(count):
-        iterator = opening[place]
-        landed = _open(plan, state, iterator)
-        row = _write(plan, state, log, row, depth, iterator, OPEN, KEY_MIN, landed)
+        where = opening[place]
+        cursor = cursor_at(where)
+        landed = _open(cursor)
+        row = _write(search, log, row, where, OPEN, KEY_MIN, landed)
         if landed < low:
-            landed = _seek(plan, state, iterator, low)
-            row = _write(plan, state, log, row, depth, iterator, SEEK, low, landed)
-        found = found and not _ended(plan, state, iterator)
+            landed = _seek(cursor, low)
+            row = _write(search, log, row, where, SEEK, low, landed)
+        found = found and not _ended(cursor)
         to = place
-        while to > 0 and _key_at(plan, state, ring[to]) > landed:
+        while to > 0 and _key_at(cursor_at(ring[to])) > landed:
             ring[to + 1] = ring[to]
             to -= 1
-        ring[to + 1] = iterator
+        ring[to + 1] = where
     ring[0] = 0
     return found, row
 
 
 @part
-def _leapfrog(plan, state, depth, count, high, ring, log, row):
+def _leapfrog(search, count, high, ring, log, row):
     """Leapfrog search (LFTJ 3.1) on from the ring's present state.
 
     Returns whether all agree on a key <= high, and the log's length.
     """
-    highest = _key_at(plan, state, ring[1 + (ring[0] + count - 1) % count])
+    highest = _key_at(cursor_at(ring[1 + (ring[0] + count - 1) % count]))
     while highest <= high:
-        iterator = ring[1 + ring[0]]
-        if _key_at(plan, state, iterator) == highest:
+        where = ring[1 + ring[0]]
+        cursor = cursor_at(where)
+        if _key_at(cursor) == highest:
             return True, row
         sought = highest
-        highest = _seek(plan, state, iterator, sought)
-        row = _write(plan, state, log, row, depth, iterator, SEEK, sought, highest)
-        if _ended(plan, state, iterator):
+        highest = _seek(cursor, sought)
+        row = _write(search, log, row, where, SEEK, sought, highest)
+        if _ended(cursor):
             return False, row
         ring[0] = (ring[0] + 1) % count
     return False, row
 
 
+@part
+def _next(search, count, ring, log, row):
+    """After a match, move the participant on whose turn it is; whether it has a key, and the log's length."""
+    where = ring[1 + ring[0]]
+    cursor = cursor_at(where)
+    before = _key_at(cursor)
+    cursor.position += 1
+    row = _write(search, log, row, where, NEXT, before, _key_at(cursor))
+    ring[0] = (ring[0] + 1) % count
+    return not _ended(cursor), row
+
+
 @kernel
-def trace_search(plan, state, openings, rings, log):
+def trace_search(where, openings, rings, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 
     It stops soon after the log is full: then the number is above the log's length, and says no more.
 
-    openings: int64 (depths, participants): the iterators of each depth as they are opened; read only.
-    rings: int64 (depths, 1 + participants): per depth the place in the ring, then its iterators by key.
-    log: int64 (rows, G_BINDING + depths).
+    where: address of a Search.  openings: int64 (depths, participants): the addresses of each depth's Cursors
+    as they are opened; read only.  rings: int64 (depths, 1 + participants): per depth the place in the ring,
+    then its Cursors by key.  log: int64 (rows, G_BINDING + depths).
     """
+    search = search_at(where)
     row = 0
-    depth = np.int64(0)
     opening = True
-    while depth >= 0 and row <= log.shape[0]:
-        at = plan[H_DEPTH_ROWS] + depth * DEPTH_FIELDS
-        count = plan[at + D_PARTICIPANTS]
+    while search.depth >= 0 and row <= log.shape[0]:
+        depth = search.depth
+        node = node_at(search.nodes + depth * NODE)
+        count = (node.negations - node.participants) // CURSOR
         ring = rings[depth]
-        low, high = bounds(plan, state, depth, at)
+        low, high = bounds(search, node, depth)
         found = low <= high
         if found and count == 0:
             found = opening  # a depth without participants has one key
         elif found and opening:
-            found, row = _open_ring(plan, state, depth, count, low, openings[depth], ring, log, row)
+            found, row = _open_ring(search, count, low, openings[depth], ring, log, row)
         elif found:
-            iterator = ring[1 + ring[0]]
-            before = _key_at(plan, state, iterator)
-            state[plan[iterator + I_CURSOR] + P_POSITION] += 1
-            row = _write(plan, state, log, row, depth, iterator, NEXT, before, _key_at(plan, state, iterator))
-            found = not _ended(plan, state, iterator)
-            ring[0] = (ring[0] + 1) % count
+            found, row = _next(search, count, ring, log, row)
         key = low
         if found and count > 0:
-            found, row = _leapfrog(plan, state, depth, count, high, ring, log, row)
-            key = _key_at(plan, state, ring[1 + ring[0]])
+            found, row = _leapfrog(search, count, high, ring, log, row)
+            key = _key_at(cursor_at(ring[1 + ring[0]]))
         if found:
             opening = False
-            held, row = _accept(plan, state, depth, at, key, log, row)
-            if held and depth + 1 < plan[H_DEPTHS]:
-                depth += 1
+            held, row = _accept(search, node, key, log, row)
+            if held and depth + 1 < search.depths:
+                search.depth = depth + 1
                 opening = True
-            elif held and plan[H_TAIL_KIND] == TAIL_EXISTS:
-                depth = plan[H_TAIL] - 1
+            elif held and search.tail_kind == TAIL_EXISTS:
+                search.depth = search.tail - 1
         else:
-            depth = plan[at + D_BACK]
+            search.depth = node.back
             opening = False
     return row
 
@@ -296,15 +270,18 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
     Raises LimitError when there are more than ``limit`` operations.
     """
     most = max(map(len, plan.plan.openings), default=0)
-    openings = np.zeros((plan.depths, most), dtype=np.int64)
-    for depth, iterators in enumerate(plan.plan.openings):
-        openings[depth, : len(iterators)] = iterators
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
+        memory = plan.new_memory()
+        where = address(memory)
+        openings = np.zeros((plan.depths, most), dtype=np.int64)
+        for depth, cursors in enumerate(plan.plan.openings):
+            openings[depth, : len(cursors)] = where + WORD * np.array(cursors, dtype=np.int64)
         log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
         rings = np.zeros((plan.depths, 1 + most), dtype=np.int64)
-        wanted = trace_search(plan.memory, plan.new_state(), openings, rings, log)
+        wanted = trace_search(where, openings, rings, log)
         if wanted <= rows:
+            log[:, G_CURSOR] = (log[:, G_CURSOR] - where) // WORD
             return log[:wanted]
         if rows == limit:
             raise LimitError(
@@ -356,7 +333,7 @@ def _table(plan: BoundPlan, log: np.ndarray) -> pa.Table:
             named = comma if name in plan.problem.labels else f"{comma}{name}="
             pieces.append(pc.binary_join_element_wise(named, values, ""))
         columns["binding"].append(pc.binary_join_element_wise(*pieces, ""))
-    names = [plan.plan.iterator_names[iterator] for iterator in log[:, G_ITERATOR].tolist()]
+    names = [plan.plan.cursor_names[cursor] for cursor in log[:, G_CURSOR].tolist()]
     columns["depth"] = [pa.array(log[:, G_DEPTH] + 1, pa.int32())]
     columns["atom"] = [pa.array([atom for atom, _ in names], pa.string())]
     columns["level"] = [pa.array([level for _, level in names], pa.int32())]

@@ -27,7 +27,6 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.cost_model import DISTINCT_COST
 from lftj.planning.statistics import Histogram, histogram
-from lftj.search.base import layout as L
 from lftj.search.base.plan import Plan, compile_plan
 from lftj.search.base.search import Search
 from lftj.search.conditions import Condition
@@ -87,23 +86,22 @@ class OrderPilot:
         first = next((depth for depth, name in enumerate(order) if name not in problem.pinned), 0)
         self.second = first + 1
         self.ranges = _ranges(problem, catalog, order[self.second]) if self.second < len(order) else None
+        n_conditions = len(problem.conditions)
         if self.ranges is not None:
             limits = [JoinCondition(order[self.second], operator, None) for operator in (">=", "<=")]
             problem = replace(problem, conditions=(*problem.conditions, *limits))
-        plan = compile_plan(problem, order, write=False).bind(catalog)
-        self.limits = (
-            plan.memory.copy()
-        )  # written from sample to sample; the kernel gets what it always gets:
-        memory = self.limits.view()
-        memory.flags.writeable = False  # for another type of array it would be compiled anew
-        self.plan = replace(plan, memory=memory)
+        self.plan = plan = compile_plan(problem, order, write=False).bind(catalog)
         self.keys, self.starts = first_keys(plan.plan, catalog, first)
         # A short circuit ends with its first success: no sample shows how soon that is.
         self.indivisible = any(low <= first <= high for low, high in plan.plan.segments) or not len(self.keys)
         self.search = Search(self.plan)
-        self.counters = plan.plan.counter_places[
-            self.second :
-        ].ravel()  # of the second variable and those below
+        self.limits = [
+            Condition.view(self.search.memory, item)
+            for item, condition in plan.plan.condition_rows
+            if condition.number >= n_conditions
+        ]
+        # of the second variable and those below
+        self.counters = plan.plan.counter_places[self.second :].ravel()
         self.nothing = np.empty((len(problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
     @property
@@ -153,28 +151,24 @@ class OrderPilot:
         return lows, highs, (starts[high] - starts[low]) / starts[-1]
 
     def _limit_second(self, low: int, high: int) -> None:
-        """Write the limits into the plan's last two conditions on the second variable."""
-        if self.ranges is not None:
-            memory = self.limits
-            row = memory[L.H_DEPTH_ROWS] + self.second * L.DEPTH_FIELDS
-            end = memory[row + L.D_CONDITION] + memory[row + L.D_CONDITIONS] * Condition.LENGTH
-            for number, limit in ((2, low), (1, high)):
-                Condition.view(memory, end - number * Condition.LENGTH).offset = limit
+        """Write the limits into the last two conditions on the second variable."""
+        for condition, limit in zip(self.limits, (low, high), strict=False):
+            condition.offset = limit
 
     def _search(self, low: int, high: int) -> tuple[float, float]:
         """Search first keys ``low`` to ``high``: opens of the second variable's node, other operations below.
 
         Where that node is limited to a range, the seeks that find it are left out: the whole has none.
         """
-        search, state = self.search, self.search.state
-        state[self.counters] = 0
+        search, memory = self.search, self.search.memory
+        memory[self.counters] = 0
         rows = search.total
         search.restart(low, high)
         search.run(*self.nothing, int(self.budget))
-        counters = state[self.counters]
+        counters = memory[self.counters]
         operations = float(counters.sum())
         self.budget -= operations
-        opens = float(counters[L.OPENS]) if len(counters) else 0.0
+        opens = float(counters[0]) if len(counters) else 0.0
         below = operations - opens * (1.0 if self.ranges is None else 2.0)
         if self.plan.plan.needs_distinct:
             below += DISTINCT_COST * (search.total - rows)

@@ -1,7 +1,7 @@
 """Marks: a bit map of a sorted list of keys, so that testing a key is one load.
 
-Marks are words of an int64 array from the offset ``marks`` on; the first bit stands for
-the key ``base``.  They are made where keys are dense (:func:`mark_words`).
+Marks are the words of an int64 array; the first bit stands for the key ``base``.  They are made where keys
+are dense (:func:`mark_words`).
 
 Invariant: every key that is set, cleared or tested lies within the bit map's range.
 
@@ -48,30 +48,30 @@ def mark_words(ranges: Sequence[tuple[int, int]], largest: int) -> tuple[int, in
 
 
 @part
-def marked(memory, marks, base, key):
+def marked(marks, base, key):
     """1 where the key's bit is set, else 0."""
     bit = np.uint64(key - base)
-    return (memory[np.uint64(marks) + (bit >> SIX)] >> np.int64(bit & SIXTY_THREE)) & ONE
+    return (marks[bit >> SIX] >> np.int64(bit & SIXTY_THREE)) & ONE
 
 
 @part
-def set_marks(memory, marks, base, keys, start, end):
+def set_marks(marks, base, keys, start, end):
     """Set the bits of keys[start:end]."""
     for place in range(start, end):
         bit = np.uint64(keys[place] - base)
-        memory[np.uint64(marks) + (bit >> SIX)] |= ONE << np.int64(bit & SIXTY_THREE)
+        marks[bit >> SIX] |= ONE << np.int64(bit & SIXTY_THREE)
 
 
 @part
-def clear_marks(memory, marks, base, keys, start, end):
+def clear_marks(marks, base, keys, start, end):
     """Clear the words that hold the bits of keys[start:end]; no other bits are set in them."""
     for place in range(start, end):
         bit = np.uint64(keys[place] - base)
-        memory[np.uint64(marks) + (bit >> SIX)] = 0
+        marks[bit >> SIX] = 0
 
 
 @part(forceinline=True)
-def intersect_marked(keys, start, end, memory, marks, base, target, out):
+def intersect_marked(keys, start, end, marks, base, target, out):
     """List the marked ones of keys[start:end] at ``target[out:]``; return how many.
 
     A key that is refused is written too, where the next one is to stand.
@@ -80,5 +80,5 @@ def intersect_marked(keys, start, end, memory, marks, base, target, out):
     for place in range(start, end):
         key = keys[np.uint64(place)]
         target[found] = key
-        found += np.uint64(marked(memory, marks, base, key))
+        found += np.uint64(marked(marks, base, key))
     return np.int64(found) - out

@@ -9,7 +9,13 @@ The invariants: :mod:`lftj.search.base.plan_check`, :mod:`lftj.search.regions.pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from indices.records import WORD, Record
+from lftj.search.conditions import OP_AT_LEAST, OP_AT_MOST, Condition
 
 Extent = tuple[int, int, str, int]
 """Offset, length, and what stands there: a name with a place for a number, and that."""
@@ -29,3 +35,53 @@ def apart(number: int, extents: Iterable[Extent], start: int, end: int) -> None:
             bounds = f"from {before}, where {last.format(of)} ends, to {end}"
             raise AssertionError(f"plan invariant {number}: {what.format(row)} at {place} is not {bounds}")
         before, last, of = place + length, what, row
+
+
+class PlanReader:
+    """A plan as a kernel reads it, with offsets from its beginning for addresses.
+
+    Records are known by the items at which they begin.  ``search``, ``node``: the machine's own kinds of
+    records; both machines name what is read here alike.
+    """
+
+    def __init__(self, template: np.ndarray, search: Any, node: Any) -> None:
+        self.template = template
+        self.search: Any = search.view(template)
+        self.depths = int(self.search.depths)
+        first, end = self.item(self.search.nodes), self.item(self.search.nodes) + self.depths * node.LENGTH
+        holds(1, 0 <= first <= end <= len(template), "{} nodes begin at {}", self.depths, first)
+        self.node_items = range(first, end, node.LENGTH)
+        self.nodes: list[Any] = [node.view(template, item) for item in self.node_items]
+
+    @staticmethod
+    def item(address: int) -> int:
+        return int(address) // WORD
+
+    def conditions(self, depth: int) -> Iterator[Condition]:
+        first = self.item(self.nodes[depth].conditions)
+        for number in range(int(self.nodes[depth].n_conditions)):
+            yield Condition.view(self.template, first + number * Condition.LENGTH)
+
+    def conditions_extent(self, depth: int) -> Extent:
+        length = int(self.nodes[depth].n_conditions) * Condition.LENGTH
+        return self.item(self.nodes[depth].conditions), length, "conditions of depth {}", depth
+
+    def participants(self, depth: int) -> list[int]:
+        """Items of the cursors."""
+        raise NotImplementedError
+
+    def refuses(self, depth: int) -> bool:
+        """Whether a condition may refuse single keys.  Looks at invariant 5 of both machines."""
+        for condition in self.conditions(depth):
+            holds(5, -1 <= condition.other < depth, "a condition of depth {}", depth)
+        return any(condition.operator > OP_AT_MOST for condition in self.conditions(depth))
+
+    def binds(self, depth: int) -> bool:
+        """Whether a depth's key is bound by its participants or an equality."""
+        operators = {int(condition.operator) for condition in self.conditions(depth)}
+        return bool(self.participants(depth)) or {OP_AT_LEAST, OP_AT_MOST} <= operators
+
+    @staticmethod
+    def named(item: int, record: Record, *fields: str) -> list[int]:
+        """Where the fields of a record stand that name another one."""
+        return [item + record.place(field) for field in fields if getattr(record, field)]

@@ -41,22 +41,39 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.records import Record, record_at
 from lftj.memory import address, view
-from lftj.storage.branches import GROUP_FIELDS, child_offsets, find_groups, groups_above, level_keys
+from lftj.storage.branches import (
+    G_AHEAD,
+    G_FIRST,
+    G_OF_ROW,
+    G_PLACE,
+    GROUP_FIELDS,
+    child_offsets,
+    find_groups,
+    groups_above,
+    level_keys,
+)
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie, rank_table
 
-# -- a level's row of the patch's memory -------------------------------------------
-PA_KEYS = 0  # address of the listed keys of all its nodes
-PA_STARTS = 1  # address of the nodes' starts among them, one more than nodes
-PA_LINKS = 2  # address of a link per listed key
-PA_BITS = 3  # address of a bit per key of the base level
-PA_AT = 4  # address of the positions of the changed branches, and how many
-PA_CHANGED = 5
-PA_CHILD = 6  # address of the table's children
-PA_COUNTS = 7  # address of the table's counts, PA_LEVELS per row
-PA_LEVELS = 8
-PATCH_FIELDS = 9
+
+class PatchPlaces(Record):
+    """Of one level of a patch, for kernels: the addresses of its arrays (see the module header)."""
+
+    keys: int  # the listed keys of all its nodes
+    starts: int  # the nodes' starts among them, one more than nodes
+    links: int  # a link per listed key
+    bits: int  # a bit per key of the base level
+    at: int  # the positions of the changed branches, and how many
+    changed: int
+    child: int  # the table's children
+    counts: int  # the table's counts, `levels` per row
+    levels: int
+
+
+patch_places_at = record_at(PatchPlaces)
+PATCH_PLACES = PatchPlaces.BYTES
 
 # -- what the builder says of a level: sizes, and figures for planning ---------------
 S_KEYS = 0  # listed keys, nodes, words of bits, changed branches, rows of the table
@@ -140,7 +157,8 @@ class Patch:
 
     def keys_at(self, level: int) -> tuple[int, int]:
         """Address and number of the listed keys of a level."""
-        return int(self.memory[PATCH_FIELDS * level + PA_KEYS]), int(self._sizes[level, S_KEYS])
+        places = PatchPlaces.view(self.memory, PatchPlaces.LENGTH * level)
+        return int(places.keys), int(self._sizes[level, S_KEYS])
 
     @cached_property
     def root_ranks(self) -> np.ndarray | None:
@@ -277,9 +295,124 @@ def _below(base, level, deeper, place):
     return end - start
 
 
+@part(makes_arrays=True)
+def _group_level(base, rows, weights, level, groups, numbers, present, changes, tables, size):
+    """Group the tuples by their branches of a level: what came, what went, and its row of the table.
+
+    numbers: of groups, by level from 1 on; present, changes, tables: by level from 1 on and group.  All
+    these, groups and the level's sizes are written.
+    """
+    levels, m = rows.shape
+    n = find_groups(base, rows, level, 0, m, 0, groups)
+    numbers[level + 1] = n
+    of_row, places = groups[G_OF_ROW, level + 1], groups[G_PLACE, level + 1, :n]
+    left = np.zeros(n, np.int64)
+    for row in range(m):
+        left[of_row[row]] += weights[row]
+    changed = np.int64(0)
+    for group in range(n):
+        left[group] += _below(base, level, levels - 1, places[group])
+        present[level + 1, group] = left[group] > 0
+        changes[level + 1, group] = np.int64(left[group] > 0) - np.int64(places[group] >= 0)
+        size[S_CAME] += changes[level + 1, group]
+        if left[group] > 0 and places[group] >= 0:
+            tables[level + 1, group] = changed
+            changed += 1
+    table_rows = changed
+    for group in range(n):
+        if left[group] > 0 and places[group] < 0:
+            tables[level + 1, group] = table_rows
+            table_rows += 1
+    size[S_WORDS] = (len(level_keys(base, level)) + 63) // 64 if level + 1 < levels else 0
+    size[S_CHANGED], size[S_ROWS] = changed, table_rows
+
+
+@part(makes_arrays=True)
+def _take_places(sizes):
+    """Room for all arrays of a patch: int64, one behind the other, and a PatchPlaces per level."""
+    levels = len(sizes)
+    memory = np.zeros(levels * PATCH_PLACES // 8, np.int64)
+    total = np.int64(0)
+    for level in range(levels):
+        size = sizes[level]
+        total += 2 * size[S_KEYS] + size[S_NODES] + 1 + size[S_WORDS] + size[S_CHANGED]
+        total += size[S_ROWS] * (1 + levels)
+    flat = np.zeros(total, np.int64)
+    start = np.int64(flat.ctypes.data)
+    for level in range(levels):
+        size = sizes[level]
+        places = patch_places_at(memory.ctypes.data + level * PATCH_PLACES)
+        places.keys = start
+        places.starts = places.keys + 8 * size[S_KEYS]
+        places.links = places.starts + 8 * (size[S_NODES] + 1)
+        places.bits = places.links + 8 * size[S_KEYS]
+        places.at = places.bits + 8 * size[S_WORDS]
+        places.changed = size[S_CHANGED]
+        places.child = places.at + 8 * size[S_CHANGED]
+        places.counts = places.child + 8 * size[S_ROWS]
+        places.levels = levels
+        start = places.counts + 8 * size[S_ROWS] * levels
+    return flat, memory
+
+
+@part(makes_arrays=True)
+def _write_table(base, level, groups, numbers, present, changes, tables, nodes, places, size):
+    """Write a level's table, and which branches of the base are in it.  Arguments as of :func:`_group_level`.
+
+    nodes: of the level below, by group.
+    """
+    levels, n = places.levels, numbers[level + 1]
+    child, bits = view(places.child, size[S_ROWS]), view(places.bits, size[S_WORDS])
+    at, counts = view(places.at, size[S_CHANGED]), view(places.counts, size[S_ROWS] * levels)
+    own = groups[G_PLACE, level + 1]  # places in the base
+    for group in range(n):
+        if not present[level + 1, group]:
+            continue
+        number = tables[level + 1, group]
+        child[number] = nodes[group]
+        if own[group] >= 0:
+            at[number] = own[group]
+            if level + 1 < levels:
+                bits[own[group] >> 6] |= np.int64(1) << (own[group] & 63)
+        for deeper in range(level + 1, levels):
+            counts[number * levels + deeper] = _below(base, level, deeper, own[group])
+    for deeper in range(level + 1, levels):
+        for group in range(numbers[deeper + 1]):
+            above = groups[G_OF_ROW, level + 1, groups[G_FIRST, deeper + 1, group]]  # of its first tuple
+            if present[level + 1, above]:
+                counts[tables[level + 1, above] * levels + deeper] += changes[deeper + 1, group]
+
+
+@part
+def _measure(places, size):
+    """Write the figures for planning of a level's listed keys."""
+    n_keys = size[S_KEYS]
+    if n_keys == 0:
+        return
+    listed, starts = view(places.keys, n_keys), view(places.starts, size[S_NODES] + 1)
+    low, high, fanout = listed[0], listed[0], np.int64(0)
+    for place in range(n_keys):
+        low, high = min(low, listed[place]), max(high, listed[place])
+    for node in range(size[S_NODES]):
+        fanout = max(fanout, starts[node + 1] - starts[node])
+    size[S_LOW], size[S_HIGH], size[S_FANOUT] = low, high, fanout
+
+
+@part(makes_arrays=True)
+def _moved_roots(rows, groups, numbers, changes):
+    """The keys of level 0 that came or went, ascending."""
+    moved = np.empty(numbers[1], np.int64)
+    n_moved = 0
+    for group in range(numbers[1]):
+        if changes[1, group] != 0:
+            moved[n_moved] = rows[0, groups[G_FIRST, 1, group]]
+            n_moved += 1
+    return moved[:n_moved].copy()
+
+
 @kernel(makes_arrays=True)
 def _patch(base, rows, weights, list_root):
-    """The arrays of a patch, one behind the other; a PA_* row per level; a S_* row per level; moved roots.
+    """The arrays of a patch, one behind the other; a PatchPlaces per level; a S_* row per level; moved roots.
 
     base: T_* memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1; list_root:
     bool.  Moved roots: int64, the keys of level 0 that came or went, ascending.
@@ -287,144 +420,61 @@ def _patch(base, rows, weights, list_root):
     levels, m = rows.shape
     sizes = np.zeros((levels, SIZE_FIELDS), np.int64)
     groups = np.zeros((GROUP_FIELDS, levels + 1, max(m, 1)), np.int64)
-    of_rows, all_firsts, all_places, all_ahead = groups[0], groups[1], groups[2], groups[3]  # G_* fields
-    all_present = np.ones((levels + 1, max(m, 1)), np.bool_)
+    present = np.ones((levels + 1, max(m, 1)), np.bool_)
     changes = np.zeros((levels + 1, m), np.int64)
     tables = np.zeros((levels + 1, m), np.int64)
-    all_nodes = np.full((levels + 2, max(m, 1)), -1, np.int64)
+    nodes = np.full((levels + 2, max(m, 1)), -1, np.int64)
     numbers = np.ones(levels + 1, np.int64)  # of groups
     for level in range(levels):
-        keys = level_keys(base, level)
-        children = child_offsets(base, level - 1)
-        n = find_groups(base, rows, level, 0, m, 0, groups)
-        numbers[level + 1] = n
-        of_row, places = of_rows[level + 1], all_places[level + 1, :n]
-        left = np.zeros(n, np.int64)
-        for row in range(m):
-            left[of_row[row]] += weights[row]
-        changed = np.int64(0)
-        for group in range(n):
-            left[group] += _below(base, level, levels - 1, places[group])
-            all_present[level + 1, group] = left[group] > 0
-            changes[level + 1, group] = np.int64(left[group] > 0) - np.int64(places[group] >= 0)
-            sizes[level, S_CAME] += changes[level + 1, group]
-            if left[group] > 0 and places[group] >= 0:
-                tables[level + 1, group] = changed
-                changed += 1
-        table_rows = changed
-        for group in range(n):
-            if left[group] > 0 and places[group] < 0:
-                tables[level + 1, group] = table_rows
-                table_rows += 1
-        parents = groups_above(groups, level, n)
+        size = sizes[level]
+        _group_level(base, rows, weights, level, groups, numbers, present, changes, tables, size)
         if level == 0 and not list_root:
-            all_present[0, 0] = False  # the root: as if it were gone, it is not listed
-        nodes, n_nodes, size = _nodes(
-            parents,
-            all_places[level, : numbers[level]],
-            all_present[level],
+            present[0, 0] = False  # the root: as if it were gone, it is not listed
+        found, size[S_NODES], size[S_KEYS] = _nodes(
+            groups_above(groups, level, numbers[level + 1]),
+            groups[G_PLACE, level, : numbers[level]],
+            present[level],
             changes[level + 1],
-            children,
+            child_offsets(base, level - 1),
         )
-        for number in range(len(nodes)):
-            all_nodes[level, number] = nodes[number]
-        sizes[level, S_KEYS], sizes[level, S_NODES] = size, n_nodes
-        sizes[level, S_WORDS] = (len(keys) + 63) // 64 if level + 1 < levels else 0
-        sizes[level, S_CHANGED], sizes[level, S_ROWS] = changed, table_rows
-    total = np.int64(0)
+        nodes[level, : len(found)] = found
+    flat, memory = _take_places(sizes)
     for level in range(levels):
-        total += 2 * sizes[level, S_KEYS] + sizes[level, S_NODES] + 1 + sizes[level, S_WORDS]
-        total += sizes[level, S_CHANGED] + sizes[level, S_ROWS] * (1 + levels)
-    flat = np.zeros(total, np.int64)
-    memory = np.zeros(levels * PATCH_FIELDS, np.int64)
-    start = np.int64(0)
-    for level in range(levels):
-        keys = level_keys(base, level)
-        children = child_offsets(base, level - 1)
-        n, n_keys, n_rows = numbers[level + 1], sizes[level, S_KEYS], sizes[level, S_ROWS]
-        places = all_places[level + 1, :n]
-        listed = flat[start : start + n_keys]
-        row = level * PATCH_FIELDS
-        memory[row + PA_KEYS] = flat.ctypes.data + 8 * start
-        start += n_keys
-        starts = flat[start : start + sizes[level, S_NODES] + 1]
-        memory[row + PA_STARTS] = flat.ctypes.data + 8 * start
-        start += sizes[level, S_NODES] + 1
-        links = flat[start : start + n_keys]
-        memory[row + PA_LINKS] = flat.ctypes.data + 8 * start
-        start += n_keys
-        firsts = all_firsts[level + 1, :n]
+        size, places = sizes[level], patch_places_at(memory.ctypes.data + level * PATCH_PLACES)
+        n, n_keys = numbers[level + 1], size[S_KEYS]
         _list(
-            all_nodes[level],
+            nodes[level],
             groups_above(groups, level, n),
-            all_places[level],
+            groups[G_PLACE, level],
             rows[level],
-            firsts,
-            places,
-            all_ahead[level + 1],
-            all_present[level + 1],
+            groups[G_FIRST, level + 1, :n],
+            groups[G_PLACE, level + 1, :n],
+            groups[G_AHEAD, level + 1],
+            present[level + 1],
             tables[level + 1],
-            keys,
-            children,
-            (listed, starts, links),
+            level_keys(base, level),
+            child_offsets(base, level - 1),
+            (view(places.keys, n_keys), view(places.starts, size[S_NODES] + 1), view(places.links, n_keys)),
         )
-        bits = flat[start : start + sizes[level, S_WORDS]]
-        memory[row + PA_BITS] = flat.ctypes.data + 8 * start
-        start += sizes[level, S_WORDS]
-        at = flat[start : start + sizes[level, S_CHANGED]]
-        memory[row + PA_AT], memory[row + PA_CHANGED] = flat.ctypes.data + 8 * start, len(at)
-        start += len(at)
-        child = flat[start : start + n_rows]
-        memory[row + PA_CHILD] = flat.ctypes.data + 8 * start
-        start += n_rows
-        counts = flat[start : start + n_rows * levels]
-        memory[row + PA_COUNTS], memory[row + PA_LEVELS] = flat.ctypes.data + 8 * start, levels
-        start += n_rows * levels
-        for group in range(n):
-            if not all_present[level + 1, group]:
-                continue
-            number = tables[level + 1, group]
-            child[number] = all_nodes[level + 1, group]
-            if places[group] >= 0:
-                at[number] = places[group]
-                if level + 1 < levels:
-                    bits[places[group] >> 6] |= np.int64(1) << (places[group] & 63)
-            for deeper in range(level + 1, levels):
-                counts[number * levels + deeper] = _below(base, level, deeper, places[group])
-        for deeper in range(level + 1, levels):
-            for group in range(numbers[deeper + 1]):
-                own = of_rows[level + 1, all_firsts[deeper + 1, group]]
-                if all_present[level + 1, own]:
-                    counts[tables[level + 1, own] * levels + deeper] += changes[deeper + 1, group]
-        if n_keys > 0:
-            sizes[level, S_LOW], sizes[level, S_HIGH] = listed[0], listed[0]
-            for place in range(n_keys):
-                sizes[level, S_LOW] = min(sizes[level, S_LOW], listed[place])
-                sizes[level, S_HIGH] = max(sizes[level, S_HIGH], listed[place])
-            for node in range(sizes[level, S_NODES]):
-                sizes[level, S_FANOUT] = max(sizes[level, S_FANOUT], starts[node + 1] - starts[node])
-    moved = np.empty(numbers[1], np.int64)
-    n_moved = 0
-    for group in range(numbers[1]):
-        if changes[1, group] != 0:
-            moved[n_moved] = rows[0, all_firsts[1, group]]
-            n_moved += 1
-    return flat, memory, sizes, moved[:n_moved].copy()
+        below = nodes[level + 1]
+        _write_table(base, level, groups, numbers, present, changes, tables, below, places, size)
+        _measure(places, size)
+    return flat, memory, sizes, _moved_roots(rows, groups, numbers, changes)
 
 
 @part
-def table_row(level, part, position):
+def table_row(places, part, position):
     """The table's row of a branch, -1 where nothing below it changed, and its position in the base.
 
-    level: PA_* row; part: 1 where ``position`` is among the listed keys, 0 in the base.
+    places: the level's PatchPlaces; part: 1 where ``position`` is among the listed keys, 0 in the base.
     """
     if part:
-        link = view(level[PA_LINKS], position + 1)[position]
+        link = view(places.links, position + 1)[position]
         if link < 0:
             return -1 - link, np.int64(-1)
         position = link
-    word = view(level[PA_BITS], (position >> 6) + 1)[position >> 6]
+    word = view(places.bits, (position >> 6) + 1)[position >> 6]
     if (word >> (position & 63)) & 1:
-        changed = level[PA_CHANGED]
-        return lower_bound(view(level[PA_AT], changed), np.int64(0), changed, position), position
+        changed = places.changed
+        return lower_bound(view(places.at, changed), np.int64(0), changed, position), position
     return np.int64(-1), position

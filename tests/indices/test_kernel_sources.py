@@ -135,7 +135,7 @@ def test_each_source_file_is_in_the_fingerprint_of_its_kernels(copy: Path) -> No
         names.add(Sources(copy).fingerprint(kernel))
         path.write_text(text, encoding="utf-8")
     assert len(names) == len(closure) + 1
-    assert "lftj.search.base.layout" in with_constants
+    assert "lftj.search.base.records" in with_constants
     assert Sources(copy).fingerprint(kernel) == before
 
 

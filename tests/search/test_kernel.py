@@ -18,12 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indices.records import WORD
 from lftj.errors import RangeError
 from lftj.search import marks
-from lftj.search.base import layout
 from lftj.search.base.binding import StageRow
-from lftj.search.base.plan import BoundPlan, Compilation, compile_plan
+from lftj.search.base.plan import BoundPlan, compile_plan
+from lftj.search.base.records import BLOCK, Stage
 from lftj.search.base.search import Search, batches, count_rows, shares
+from lftj.search.plan_memory import PlanMemory
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, SearchView, Table
 from lftj.storage.relation import Relation
@@ -281,45 +283,48 @@ def test_a_stage_has_room_for_its_results_on_the_way(n_keys: int) -> None:
 
 
 GUARD = -0x5AFE
+GUARDED = (BLOCK,)
+"""Lengths of lists behind which a guard stands."""
 
 
 @contextmanager
 def guarded() -> Iterator[Callable[[Search], None]]:
-    """Plans made here have an item between any two lists of a state.  Gives what looks at those of a search.
+    """Plans made here have an item between any two lists of a memory.  Gives what looks at those of a search.
 
-    Numba's bounds checks see nothing of this: all lists are one array to them.
+    Numba's bounds checks see what leaves the view of a list, and nothing where that is too long.
     """
     guards: list[int] = []
-    plain = Compilation.in_state
+    plain = PlanMemory.room
 
-    def in_state(writer: Compilation, length: int) -> int:
-        place = plain(writer, length + 1)
-        guards.append(place + length)
+    def room(memory: PlanMemory, length: int) -> int:
+        place = plain(memory, length + (length in GUARDED))
+        if length in GUARDED:
+            guards.append(place + length)
         return place
 
     def list_room(stage: StageRow, views: Sequence[SearchView], room=StageRow.list_room) -> int:  # type: ignore[no-untyped-def]
         return room(stage, views) + 1
 
-    def new_state(plan: BoundPlan, new=BoundPlan.new_state) -> np.ndarray:  # type: ignore[no-untyped-def]
-        state: np.ndarray = new(plan)
-        state[places(plan)] = GUARD
-        return state
+    def new_memory(plan: BoundPlan, new=BoundPlan.new_memory) -> np.ndarray:  # type: ignore[no-untyped-def]
+        memory: np.ndarray = new(plan)
+        memory[places(plan)] = GUARD
+        return memory
 
     def places(plan: BoundPlan) -> list[int]:
         lists = [
-            int(plan.memory[stage.row + layout.S_LIST]) + stage.list_room(plan.views) - 1
+            Stage.view(plan.memory, stage.row).list // WORD + stage.list_room(plan.views) - 1
             for stage in plan.plan.stage_rows
             if stage.first_result
         ]
-        return [place for place in guards if place < plan.plan.state_length] + lists
+        return [place for place in guards if len(plan.memory) <= place < plan.plan.length] + lists
 
     def look(search: Search) -> None:
-        assert (search.state[places(search.plan)] == GUARD).all(), "a list is too short"
+        assert (search.memory[places(search.plan)] == GUARD).all(), "a list is too short"
 
     with (
-        mock.patch.object(Compilation, "in_state", in_state),
+        mock.patch.object(PlanMemory, "room", room),
         mock.patch.object(StageRow, "list_room", list_room),
-        mock.patch.object(BoundPlan, "new_state", new_state),
+        mock.patch.object(BoundPlan, "new_memory", new_memory),
     ):
         yield look
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from indices.records import WORD
-from lftj.search.base import layout as L
 from lftj.search.base import plan_check
+from lftj.search.base import records as base
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.search.base.plan_check import Level
 from lftj.search.conditions import Condition, fill_conditions
@@ -31,7 +31,7 @@ b: u(a, b), t(b, ..) where towards not n(b, ..)
 c: v(a, c)
 d: r(a, d), s(a, d), t(b, d) where d != a + $0, not n(b, d)"""
 
-Break = Callable[[np.ndarray], None]
+Break = Callable[[np.ndarray, Plan], None]
 
 PROBLEM = JoinProblem(
     atoms=(
@@ -65,135 +65,156 @@ def regions() -> RegionPlan:
     return compile_regions(PROBLEM, "abcd", gap=0)
 
 
-def depth_row(memory: np.ndarray, depth: int) -> int:
-    return int(memory[L.H_DEPTH_ROWS]) + depth * L.DEPTH_FIELDS
+def base_node(memory: np.ndarray, plan: Plan, depth: int) -> base.Node:
+    return base.Node.view(memory, plan.nodes[depth])
 
 
-def put(depth: int, field: int, value: int) -> Break:
-    """Write into the row of a depth."""
+def put(depth: int, field: str, value: int) -> Break:
+    """Write into the node of a depth."""
 
-    def change(memory: np.ndarray) -> None:
-        memory[depth_row(memory, depth) + field] = value
-
-    return change
-
-
-def put_iterator(depth: int, number: int, field: int, value: int, lists: int = L.D_FIRST) -> Break:
-    """Write into the row of one of a depth's participants, or negations."""
-
-    def change(memory: np.ndarray) -> None:
-        memory[memory[memory[depth_row(memory, depth) + lists] + number] + field] = value
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        setattr(base_node(memory, plan, depth), field, value)
 
     return change
 
 
-def put_listed(depth: int, field: int, offset: int, value: int) -> Break:
-    """Write into what a field of a depth's row leads to."""
+def put_cursor(depth: int, number: int, field: str, value: int) -> Break:
+    """Write into one of a depth's participants."""
 
-    def change(memory: np.ndarray) -> None:
-        memory[memory[depth_row(memory, depth) + field] + offset] = value
-
-    return change
-
-
-def header(field: int, value: int) -> Break:
-    def change(memory: np.ndarray) -> None:
-        memory[field] = value
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        first = base_node(memory, plan, depth).participants // WORD
+        setattr(base.Cursor.view(memory, first + number * base.Cursor.LENGTH), field, value)
 
     return change
 
 
-def beside(field: int, to: int) -> Break:
-    """Let two fields of the last depth's row name one place."""
+def put_stage(field: str, value: int) -> Break:
+    """Write into the first stage of the last depth."""
 
-    def change(memory: np.ndarray) -> None:
-        memory[depth_row(memory, 3) + field] = memory[depth_row(memory, 3) + to]
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        setattr(base.Stage.view(memory, base_node(memory, plan, 3).stages // WORD), field, value)
 
     return change
 
+
+def put_condition(field: str, value: int) -> Break:
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        setattr(Condition.view(memory, base_node(memory, plan, 3).conditions // WORD), field, value)
+
+    return change
+
+
+def header(field: str, value: int) -> Break:
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        setattr(base.Search.view(memory), field, value)
+
+    return change
+
+
+def beside(field: str, to: str) -> Break:
+    """Let two fields of the last depth's node name one place."""
+
+    def change(memory: np.ndarray, plan: Plan) -> None:
+        node = base_node(memory, plan, 3)
+        setattr(node, field, getattr(node, to))
+
+    return change
+
+
+FAR = WORD << 20
 
 BROKEN_BASE: list[tuple[int, Break]] = [
-    (1, put(3, L.D_PARTICIPANTS, 1000)),
-    (1, put(3, L.D_FIRST, -1)),
-    (1, header(L.H_OUTPUTS, 2)),
-    (1, header(L.H_DEPTH_ROWS, 1 << 20)),
-    (1, beside(L.D_CONDITION, L.D_FIRST)),
-    (2, put(3, L.D_SLOT, 3)),
-    (2, put(3, L.D_SLOT, 1 << 20)),
-    (2, beside(L.D_COUNTERS, L.D_NODE)),
-    (2, put_iterator(0, 0, L.I_SLOT, L.REGISTERS)),
-    (3, put_iterator(3, 0, L.I_DEPTH, 2)),
-    (3, put_iterator(3, 0, L.I_LAST, 0)),
-    (3, put_iterator(3, 0, L.I_PARENT, 0)),
-    (4, put(2, L.D_PARTICIPANTS, 0)),
-    (5, put_listed(3, L.D_CONDITION, Condition.place("other"), 3)),
-    (6, put(3, L.D_FILTERS, L.FILTERS_NONE)),
-    (6, put(0, L.D_FILTERS, L.FILTERS_POSITIONS)),
-    (7, put_iterator(0, 0, L.I_SLOT, -1)),
-    (8, put_listed(3, L.D_STAGE, L.S_COVERED, 4)),
-    (8, put_listed(3, L.D_STAGE, L.S_BOUND_AT, 0)),
-    (9, put(3, L.D_BACK, 3)),
-    (9, put(3, L.D_BACK, 0)),
-    (9, put(3, L.D_BLOCK, 0)),
-    (10, header(L.H_TAIL, 3)),
-    (10, header(L.H_SPLIT, 4)),
+    (1, put(3, "negations", FAR)),
+    (1, put(3, "participants", -WORD)),
+    (1, header("outputs", 2 * WORD)),
+    (1, header("nodes", FAR)),
+    (1, header("factors", FAR)),
+    (1, beside("conditions", "participants")),
+    (1, beside("stages", "participants")),
+    (2, put(3, "matches", 3 * WORD)),
+    (2, put(3, "matches", FAR)),
+    (2, put_cursor(0, 0, "positions", WORD)),
+    (3, put_cursor(3, 0, "depth", 2)),
+    (3, put_cursor(3, 0, "is_last", 0)),
+    (3, put_cursor(3, 0, "parent", WORD)),
+    (5, put_condition("other", 3)),
+    (6, put(3, "filters", base.FILTERS_NONE)),
+    (6, put(0, "filters", base.FILTERS_POSITIONS)),
+    (7, put_cursor(0, 0, "positions", 0)),
+    (8, put_stage("rest", FAR)),
+    (8, put_stage("bound_at", WORD)),
+    (9, put(3, "back", 3)),
+    (9, put(3, "back", 0)),
+    (9, put(3, "first_block", 0)),
+    (10, header("tail", 3)),
+    (10, header("split", 4)),
 ]
 
 
 def check_base(plan: Plan, change: Break) -> None:
     memory = plan.template.copy()
     fill_conditions(memory, plan.condition_rows, plan.problem)
-    change(memory)
-    plan_check.check_base(memory, plan.state_length)
+    change(memory, plan)
+    plan_check.check_base(memory, plan.addresses, plan.length)
 
 
 @pytest.mark.parametrize(("number", "change"), BROKEN_BASE)
 def test_broken_plans_of_the_base_machine(plan: Plan, number: int, change: Break) -> None:
-    check_base(plan, lambda memory: None)
+    check_base(plan, lambda memory, plan: None)
     with pytest.raises(AssertionError, match=rf"^plan invariant {number}: "):
         check_base(plan, change)
 
 
+def test_a_depth_that_nothing_binds() -> None:
+    problem = JoinProblem((atom_of("r", 2, (0, 1), "ab"),), conditions=(JoinCondition("c", "<", "a"),))
+    with pytest.raises(AssertionError, match=r"^plan invariant 4: "):
+        compile_plan(problem, "cab", write=True)
+
+
 def levels_of(bound: BoundPlan) -> dict[int, Level]:
-    return {one.row: one.level_of(bound.views[one.use]) for one in bound.plan.iterators}
+    return {one.row: one.level_of(bound.views[one.use]) for one in bound.plan.cursors}
+
+
+def check_bound(bound: BoundPlan, memory: np.ndarray, levels: dict[int, Level]) -> None:
+    plan_check.check_bound(memory, bound.addresses, levels, bound.plan.length, bound.length)
 
 
 def test_a_stage_that_lacks_room(bound: BoundPlan) -> None:
     """The list of r and s has room for four keys and one; what they share while t waits must not be more."""
-    memory, levels = bound.memory.copy(), levels_of(bound)
-    plan_check.check_bound(memory, levels, bound.plan.state_length)
-    first, second = memory[memory[depth_row(memory, 3) + L.D_FIRST] :][:2].tolist()
-    wider = levels | {row: replace(levels[row], fanout=5) for row in (first, second)}
+    levels = levels_of(bound)
+    check_bound(bound, bound.memory, levels)
+    first = base_node(bound.memory, bound.plan, 3).participants // WORD
+    rows = (first, first + base.Cursor.LENGTH)
+    wider = levels | {row: replace(levels[row], fanout=5) for row in rows}
     with pytest.raises(AssertionError, match=r"^plan invariant 2: marks .* list of stage"):
-        plan_check.check_bound(memory, wider, bound.plan.state_length)
-
-
-def stage_field(field: int, value: int) -> Break:
-    return put_listed(3, L.D_STAGE, field, value)
+        check_bound(bound, bound.memory, wider)
 
 
 @pytest.mark.parametrize(
     ("number", "change"),
     [
-        (2, header(L.H_STATE, L.REGISTERS)),
-        (2, stage_field(L.S_MARKS, L.REGISTERS)),
-        (2, stage_field(L.S_BASE, 1)),
-        (11, put_iterator(0, 0, L.I_KEYS, 8)),
-        (11, put_iterator(0, 0, L.I_LENGTH, -1)),
-        (11, put_iterator(0, 0, L.I_CHILDREN, 0)),
+        (2, put_stage("list", WORD)),
+        (2, put_stage("list", 0)),
+        (2, put_stage("marks", WORD)),
+        (2, put_stage("marks_words", 2)),
+        (2, put_stage("marks_first", 1)),
+        (11, put_cursor(0, 0, "base", 8)),
+        (11, put_cursor(0, 0, "keys", 8)),
+        (11, put_cursor(0, 0, "length", -1)),
+        (11, put_cursor(0, 0, "children", 0)),
     ],
 )
 def test_broken_bindings(bound: BoundPlan, number: int, change: Break) -> None:
     memory = bound.memory.copy()
-    change(memory)
+    change(memory, bound.plan)
     with pytest.raises(AssertionError, match=rf"^plan invariant {number}: "):
-        plan_check.check_bound(memory, levels_of(bound), bound.plan.state_length)
+        check_bound(bound, memory, levels_of(bound))
 
 
 def test_a_level_of_another_index(bound: BoundPlan) -> None:
     levels = {row: replace(level, index=(0, 0)) for row, level in levels_of(bound).items()}
     with pytest.raises(AssertionError, match=r"^plan invariant 3: "):
-        plan_check.check_bound(bound.memory, levels, bound.plan.state_length)
+        check_bound(bound, bound.memory, levels)
 
 
 RegionBreak = Callable[[np.ndarray, RegionPlan], None]

@@ -347,7 +347,7 @@ def traced_points(case: Case, plan: RegionPlan) -> list[set[Row]]:
     traced = compile_plan(problem, case.order, write=True, share=False)
     levels = [(atom, level) for atom in problem.atoms for level in range(len(atom.variables))]
     streams = (stream_of_level(case, plan, atom, level) for atom, level in levels)
-    stream_of = dict(zip(traced.iterator_names, streams, strict=False))
+    stream_of = dict(zip(traced.cursor_names, streams, strict=False))
     points: list[set[Row]] = [set() for _ in plan.streams]
     for depth, iterator, operation, start, landed, ended, *bound in trace_codes(
         traced.bind(tables), 1 << 20

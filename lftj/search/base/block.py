@@ -21,47 +21,8 @@ import numpy as np
 
 from indices.compiled import part
 from lftj.memory import view
-from lftj.search.base.iterators import child_range, find
-from lftj.search.base.layout import (
-    BLOCK,
-    D_CONDITION,
-    D_CONDITIONS,
-    D_COUNTERS,
-    D_FILTERS,
-    D_FIRST,
-    D_NEGATION,
-    D_NEGATIONS,
-    D_NODE,
-    D_PARTICIPANTS,
-    D_SLOT,
-    FILTERS_KEYS,
-    H_KEYS,
-    I_CURSOR,
-    I_LAST,
-    I_RANKS,
-    I_SLOT,
-    N_BLOCK,
-    N_END,
-    N_LEADER,
-    N_LIST,
-    N_MATCHES,
-    N_NEXT,
-    N_POSITION,
-    N_STAGE,
-    N_STAGE_POSITION,
-    NEXTS,
-    P_END,
-    P_LIST,
-    P_POSITION,
-    R_WORK,
-    S_BASE,
-    S_COVERED,
-    S_MARKS,
-    S_STATE,
-    SEEKS,
-    T_LIST,
-    T_TO,
-)
+from lftj.search.base.cursor import child_range, find
+from lftj.search.base.records import BLOCK, CURSOR, FILTERS_KEYS, cursor_at, stage_at
 from lftj.search.conditions import (
     CONDITION,
     OP_AT_MOST,
@@ -75,233 +36,226 @@ from lftj.storage.seek import MERGE_RATIO, gallop
 
 
 @part(forceinline=True)
-def fill_block(plan, state, row):
-    """Try up to N_BLOCK leader keys; put the matches into the depth's lists, N_MATCHES of them.
+def fill_block(search, node):
+    """Try up to ``block`` leader keys; put the matches into the depth's lists, ``n_matches`` of them.
 
-    Moves N_POSITION; the node is exhausted when N_POSITION == N_END.
+    Moves ``position``; the node is exhausted when that is ``end``.
     """
-    node = plan[row + D_NODE]
-    block = state[node + N_BLOCK]
-    state[node + N_BLOCK] = min(4 * block, BLOCK)
-    leader, stage = state[node + N_LEADER], state[node + N_STAGE]
-    start, end = state[node + N_POSITION], state[node + N_END]
+    block = node.block
+    node.block = min(4 * block, BLOCK)
+    leader, start, end = node.leader, node.position, node.end
     stop = min(end, start + block)
-    keys = view(state[node + N_LIST], end)
-    slot = plan[row + D_SLOT]
-    first = plan[row + D_FIRST] + (plan[stage + S_COVERED] if stage >= 0 else 0)
-    last = plan[row + D_FIRST] + plan[row + D_PARTICIPANTS]
-    others = last - first - (1 if leader >= 0 else 0)
-    test_stage = stage >= 0 and leader >= 0
-    positions = plan[leader + I_SLOT] if leader >= 0 else np.int64(-1)
-    found = np.int64(0)
-    seeks = np.int64(0)
+    first = stage_at(node.stage).rest if node.stage else node.participants
+    others = (node.negations - first) // CURSOR - (1 if leader else 0)
+    test_stage = node.stage != 0 and leader != 0
+    positions = cursor_at(leader).positions if leader else np.int64(0)
     if others == 0 and not test_stage:
-        found = stop - start
-        for match in range(found):
-            state[slot + match] = keys[start + match]
-        if positions >= 0:
-            for match in range(found):
-                state[positions + match] = start + match
-        reached = stop
-    elif others == 0 and positions < 0 and plan[stage + S_MARKS] >= 0:
-        marks, base = plan[stage + S_MARKS], plan[stage + S_BASE]
-        found = intersect_marked(keys, start, stop, state, marks, base, state, slot)
-        seeks = stop - start
-        reached = stop
+        found, reached, seeks = take_block(node, start, stop, positions), stop, np.int64(0)
+    elif others == 0 and positions == 0 and stage_at(node.stage).marks_words:
+        stage = stage_at(node.stage)
+        keys, matches = view(node.keys, end), view(node.matches, BLOCK)
+        marks = view(stage.marks, stage.marks_words)
+        found = intersect_marked(keys, start, stop, marks, stage.marks_first, matches, np.int64(0))
+        reached, seeks = stop, stop - start
     else:
-        other = merged_with(plan, state, first, last, leader, end - start) if positions < 0 else np.int64(-1)
-        if other >= 0 and not test_stage:
-            cursor = plan[other + I_CURSOR]
-            before = state[cursor + P_POSITION]
-            found, reached = merge_block(plan, state, keys, start, stop, other, slot)
-            seeks = state[cursor + P_POSITION] - before
-            if state[cursor + P_POSITION] == state[cursor + P_END]:
-                state[node + N_END] = reached
+        other = np.int64(0)
+        if positions == 0 and not test_stage:
+            other = merged_with(node, first, end - start)
+        if other:
+            cursor = cursor_at(other)
+            before = cursor.position
+            found, reached = merge_block(node, cursor, start, stop)
+            seeks = cursor.position - before
+            if cursor.position == cursor.end:
+                node.end = reached
         else:
-            found, reached, seeks = leapfrog_block(plan, state, row, start, stop, first, last)
-    state[node + N_POSITION] = reached
-    state[node + N_NEXT] = 0
-    state[node + N_MATCHES] = found
-    counters = plan[row + D_COUNTERS]
-    state[counters + NEXTS] += reached - start
-    state[counters + SEEKS] += seeks
-    state[R_WORK] += reached - start + seeks
-    if found and plan[row + D_FILTERS]:
-        filter_matches(plan, state, row)
+            found, reached, seeks = leapfrog_block(node, start, stop, first)
+    node.position = reached
+    node.next = 0
+    node.n_matches = found
+    node.nexts += reached - start
+    node.seeks += seeks
+    search.work += reached - start + seeks
+    if found and node.filters:
+        filter_matches(search, node)
 
 
 @part(forceinline=True)
-def merged_with(plan, state, first, last, leader, length):
-    """The one other participant when merging with it pays, else -1."""
-    other = np.int64(-1)
-    for place in range(first, last):
-        if plan[place] != leader:
-            if other >= 0:
-                return np.int64(-1)
-            other = plan[place]
-    if other < 0 or plan[other + I_SLOT] >= 0 or plan[other + I_RANKS] != 0:
-        return np.int64(-1)
-    cursor = plan[other + I_CURSOR]
-    if state[cursor + P_END] - state[cursor + P_POSITION] > MERGE_RATIO * length:
-        return np.int64(-1)
+def take_block(node, start, stop, positions):
+    """All leader keys in [start, stop) are matches; how many.  ``positions``: their list, or 0."""
+    keys, matches = view(node.keys, stop), view(node.matches, BLOCK)
+    found = stop - start
+    for match in range(found):
+        matches[match] = keys[start + match]
+    if positions:
+        listed = view(positions, BLOCK)
+        for match in range(found):
+            listed[match] = start + match
+    return found
+
+
+@part(forceinline=True)
+def merged_with(node, first, length):
+    """The one participant from ``first`` on beside the leader when merging with it pays, else 0."""
+    other = np.int64(0)
+    for where in range(first, node.negations, CURSOR):
+        if where != node.leader:
+            if other:
+                return np.int64(0)
+            other = np.int64(where)
+    if other == 0:
+        return other
+    cursor = cursor_at(other)
+    if cursor.positions or cursor.ranks or cursor.end - cursor.position > MERGE_RATIO * length:
+        return np.int64(0)
     return other
 
 
 @part
-def merge_block(plan, state, keys, start, stop, other, slot):
-    """Merge keys[start:stop] with the range of one other participant, whose cursor moves.
+def merge_block(node, other, start, stop):
+    """Merge the leader's keys in [start, stop) with the range of one other participant, which moves.
 
     Returns the number of matches, and the first leader key that was not passed.
     """
-    cursor = plan[other + I_CURSOR]
-    position, end = state[cursor + P_POSITION], state[cursor + P_END]
-    others = view(state[cursor + P_LIST], end)
-    found = slot
+    position, end = other.position, other.end
+    keys, others, matches = view(node.keys, stop), view(other.keys, end), view(node.matches, BLOCK)
+    found = np.int64(0)
     while start < stop and position < end:
         key, landed = keys[start], others[position]
-        state[found] = key
+        matches[found] = key
         found += key == landed
         start += key <= landed
         position += landed <= key
-    state[cursor + P_POSITION] = position
-    return found - slot, start
+    other.position = position
+    return found, start
 
 
 @part
-def leapfrog_block(plan, state, row, start, stop, first, last):
+def leapfrog_block(node, start, stop, first):
     """Leapfrog search (LFTJ section 3.1) led by one list, for any number and kind of participants.
 
-    ``first`` .. ``last``: the places in the plan of the participants that take part beside the stage.
-    Returns matches, the next leader position (N_END when some participant ended), and seeks.
+    ``first``: the first of those that take part beside the stage.
+    Returns matches, the next leader position (``end`` when some participant ended), and seeks.
     """
-    node = plan[row + D_NODE]
-    slot = plan[row + D_SLOT]
-    leader, stage = state[node + N_LEADER], state[node + N_STAGE]
-    end = state[node + N_END]
-    keys = view(state[node + N_LIST], end)
-    positions = plan[leader + I_SLOT] if leader >= 0 else np.int64(-1)
-    test_stage = stage >= 0 and leader >= 0
-    marks = plan[stage + S_MARKS] if test_stage else np.int64(-1)
-    base = plan[stage + S_BASE] if test_stage else np.int64(0)
+    leader, end = node.leader, node.end
+    keys, matches = view(node.keys, end), view(node.matches, BLOCK)
+    positions = cursor_at(leader).positions if leader else np.int64(0)
+    test_stage = node.stage != 0 and leader != 0
     found = np.int64(0)
     seeks = np.int64(0)
     while start < stop:
         key = keys[start]
-        agreed = True
         if test_stage:
             seeks += 1
-            if marks >= 0:
-                if not marked(state, marks, base, key):
-                    start += 1
-                    continue
-            else:
-                cached = plan[stage + S_STATE]
-                stage_end = state[cached + T_TO]
-                stage_keys = view(state[cached + T_LIST], stage_end)
-                position = gallop(stage_keys, state[node + N_STAGE_POSITION], stage_end, key)
-                state[node + N_STAGE_POSITION] = position
-                if position == stage_end:
-                    return found, end, seeks
-                if stage_keys[position] != key:
-                    start = gallop(keys, start + 1, end, stage_keys[position])
-                    continue
-        for place in range(first, last):
-            iterator = plan[place]
-            if iterator == leader:
+            following = pass_stage(node, keys, start, key)
+            if following != start:
+                start = following
+                continue
+        agreed = True
+        for where in range(first, node.negations, CURSOR):
+            if where == leader:
                 continue
             seeks += 1
-            cursor = plan[iterator + I_CURSOR]
-            other_end = state[cursor + P_END]
-            others = view(state[cursor + P_LIST], other_end)
-            position = find(plan, iterator, others, state[cursor + P_POSITION], other_end, key)
-            state[cursor + P_POSITION] = position
+            cursor = cursor_at(where)
+            other_end = cursor.end
+            others = view(cursor.keys, other_end)
+            position = find(cursor, others, cursor.position, other_end, key)
+            cursor.position = position
             if position == other_end:
                 return found, end, seeks
             if others[position] != key:
                 start = gallop(keys, start + 1, end, others[position])
                 agreed = False
                 break
-            if plan[iterator + I_SLOT] >= 0:
-                state[plan[iterator + I_SLOT] + found] = position
+            if cursor.positions:
+                view(cursor.positions, BLOCK)[found] = position
         if agreed:
-            state[slot + found] = key
-            if positions >= 0:
-                state[positions + found] = start
+            matches[found] = key
+            if positions:
+                view(positions, BLOCK)[found] = start
             found += 1
             start += 1
     return found, start, seeks
 
 
+@part(forceinline=True)
+def pass_stage(node, keys, start, key):
+    """The leader's position, if its stage has the key there, else that of the next key that it may have."""
+    stage = stage_at(node.stage)
+    if stage.marks_words:
+        return start if marked(view(stage.marks, stage.marks_words), stage.marks_first, key) else start + 1
+    end = stage.end
+    staged = view(stage.keys, end)
+    position = gallop(staged, node.stage_position, end, key)
+    node.stage_position = position
+    if position == end:
+        return node.end
+    return start if staged[position] == key else gallop(keys, start + 1, node.end, staged[position])
+
+
 @part
-def filter_matches(plan, state, row):
+def filter_matches(search, node):
     """Drop the matches that a condition or a negated atom, fully bound here, refuses."""
-    for number in range(plan[row + D_CONDITIONS]):
-        condition = condition_at(plan.ctypes.data + 8 * plan[row + D_CONDITION] + number * CONDITION)
+    for number in range(node.n_conditions):
+        condition = condition_at(node.conditions + number * CONDITION)
         if condition.operator > OP_AT_MOST:
-            filter_condition(plan, state, row, condition)
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        if plan[plan[place] + I_LAST]:
-            filter_negation(plan, state, row, plan[place])
+            filter_condition(search, node, condition)
+    for where in range(node.negations, node.negations_end, CURSOR):
+        if cursor_at(where).is_last:
+            filter_negation(search, node, cursor_at(where))
 
 
 @part
-def keep_match(plan, state, row, source, target):
+def keep_match(node, source, target):
     """Move a match, with its positions, to an earlier place of the lists."""
-    slot = plan[row + D_SLOT]
-    state[slot + target] = state[slot + source]
-    first = plan[row + D_FIRST]
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        slot = plan[plan[place] + I_SLOT]
-        if slot >= 0:
-            state[slot + target] = state[slot + source]
+    matches = view(node.matches, BLOCK)
+    matches[target] = matches[source]
+    for where in range(node.participants, node.negations, CURSOR):
+        if cursor_at(where).positions:
+            positions = view(cursor_at(where).positions, BLOCK)
+            positions[target] = positions[source]
 
 
 @part
-def filter_condition(plan, state, row, condition):
+def filter_condition(search, node, condition):
     """Keep the matches for which one filter condition holds."""
-    node = plan[row + D_NODE]
-    slot = plan[row + D_SLOT]
-    matches = state[node + N_MATCHES]
+    matches = view(node.matches, BLOCK)
     kept = np.int64(0)
-    keys = state.ctypes.data + 8 * plan[H_KEYS]
-    if condition.operator == OP_DIFFERS and plan[row + D_FILTERS] == FILTERS_KEYS:
-        refused = compared_with(keys, condition)
-        for match in range(matches):
-            key = state[slot + match]
-            state[slot + kept] = key
+    if condition.operator == OP_DIFFERS and node.filters == FILTERS_KEYS:
+        refused = compared_with(search.keys, condition)
+        for match in range(node.n_matches):
+            key = matches[match]
+            matches[kept] = key
             kept += key != refused
     else:
-        for match in range(matches):
-            if filter_holds(keys, condition, state[slot + match]):
+        for match in range(node.n_matches):
+            if filter_holds(search.keys, condition, matches[match]):
                 if kept != match:
-                    keep_match(plan, state, row, match, kept)
+                    keep_match(node, match, kept)
                 kept += 1
-    state[node + N_MATCHES] = kept
+    node.n_matches = kept
 
 
 @part
-def filter_negation(plan, state, row, iterator):
+def filter_negation(search, node, negation):
     """Drop the matches that a negated atom holds, whose last variable is bound here."""
-    start, end = child_range(plan, state, iterator)
+    start, end = child_range(negation)
     if start == end:
         return
-    others = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
-    node = plan[row + D_NODE]
-    slot = plan[row + D_SLOT]
-    matches = state[node + N_MATCHES]
-    state[plan[row + D_COUNTERS] + SEEKS] += matches
-    state[R_WORK] += matches
+    others, matches = view(negation.keys, end), view(node.matches, BLOCK)
+    count = node.n_matches
+    node.seeks += count
+    search.work += count
     kept = np.int64(0)
-    only_keys = plan[row + D_FILTERS] == FILTERS_KEYS
-    for match in range(matches):
-        key = state[slot + match]
-        start = find(plan, iterator, others, start, end, key)
+    only_keys = node.filters == FILTERS_KEYS
+    for match in range(count):
+        key = matches[match]
+        start = find(negation, others, start, end, key)
         if only_keys:
-            state[slot + kept] = key
+            matches[kept] = key
             kept += start == end or others[start] != key
         elif start == end or others[start] != key:
             if kept != match:
-                keep_match(plan, state, row, match, kept)
+                keep_match(node, match, kept)
             kept += 1
-    state[node + N_MATCHES] = kept
+    node.n_matches = kept

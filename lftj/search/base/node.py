@@ -12,7 +12,6 @@ depth before varies are a *stage* (:mod:`lftj.search.base.stage`), intersected o
 """
 
 # mypy: disable-error-code="no-untyped-def"
-# Kernels are typed by numba from their arguments; lftj.search.base.layout gives every field.
 
 from __future__ import annotations
 
@@ -22,208 +21,158 @@ from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
 from lftj.search.base.block import filter_matches
-from lftj.search.base.iterators import child_range, find
-from lftj.search.base.layout import (
-    D_BLOCK,
-    D_CONDITION,
-    D_CONDITIONS,
-    D_COUNTERS,
-    D_FILTERS,
-    D_FIRST,
-    D_NEGATION,
-    D_NEGATIONS,
-    D_NODE,
-    D_PARTICIPANTS,
-    D_SLOT,
-    D_STAGES,
-    F_COLUMN,
-    F_INNER,
-    F_OFFSETS,
-    F_PARENT,
-    FACTOR_FIELDS,
-    H_DEPTHS,
-    H_FACTORS,
-    H_KEYS,
-    H_N_FACTORS,
-    H_SPLIT,
-    I_CURSOR,
-    I_LAST,
-    I_PATCH,
-    I_SLOT,
-    N_BLOCK,
-    N_END,
-    N_LEADER,
-    N_LIST,
-    N_MATCHES,
-    N_NEXT,
-    N_POSITION,
-    N_STAGE,
-    N_STAGE_POSITION,
-    N_STAMP,
-    N_WEIGHT,
-    OPENS,
-    P_AT,
-    P_END,
-    P_LIST,
-    P_PART,
-    P_POSITION,
-    R_HIGH,
-    R_LOW,
-    R_STAMP,
-    R_WORK,
-    S_COVERED,
-    S_MARKS,
-    S_STATE,
-    SEEKS,
-    T_FROM,
-    T_LIST,
-    T_TO,
-)
+from lftj.search.base.cursor import child_range, find
+from lftj.search.base.records import BLOCK, CURSOR, FACTOR, cursor_at, factor_at, stage_at
 from lftj.search.base.stage import MARKS_RATIO, current_stage, rent_stage
 from lftj.search.conditions import condition_bounds
-from lftj.storage.patch import PA_COUNTS, PA_LEVELS, PATCH_FIELDS, table_row
+from lftj.storage.patch import patch_places_at, table_row
 from lftj.storage.seek import gallop
 
 
 @part(forceinline=True)
-def bounds(plan, state, depth, row):
+def bounds(search, node, depth):
     """Closed range of keys that the conditions and the thread's share allow; (1, 0) when empty."""
-    first, count = plan.ctypes.data + 8 * plan[row + D_CONDITION], plan[row + D_CONDITIONS]
-    keys = state.ctypes.data + 8 * plan[H_KEYS]
-    if plan[H_SPLIT] == depth:
-        return condition_bounds(keys, first, count, state[R_LOW], state[R_HIGH])
-    return condition_bounds(keys, first, count, KEY_MIN, KEY_MAX)
+    low, high = KEY_MIN, KEY_MAX
+    if search.split == depth:
+        low, high = search.low, search.high
+    return condition_bounds(search.keys, node.conditions, node.n_conditions, low, high)
 
 
 @part(forceinline=True)
-def open_node(plan, state, depth, row):
+def open_node(search, node, depth):
     """Set the cursors of all participants below the present binding and choose the leader."""
-    node = plan[row + D_NODE]
-    state[node + N_MATCHES] = 0
-    state[node + N_NEXT] = 0
-    state[node + N_POSITION] = 0
-    state[node + N_END] = 0
-    state[node + N_BLOCK] = plan[row + D_BLOCK]
-    if depth + 1 == plan[H_DEPTHS]:
-        state[node + N_WEIGHT] = outer_weight(plan, state)
-    low, high = bounds(plan, state, depth, row)
+    node.n_matches = 0
+    node.next = 0
+    node.position = 0
+    node.end = 0
+    node.block = node.first_block
+    if depth + 1 == search.depths:
+        node.weight = outer_weight(search)
+    low, high = bounds(search, node, depth)
     if low > high:
         return
-    first = plan[row + D_FIRST]
-    count = plan[row + D_PARTICIPANTS]
-    if count == 0:  # bound by an equality alone
+    if node.participants == node.negations:
         if low == high:
-            state[plan[row + D_SLOT]] = low
-            state[node + N_MATCHES] = 1
-            filter_matches(plan, state, row)
+            open_equal(search, node, low)
         return
     limited = low != KEY_MIN or high != KEY_MAX
-    stages = plan[row + D_STAGES]
-    stage = current_stage(plan, state, row) if stages else np.int64(-1)
+    stage = current_stage(node) if node.stages != node.stages_end else np.int64(0)
     while True:
-        covered = plan[stage + S_COVERED] if stage >= 0 else np.int64(0)
-        leader = np.int64(-1)
-        length = KEY_MAX
-        for place in range(first + covered, first + count):
-            iterator = plan[place]
-            start, end = child_range(plan, state, iterator)
-            if limited:
-                keys = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
-                if low != KEY_MIN:
-                    start = find(plan, iterator, keys, start, end, low)
-                if high != KEY_MAX:
-                    end = find(plan, iterator, keys, start, end, high + 1)
-            cursor = plan[iterator + I_CURSOR]
-            state[cursor + P_POSITION] = start
-            state[cursor + P_END] = end
-            if end - start < length:
-                length = end - start
-                leader = iterator
-        if stages == 0 or leader < 0 or length == 0:
+        first = stage_at(stage).rest if stage else node.participants
+        leader, length = open_cursors(node, first, limited, low, high)
+        if node.stages == node.stages_end or leader == 0 or length == 0:
             break
-        renewed = rent_stage(plan, state, row, stage, length)
+        renewed = rent_stage(search, node, stage, length)
         if renewed == stage:
             break
         stage = renewed
-    opened = count - covered
-    state[node + N_STAGE] = stage
-    if stage >= 0:
+    opened = (node.negations - first) // CURSOR
+    node.stage = stage
+    if stage:
         opened += 1
-        cached = plan[stage + S_STATE]
-        start, end = state[cached + T_FROM], state[cached + T_TO]
-        if limited:
-            keys = view(state[cached + T_LIST], end)
-            if low != KEY_MIN:
-                start = gallop(keys, start, end, low)
-            if high != KEY_MAX:
-                end = gallop(keys, start, end, high + 1)
-        state[node + N_STAGE_POSITION] = start
-        ratio = MARKS_RATIO if plan[stage + S_MARKS] >= 0 else 1
-        if leader < 0 or (end - start) * ratio < length:
-            leader = np.int64(-1)
-            state[node + N_LIST] = state[cached + T_LIST]
-            state[node + N_POSITION] = start
-            state[node + N_END] = end
-        if end == start:  # nothing below: no block will be tried
-            length = 0
-    if leader >= 0:
-        cursor = plan[leader + I_CURSOR]
-        state[node + N_LIST] = state[cursor + P_LIST]
-        state[node + N_POSITION] = state[cursor + P_POSITION]
-        state[node + N_END] = state[cursor + P_END] if length > 0 else state[cursor + P_POSITION]
-    state[node + N_LEADER] = leader
-    counters = plan[row + D_COUNTERS]
-    state[counters + OPENS] += opened
+        leader, length = open_stage(node, stage_at(stage), leader, length, low, high)
+    if leader:
+        cursor = cursor_at(leader)
+        node.keys, node.position = cursor.keys, cursor.position
+        node.end = cursor.end if length > 0 else cursor.position
+    node.leader = leader
+    node.opens += opened
     if limited:
-        state[counters + SEEKS] += opened
-    state[R_WORK] += opened
+        node.seeks += opened
+    search.work += opened
+
+
+@part
+def open_equal(search, node, key):
+    """The node is bound by an equality alone."""
+    view(node.matches, BLOCK)[0] = key
+    node.n_matches = 1
+    filter_matches(search, node)
 
 
 @part(forceinline=True)
-def all_match(plan, state, row):
+def open_cursors(node, first, limited, low, high):
+    """Set the cursors from ``first`` on; the one with the shortest range, or 0, and its length."""
+    leader = np.int64(0)
+    length = KEY_MAX
+    for where in range(first, node.negations, CURSOR):
+        cursor = cursor_at(where)
+        start, end = child_range(cursor)
+        if limited:
+            keys = view(cursor.keys, end)
+            if low != KEY_MIN:
+                start = find(cursor, keys, start, end, low)
+            if high != KEY_MAX:
+                end = find(cursor, keys, start, end, high + 1)
+        cursor.position = start
+        cursor.end = end
+        if end - start < length:
+            length = end - start
+            leader = np.int64(where)
+    return leader, length
+
+
+@part(forceinline=True)
+def open_stage(node, stage, leader, length, low, high):
+    """Let a stage take part beside a leader and its length; these, 0 for a leader where the stage leads."""
+    start, end = stage.start, stage.end
+    keys = view(stage.keys, end)
+    if low != KEY_MIN:
+        start = gallop(keys, start, end, low)
+    if high != KEY_MAX:
+        end = gallop(keys, start, end, high + 1)
+    node.stage_position = start
+    ratio = MARKS_RATIO if stage.marks_words else 1
+    if leader == 0 or (end - start) * ratio < length:
+        leader = np.int64(0)
+        node.keys, node.position, node.end = stage.keys, start, end
+    if end == start:  # nothing below: no block will be tried
+        length = np.int64(0)
+    return leader, length
+
+
+@part(forceinline=True)
+def all_match(node):
     """Whether every key that the node has left is a match: one participant, nothing that drops matches."""
-    node = plan[row + D_NODE]
     return (
-        plan[row + D_PARTICIPANTS] == 1
-        and plan[row + D_FILTERS] == 0
-        and state[node + N_LEADER] >= 0
-        and plan[state[node + N_LEADER] + I_SLOT] < 0
+        node.negations - node.participants == CURSOR
+        and node.filters == 0
+        and node.leader != 0
+        and cursor_at(node.leader).positions == 0
     )
 
 
 @part(forceinline=True)
-def outer_weight(plan, state):
+def outer_weight(search):
     """Product of the multiplicities that are bound before the last walked depth; -1: overflow."""
     weight = np.int64(1)
-    factor = plan[H_FACTORS]
-    for _ in range(plan[H_N_FACTORS]):
-        if plan[factor + F_INNER] == 0:
-            cursor = plan[plan[factor + F_PARENT] + I_CURSOR]
-            weight = times_multiplicity(plan, state, factor, state[cursor + P_AT], weight)
-        factor += FACTOR_FIELDS
+    for number in range(search.n_factors):
+        factor = factor_at(search.factors + number * FACTOR)
+        if not factor.inner:
+            weight = times_multiplicity(factor, cursor_at(factor.parent).at, weight)
     return weight
 
 
 @part
-def patched_rows(plan, state, factor, position):
+def patched_rows(factor, parent, position):
     """Rows at ``position`` of a factor's parent whose index has a patch."""
-    parent = plan[factor + F_PARENT]
-    level = view(plan[parent + I_PATCH], PATCH_FIELDS)
-    row, position = table_row(level, state[plan[parent + I_CURSOR] + P_PART], position)
+    places = patch_places_at(parent.patch)
+    row, position = table_row(places, parent.in_patch, position)
     if row >= 0:
-        place = row * level[PA_LEVELS] + plan[factor + F_COLUMN]
-        return view(level[PA_COUNTS], place + 1)[place]
-    offsets = view(plan[factor + F_OFFSETS], position + 2)
+        place = row * places.levels + factor.column
+        return view(places.counts, place + 1)[place]
+    offsets = view(factor.offsets, position + 2)
     return offsets[position + 1] - offsets[position]
 
 
 @part
-def times_multiplicity(plan, state, factor, position, weight):
+def times_multiplicity(factor, position, weight):
     """``weight`` times the rows at ``position`` of the factor's parent; -1 for overflow, which stays."""
-    if plan[plan[factor + F_PARENT] + I_PATCH]:
-        rows = patched_rows(plan, state, factor, position)
+    parent = cursor_at(factor.parent)
+    if parent.patch:
+        rows = patched_rows(factor, parent, position)
     else:
-        offsets = view(plan[factor + F_OFFSETS], position + 2)
+        offsets = view(factor.offsets, position + 2)
         rows = offsets[position + 1] - offsets[position]
     if weight < 0 or weight > KEY_MAX // rows:
         return np.int64(-1)
@@ -231,27 +180,24 @@ def times_multiplicity(plan, state, factor, position, weight):
 
 
 @part(forceinline=True)
-def bind(plan, state, depth, row):
+def bind(search, node, depth):
     """Bind the node's next match: its key, its participants' positions, its negations' branches."""
-    node = plan[row + D_NODE]
-    match = state[node + N_NEXT]
-    state[node + N_NEXT] = match + 1
-    key = state[plan[row + D_SLOT] + match]
-    state[plan[H_KEYS] + depth] = key
-    state[R_STAMP] += 1
-    state[node + N_STAMP] = state[R_STAMP]
-    first = plan[row + D_FIRST]
-    for place in range(first, first + plan[row + D_PARTICIPANTS]):
-        iterator = plan[place]
-        if plan[iterator + I_SLOT] >= 0:
-            state[plan[iterator + I_CURSOR] + P_AT] = state[plan[iterator + I_SLOT] + match]
-    first = plan[row + D_NEGATION]
-    for place in range(first, first + plan[row + D_NEGATIONS]):
-        iterator = plan[place]
-        if not plan[iterator + I_LAST]:
-            start, end = child_range(plan, state, iterator)
-            keys = view(state[plan[iterator + I_CURSOR] + P_LIST], end)
-            position = find(plan, iterator, keys, start, end, key)
-            state[plan[row + D_COUNTERS] + SEEKS] += 1
+    match = node.next
+    node.next = match + 1
+    key = view(node.matches, BLOCK)[match]
+    view(search.keys, search.depths)[depth] = key
+    search.stamp += 1
+    node.stamp = search.stamp
+    for where in range(node.participants, node.negations, CURSOR):
+        cursor = cursor_at(where)
+        if cursor.positions:
+            cursor.at = view(cursor.positions, BLOCK)[match]
+    for where in range(node.negations, node.negations_end, CURSOR):
+        negation = cursor_at(where)
+        if not negation.is_last:
+            start, end = child_range(negation)
+            keys = view(negation.keys, end)
+            position = find(negation, keys, start, end, key)
+            node.seeks += 1
             held = position < end and keys[position] == key
-            state[plan[iterator + I_CURSOR] + P_AT] = position if held else np.int64(-1)
+            negation.at = position if held else np.int64(-1)

@@ -1,7 +1,7 @@
 """A plan: one key order for one join problem, apart from all data; and a plan bound to data.
 
 :func:`compile_plan` lays a :class:`~lftj.search.problem.JoinProblem` out for one key
-order, as the flat array that :mod:`lftj.search.base.layout` describes, with gaps where
+order, as the records that :mod:`lftj.search.base.records` describes, with gaps where
 addresses and codes of constants belong.  :meth:`Plan.bind` fills them in for tables and
 for the constants of a problem of the same shape: some tens of microseconds, so a plan
 serves many versions and many constants.
@@ -12,7 +12,7 @@ Invariants
    atoms share more iterators (:mod:`lftj.search.outline`).
 2. A plan holds no data.  A bound plan keeps its tries, patches and rank tables alive;
    its array holds their addresses.
-3. A list in the state is as long as the longest that is written there, results on the way included.
+3. A list is as long as the longest that is written there, results on the way included.
    A stage intersects its participants one after the other in one list, so that has room for
    what the stage before, or the first participant, shares with the next one: later ones may have fewer keys.
 """
@@ -20,17 +20,33 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import address
 from lftj.process import debug
-from lftj.search.base import layout as L
 from lftj.search.base import plan_check
-from lftj.search.base.binding import FactorRow, IteratorRow, StageRow
+from lftj.search.base.binding import CursorRow, FactorRow, StageRow
+from lftj.search.base.records import (
+    BLOCK,
+    FILTERS_KEYS,
+    FILTERS_POSITIONS,
+    MOVE_OPEN,
+    TAIL_COUNT,
+    TAIL_EXISTS,
+    TAIL_NONE,
+    Cursor,
+    Factor,
+    Node,
+    Search,
+    Stage,
+)
 from lftj.search.conditions import Condition, ConditionRow, fill_conditions
 from lftj.search.outline import Outline
+from lftj.search.plan_memory import PlanMemory
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
 from lftj.storage.trie import Trie
@@ -42,14 +58,15 @@ class Plan:
 
     problem: JoinProblem
     outline: Outline
-    template: np.ndarray  # int64, read-only: lftj.search.base.layout, with gaps
-    state_length: int  # less the room of stages
+    template: np.ndarray  # int64, read-only: the records, with gaps
+    addresses: np.ndarray  # items of it that name others
+    length: int  # of a search's memory, less the room of stages
     uses: tuple[IndexUse, ...]
     segments: tuple[tuple[int, int], ...]  # first and last depth of each short circuit
     needs_distinct: bool
-    counter_places: np.ndarray  # int64 (depths, 3): where opens, nexts, seeks stand in a search's state
-    iterator_names: dict[int, tuple[str, int]]  # atom and level of each iterator row, for people
-    iterators: tuple[IteratorRow, ...]
+    nodes: tuple[int, ...]  # items at which records begin, by depth
+    cursor_names: dict[int, tuple[str, int]]  # atom and level of each cursor, for people
+    cursors: tuple[CursorRow, ...]
     factors: tuple[FactorRow, ...]
     stage_rows: tuple[StageRow, ...]
     condition_rows: tuple[tuple[int, ConditionRow], ...]  # where each stands, and what it says
@@ -67,8 +84,8 @@ class Plan:
 
     def __repr__(self) -> str:
         """The program: an instruction per depth, and what leaves."""
-        kind = int(self.template[L.H_TAIL_KIND])
-        below = {L.TAIL_COUNT: "assignments are counted", L.TAIL_EXISTS: "the first success is enough"}
+        kind = self.search.tail_kind
+        below = {TAIL_COUNT: "assignments are counted", TAIL_EXISTS: "the first success is enough"}
         lines = self.outline.program()
         for first, last in self.segments:
             lines.append(f"{', '.join(self.order[first : last + 1])}: the first success is enough")
@@ -77,12 +94,24 @@ class Plan:
         return "\n".join([*lines, f"emit {', '.join(self.problem.emitted) or 'nothing'}"])
 
     @property
+    def search(self) -> Search:
+        return Search.view(self.template)
+
+    @property
     def emit(self) -> int:
-        return int(self.template[L.H_TAIL])
+        """The first depth of the tail."""
+        return int(self.search.tail)
 
     def stages(self, depth: int) -> int:
         """Number of stages of a depth."""
-        return int(self.template[self.template[L.H_DEPTH_ROWS] + depth * L.DEPTH_FIELDS + L.D_STAGES])
+        node = Node.view(self.template, self.nodes[depth])
+        return int(node.stages_end - node.stages) // Stage.BYTES
+
+    @cached_property
+    def counter_places(self) -> np.ndarray:
+        """Where opens, nexts, seeks stand in a search's memory: int64 (depths, 3)."""
+        places = [Node.place(field) for field in ("opens", "nexts", "seeks")]
+        return np.array(self.nodes, np.int64).reshape(-1, 1) + np.array(places)
 
     def bind(
         self,
@@ -101,31 +130,33 @@ class Plan:
             return (catalog if side is Side.NEW or others is None else others[side])[name]
 
         views = [table_of(use.relation, use.side).view(use.key) for use in self.uses]
-        for iterator in self.iterators:
-            patch = views[iterator.use].patch if iterator.level == 0 else None
-            if patch is not None and iterator.walks_root(patch, problem):
-                views[iterator.use] = views[iterator.use].rooted
+        for cursor in self.cursors:
+            patch = views[cursor.use].patch if cursor.level == 0 else None
+            if patch is not None and cursor.walks_root(patch, problem):
+                views[cursor.use] = views[cursor.use].rooted
         memory = self.template.copy()
-        start: list[tuple[int, int]] = []
-        for iterator in self.iterators:
-            start += iterator.fill(memory, views[iterator.use])
+        for cursor in self.cursors:
+            cursor.fill(memory, views[cursor.use])
         kept = [factor.fill(memory, views[factor.use]) for factor in self.factors]
-        length = self.state_length
+        length, named = self.length, []
         for stage in self.stage_rows:
-            length = stage.fill(memory, views, length)
+            length, places = stage.fill(memory, views, length)
+            named += places
+        addresses = np.append(self.addresses, np.array(named, np.int64)) if named else self.addresses
         kept += fill_conditions(memory, self.condition_rows, problem)
-        memory[L.H_STATE] = length
         memory.setflags(write=False)
         if debug.enabled:
-            levels = {iterator.row: iterator.level_of(views[iterator.use]) for iterator in self.iterators}
-            plan_check.check_bound(memory, levels, self.state_length)
+            levels = {cursor.row: cursor.level_of(views[cursor.use]) for cursor in self.cursors}
+            plan_check.check_bound(memory, addresses, levels, self.length, length)
         empty, factor_of_all = False, 1
         for atom, negated in problem.unbound:
             size = atom.n_rows(table_of(atom.relation, atom.side))
             empty = empty or (size > 0) == negated
             factor_of_all *= size if atom.counted and not negated else 1
         empty = empty or any(views[use].n_tuples == 0 for use in self.atom_uses[: self._n_positive])
-        return BoundPlan(self, problem, memory, factor_of_all, empty, tuple(views), tuple(kept), tuple(start))
+        return BoundPlan(
+            self, problem, memory, addresses, length, factor_of_all, empty, tuple(views), tuple(kept)
+        )
 
     @property
     def _n_positive(self) -> int:
@@ -138,29 +169,28 @@ class BoundPlan:
 
     plan: Plan
     problem: JoinProblem  # with the constants that it is bound to
-    memory: np.ndarray  # int64, read-only: lftj.search.base.layout
+    memory: np.ndarray  # int64, read-only: the records that a search begins with
+    addresses: np.ndarray  # items of it that name others
+    length: int  # of a search's memory
     factor: int  # assignments that every row stands for (atoms without walked columns)
     empty: bool  # an atom has no rows, or a negated one without walked columns has
     views: tuple[SearchView, ...]
     kept: tuple[np.ndarray, ...]  # rank tables and offsets
-    start: tuple[tuple[int, int], ...]  # what a new state holds beside zeros
 
     def with_constants(self, problem: JoinProblem) -> BoundPlan | None:
         """The same over the same tables, for the constants of another problem of the same shape.
 
         None where a patch has to list a root for them that it leaves out: then the plan is bound anew.
         """
-        for iterator in self.plan.iterators:
-            patch = self.views[iterator.use].patch if iterator.level == 0 else None
-            if patch is not None and not patch.is_rooted and iterator.walks_root(patch, problem):
+        for cursor in self.plan.cursors:
+            patch = self.views[cursor.use].patch if cursor.level == 0 else None
+            if patch is not None and not patch.is_rooted and cursor.walks_root(patch, problem):
                 return None
         memory = self.memory.copy()
         for row, condition in self.plan.condition_rows:
             memory[row + Condition.place("offset")] = condition.offset(problem)
         memory.setflags(write=False)
-        return BoundPlan(
-            self.plan, problem, memory, self.factor, self.empty, self.views, self.kept, self.start
-        )
+        return replace(self, problem=problem, memory=memory)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -178,15 +208,14 @@ class BoundPlan:
 
     def new_counters(self) -> np.ndarray:
         """No operations, int64 (depths, 3): opens, nexts, seeks."""
-        return np.zeros((self.depths, L.COUNTERS), dtype=np.int64)
+        return np.zeros((self.depths, 3), dtype=np.int64)
 
-    def new_state(self) -> np.ndarray:
-        """The state of a search that has not begun."""
-        state = np.zeros(self.memory[L.H_STATE], dtype=np.int64)
-        state[L.R_LOW], state[L.R_HIGH] = KEY_MIN, KEY_MAX
-        for place, value in self.start:
-            state[place] = value
-        return state
+    def new_memory(self) -> np.ndarray:
+        """The memory of a search that has not begun; it has to stay where it is."""
+        memory = np.zeros(self.length, dtype=np.int64)
+        memory[: len(self.memory)] = self.memory
+        memory[self.addresses] += address(memory)
+        return memory
 
 
 def compile_plan(problem: JoinProblem, order: Sequence[str], write: bool, share: bool = True) -> Plan:
@@ -198,79 +227,89 @@ def compile_plan(problem: JoinProblem, order: Sequence[str], write: bool, share:
 
 
 class Compilation:
-    """Writes rows into a plan and hands out places in the state, each once."""
+    """Writes the records of a plan, then hands out the room of its lists."""
 
     def __init__(self, problem: JoinProblem, order: tuple[str, ...], share: bool) -> None:
         self.problem = problem
         self.order = order
         self.outline = Outline(problem, order, share)
         self.segments = segments_of(problem, order)
-        self.memory: list[int] = [0] * L.HEADER
-        self.state_length = L.REGISTERS
-        self.nodes = [self.in_state(L.NODE_FIELDS) for _ in order]
-        self.rows: list[int] = []
-        """Of the iterators, by number."""
+        self.memory = PlanMemory()
+        self.search = self.memory.room(Search.LENGTH)
+        self.nodes = [self.memory.room(Node.LENGTH) for _ in order]
+        self.cursors: dict[int, int] = {}
+        """By number of the iterator."""
+        self.with_positions: set[int] = set()
+        """Iterators of which positions are asked for: something hangs or counts below them."""
         self.stage_rows: list[StageRow] = []
         self.condition_rows: list[tuple[int, ConditionRow]] = []
 
-    def row(self, fields: Sequence[int]) -> int:
-        """Append to the plan; returns the offset."""
-        self.memory.extend(int(field) for field in fields)
-        return len(self.memory) - len(fields)
-
-    def in_state(self, length: int) -> int:
-        """Take ``length`` items of the state; returns the offset."""
-        self.state_length += length
-        return self.state_length - length
-
     def plan(self, write: bool) -> Plan:
-        problem, order, outline, header = self.problem, self.order, self.outline, self.memory
-        n = len(order)
+        problem, order, outline, memory = self.problem, self.order, self.outline, self.memory
         atom_uses, counted = self.add_atoms()
-        depths = [self.depth_fields(depth) for depth in range(n)]
-        split = next((d for d in range(n) if order[d] not in problem.pinned), 0)
-        emit = emit_depth(problem, order)
-        header[L.H_TAIL_KIND] = (
-            L.TAIL_NONE if emit == n else L.TAIL_COUNT if problem.counted else L.TAIL_EXISTS
-        )
-        header[L.H_WRITE] = int(write)
-        header[L.H_SPLIT] = split
-        header[L.H_FACTORS], header[L.H_N_FACTORS] = len(header), len(counted)
-        factors = [self.factor(atom, iterator) for atom, iterator in counted]
-        header[L.H_OUTPUTS] = self.row([outline.place[name] for name in problem.emitted])
-        header[L.H_N_OUTPUTS] = len(problem.emitted)
-        header[L.H_DEPTHS] = n
-        header[L.H_DEPTH_ROWS] = self.row([field for fields in depths for field in fields])
-        header[L.H_KEYS] = self.in_state(n)
-        header[L.H_TAIL] = emit
-        template = np.array(header, dtype=np.int64)
+        staged = [self.stages(depth) for depth in range(len(order))]
+        for depth, (own, _) in enumerate(staged):
+            for iterator in (*own, *outline.negations[depth]):
+                self.cursors[iterator] = memory.room(Cursor.LENGTH)
+        for iterator, cursor in self.cursors.items():
+            self.write_cursor(iterator, cursor)
+        for depth, (own, stages) in enumerate(staged):
+            self.write_node(depth, own, stages)
+        split = next((d for d in range(len(order)) if order[d] not in problem.pinned), 0)
+        factors = self.write_factors(counted)
+        self.write_search(write, split, len(counted))
+        length = memory.length
+        self.give_lists()
+        template = memory.template(length)
         template.setflags(write=False)
         if debug.enabled:
             filled = template.copy()
             fill_conditions(filled, self.condition_rows, problem)
-            plan_check.check_base(filled, self.state_length)
-        roots = [outline.iterators[number] for number in (outline.participants[split] if n else [])]
+            plan_check.check_base(filled, np.array(memory.addresses), memory.length)
+        roots = [outline.iterators[number] for number in (outline.participants[split] if order else [])]
         return Plan(
             problem=problem,
             outline=outline,
             template=template,
-            state_length=self.state_length,
+            addresses=np.array(memory.addresses, dtype=np.int64),
+            length=memory.length,
             uses=tuple(outline.indexes),
             segments=self.segments,
             needs_distinct=needs_distinct(problem, order, self.segments),
-            counter_places=_counter_places([fields[L.D_COUNTERS] for fields in depths]),
-            iterator_names={
-                row: (f"!{walked.label}" if walked.negated else walked.label, walked.level)
-                for row, walked in zip(self.rows, outline.iterators, strict=True)
+            nodes=tuple(self.nodes),
+            cursor_names={
+                self.cursors[number]: (f"!{walked.label}" if walked.negated else walked.label, walked.level)
+                for number, walked in enumerate(outline.iterators)
             },
-            iterators=tuple(self.iterator(number) for number in range(len(outline.iterators))),
+            cursors=tuple(self.cursor_row(number) for number in range(len(outline.iterators))),
             factors=tuple(factors),
             stage_rows=tuple(self.stage_rows),
             condition_rows=tuple(self.condition_rows),
             split_roots=tuple(root.index for root in roots if root.level == 0),
             atom_uses=atom_uses,
-            openings=tuple(tuple(self.rows[i] for i in outline.opening(depth)) for depth in range(n)),
+            openings=tuple(
+                tuple(self.cursors[i] for i in outline.opening(depth)) for depth in range(len(order))
+            ),
         )
+
+    def write_search(self, write: bool, split: int, n_factors: int) -> None:
+        problem, order, memory = self.problem, self.order, self.memory
+        tail = emit_depth(problem, order)
+        kind = TAIL_NONE if tail == len(order) else TAIL_COUNT if problem.counted else TAIL_EXISTS
+        outputs = [self.outline.place[name] for name in problem.emitted]
+        memory.put(self.search, Search, depths=len(order), tail=tail, tail_kind=kind, writes=write)
+        memory.put(self.search, Search, split=split, n_factors=n_factors, n_outputs=len(outputs))
+        memory.put(self.search, Search, low=KEY_MIN, high=KEY_MAX, move=MOVE_OPEN)
+        memory.point(self.search, Search, nodes=self.search + Search.LENGTH, outputs=memory.listed(outputs))
+
+    def give_lists(self) -> None:
+        """The lists, which a search begins with as zeros."""
+        memory = self.memory
+        memory.point(self.search, Search, keys=memory.room(len(self.order)))
+        for node in self.nodes:
+            memory.point(node, Node, matches=memory.room(BLOCK))
+        for iterator in sorted(self.with_positions):
+            memory.point(self.cursors[iterator], Cursor, positions=memory.room(BLOCK))
 
     # -- atoms --------------------------------------------------------------------------
 
@@ -282,34 +321,24 @@ class Compilation:
         read = [_index_of(atom, self.order) for atom, _ in walked]
         uses = tuple(outline.number_of(_longest(own, read)) for own in read)
         paths = [outline.add_atom(*atom, use) for atom, use in zip(walked, uses, strict=True)]
-        for number, (level, parent) in enumerate(zip(outline.iterators, outline.parents, strict=True)):
-            fields = [0] * L.ITERATOR_FIELDS
-            fields[L.I_PARENT] = self.rows[parent] if parent >= 0 else -1
-            fields[L.I_DEPTH] = level.depth
-            fields[L.I_CURSOR] = self.in_state(L.CURSOR_FIELDS)
-            fields[L.I_LAST] = int(outline.is_last(number))
-            fields[L.I_SLOT] = -1
-            self.rows.append(self.row(fields))
         counted: list[tuple[JoinAtom, int]] = []
         for (atom, negated), path in zip(walked, paths, strict=True):
             if negated:
                 continue
             if atom.counted:
                 counted.append((atom, path[-1]))
-            for number in path if atom.counted else path[:-1]:
-                self.ask_position(number)
+            self.with_positions.update(path if atom.counted else path[:-1])
         return uses, counted
 
-    def ask_position(self, iterator: int) -> None:
-        """Give the iterator a list for the positions of its matches."""
-        if not self.has_positions(iterator):
-            self.memory[self.rows[iterator] + L.I_SLOT] = self.in_state(L.BLOCK)
+    def write_cursor(self, iterator: int, at: int) -> None:
+        outline, parent = self.outline, self.outline.parents[iterator]
+        depth, is_last = outline.iterators[iterator].depth, outline.is_last(iterator)
+        self.memory.put(at, Cursor, depth=depth, is_last=is_last)
+        if parent >= 0:
+            self.memory.point(at, Cursor, parent=self.cursors[parent])
 
-    def has_positions(self, iterator: int) -> bool:
-        return self.memory[self.rows[iterator] + L.I_SLOT] >= 0
-
-    def iterator(self, number: int) -> IteratorRow:
-        walked, row = self.outline.iterators[number], self.rows[number]
+    def cursor_row(self, number: int) -> CursorRow:
+        walked = self.outline.iterators[number]
         pinned = (
             number
             for number, condition in enumerate(self.problem.conditions)
@@ -317,46 +346,51 @@ class Compilation:
             and condition.operator == "="
             and condition.right is None
         )
-        cursor = self.memory[row + L.I_CURSOR]
-        return IteratorRow(row, walked.index, walked.level, cursor, next(pinned, None))
+        return CursorRow(self.cursors[number], walked.index, walked.level, next(pinned, None))
 
-    def factor(self, atom: JoinAtom, iterator: int) -> FactorRow:
-        """Write the factor row of an atom that counts below an iterator."""
-        walked = self.outline.iterators[iterator]
-        fields = [0] * L.FACTOR_FIELDS
-        fields[L.F_PARENT] = self.rows[iterator]
-        fields[L.F_INNER] = int(walked.depth + 1 == len(self.order))
-        deeper = walked.level + len(atom.counted)
-        return FactorRow(self.row(fields), walked.index, walked.level, deeper)
+    def write_factors(self, counted: Sequence[tuple[JoinAtom, int]]) -> list[FactorRow]:
+        """Write the factors of the atoms that count below an iterator."""
+        memory, rows = self.memory, [self.memory.room(Factor.LENGTH) for _ in counted]
+        factors = []
+        for row, (atom, iterator) in zip(rows, counted, strict=True):
+            walked = self.outline.iterators[iterator]
+            deeper = walked.level + len(atom.counted)
+            inner = walked.depth + 1 == len(self.order)
+            memory.put(row, Factor, inner=inner, column=deeper)
+            memory.point(row, Factor, parent=self.cursors[iterator])
+            factors.append(FactorRow(row, walked.index, walked.level, deeper))
+        if rows:
+            memory.point(self.search, Search, factors=rows[0])
+        return factors
 
     # -- depths ----------------------------------------------------------------------------
 
-    def depth_fields(self, depth: int) -> list[int]:
-        """One depth row; what it names is written before it."""
-        outline = self.outline
-        own, stages = self.stages(depth)
+    def write_node(self, depth: int, own: Sequence[int], stages: Sequence[int]) -> None:
+        """Write a node, its conditions and its stages.
+
+        ``own``: its participants; ``stages``: how many of them each stage covers.
+        """
+        outline, memory, node = self.outline, self.memory, self.nodes[depth]
         conditions, negations = outline.conditions[depth], outline.negations[depth]
-        fields = [0] * L.DEPTH_FIELDS
-        fields[L.D_FIRST], fields[L.D_PARTICIPANTS] = self.row([self.rows[i] for i in own]), len(own)
-        fields[L.D_NEGATION] = self.row([self.rows[i] for i in negations])
-        fields[L.D_NEGATIONS] = len(negations)
-        fields[L.D_CONDITION] = self.row([0] * (Condition.LENGTH * len(conditions)))
-        fields[L.D_CONDITIONS] = len(conditions)
-        self.condition_rows += [
-            (fields[L.D_CONDITION] + number * Condition.LENGTH, condition)
-            for number, condition in enumerate(conditions)
-        ]
-        fields[L.D_NODE] = self.nodes[depth]
+        first = next((self.cursors[iterator] for iterator in (*own, *negations)), memory.length)
+        behind = first + len(own) * Cursor.LENGTH
+        end = behind + len(negations) * Cursor.LENGTH
+        memory.point(node, Node, participants=first, negations=behind, negations_end=end)
+        places = [memory.room(Condition.LENGTH) for _ in conditions]
+        if places:
+            memory.point(node, Node, conditions=places[0])
+        self.condition_rows += zip(places, conditions, strict=True)
+        memory.put(node, Node, n_conditions=len(conditions), back=_back(depth, self.segments))
         if outline.drops_matches(depth):
-            positions = any(map(self.has_positions, own))
-            fields[L.D_FILTERS] = L.FILTERS_POSITIONS if positions else L.FILTERS_KEYS
-        fields[L.D_STAGE], fields[L.D_STAGES] = len(self.memory), len(stages)
-        self.stage_rows += [self.stage(own, *ends) for ends in zip([0, *stages], stages, strict=False)]
-        fields[L.D_BACK] = _back(depth, self.segments)
-        fields[L.D_SLOT] = self.in_state(L.BLOCK)
-        fields[L.D_BLOCK] = 1 if any(first <= depth <= last for first, last in self.segments) else L.BLOCK
-        fields[L.D_COUNTERS] = self.in_state(L.COUNTERS)
-        return fields
+            positions = self.with_positions.intersection(own)
+            memory.put(node, Node, filters=FILTERS_POSITIONS if positions else FILTERS_KEYS)
+        is_proof = any(begin <= depth <= last for begin, last in self.segments)
+        memory.put(node, Node, first_block=1 if is_proof else BLOCK)
+        rows = [memory.room(Stage.LENGTH) for _ in stages]
+        start = rows[0] if rows else memory.length
+        memory.point(node, Node, stages=start, stages_end=start + len(rows) * Stage.LENGTH)
+        for row, before, covered in zip(rows, (0, *stages), stages, strict=False):
+            self.write_stage(row, own, before, covered)
 
     def stages(self, depth: int) -> tuple[list[int], list[int]]:
         """Participants of a depth, staged ones first, and how many of them each of its stages covers.
@@ -366,7 +400,7 @@ class Compilation:
         """
         bound_at = self.outline.bound_at
         own = self.outline.participants[depth]
-        staged = [i for i in own if not self.has_positions(i) and 0 <= bound_at(i) < depth - 1]
+        staged = [i for i in own if i not in self.with_positions and 0 <= bound_at(i) < depth - 1]
         if len(own) < 2 or not staged:
             return own, []
         staged.sort(key=bound_at)
@@ -374,24 +408,18 @@ class Compilation:
         ends = [end for end in range(1, len(staged) + 1) if parents[end - 1 : end] != parents[end : end + 1]]
         return staged + [i for i in own if i not in staged], ends
 
-    def stage(self, participants: Sequence[int], before: int, covered: int) -> StageRow:
-        """Write the row of a stage of the first ``covered`` participants of its depth.
+    def write_stage(self, row: int, participants: Sequence[int], before: int, covered: int) -> None:
+        """Write a stage of the first ``covered`` participants of its depth.
 
         ``before``: how many of them the stage before it covers, 0 where there is none.
         """
         outline = self.outline
-        fields = [0] * L.STAGE_FIELDS
-        fields[L.S_COVERED] = covered
-        fields[L.S_BOUND_AT] = self.nodes[outline.bound_at(participants[covered - 1])]
-        fields[L.S_STATE] = self.in_state(L.STAGE_STATE_FIELDS)
+        rest = self.cursors[participants[0]] + covered * Cursor.LENGTH
+        bound_at = self.nodes[outline.bound_at(participants[covered - 1])]
+        self.memory.point(row, Stage, rest=rest, bound_at=bound_at)
         levels = tuple((outline.iterators[i].index, outline.iterators[i].level) for i in participants)
         first_result = levels[: max(before, 1) + 1] if covered > 1 else ()
-        return StageRow(self.row(fields), first_result, levels)
-
-
-def _counter_places(rows: Sequence[int]) -> np.ndarray:
-    """Places of the counters, which begin at ``rows``, one per depth."""
-    return np.array(rows, dtype=np.int64).reshape(-1, 1) + np.arange(L.COUNTERS)
+        self.stage_rows.append(StageRow(row, first_result, levels))
 
 
 def _index_of(atom: JoinAtom, order: Sequence[str]) -> IndexUse:

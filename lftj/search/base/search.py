@@ -20,9 +20,11 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
-from lftj.search.base import layout as L
+from lftj.memory import address
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
+from lftj.search.base.records import MOVE_OPEN
+from lftj.search.base.records import Search as SearchRecord
 from lftj.search.records import STATUS_DONE, STATUS_OVERFLOW
 from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
 
@@ -32,8 +34,10 @@ class Search:
 
     def __init__(self, plan: BoundPlan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
         self.plan = plan
-        self.state = plan.new_state()
-        self.state[L.R_LOW], self.state[L.R_HIGH] = low, high
+        self.memory = plan.new_memory()
+        self._address = address(self.memory)
+        self._state = SearchRecord.view(self.memory)
+        self._state.low, self._state.high = low, high
         self.done = plan.empty
 
     def run(self, rows: np.ndarray, weights: np.ndarray, budget: int = SLICE) -> int:
@@ -41,11 +45,11 @@ class Search:
 
         Raises RangeError when a number of assignments exceeds int64.
         """
-        status = search(self.plan.memory, self.state, rows, weights, budget)
+        status = search(self._address, rows, weights, budget)
         if status == STATUS_OVERFLOW:
             raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
         self.done = status == STATUS_DONE
-        return int(self.state[L.R_ROWS])
+        return int(self._state.rows)
 
     def count_only(self, budget: int) -> None:
         """Run a plan that writes no rows until done or ``budget`` operations are spent."""
@@ -57,31 +61,32 @@ class Search:
 
         The counters, the number of rows and stamps go on: differences count, and no stage is up to date.
         """
-        self.state[L.R_DEPTH], self.state[L.R_MOVE] = 0, L.MOVE_OPEN
-        self.state[L.R_WEIGHT], self.state[L.R_ROWS] = 0, 0
-        self.state[L.R_LOW], self.state[L.R_HIGH] = low, high
+        state = self._state
+        state.depth, state.move = 0, MOVE_OPEN
+        state.weight, state.rows = 0, 0
+        state.low, state.high = low, high
         self.done = self.plan.empty
 
     def restart_rows(self) -> None:
         """The next call fills fresh buffers from their start."""
-        self.state[L.R_ROWS] = 0
+        self._state.rows = 0
 
     @property
     def counters(self) -> np.ndarray:
         """Operations so far, int64 (depths, 3): opens, nexts, seeks."""
-        return self.state[self.plan.plan.counter_places]
+        return self.memory[self.plan.plan.counter_places]
 
     @property
     def total(self) -> int:
         """Rows emitted so far."""
-        return int(self.state[L.R_TOTAL])
+        return int(self._state.total)
 
 
 def shares(plan: BoundPlan, wanted: int) -> list[Share]:
     """Cut the split depth's keys into at most ``wanted`` shares."""
     if not plan.depths:
         return cut_shares(None, wanted)
-    name = plan.order[plan.memory[L.H_SPLIT]]
+    name = plan.order[plan.plan.search.split]
     # two shares of an existential key would prove one row twice
     is_proof = name in plan.problem.existentials and not plan.plan.needs_distinct
     return cut_shares(None if is_proof else plan.first_trie, wanted)

@@ -13,11 +13,10 @@ to list (ski rental), so it costs at most twice what it could have saved.
 
 Invariants
 
-1. A stage is up to date when its T_STAMP is the N_STAMP of the depth that binds
-   the last of its parents; stamps are never given out twice.
-2. Outside :func:`build_stage` the bit map holds exactly the keys of the list
-   that T_LIST, T_FROM and T_TO name, also of a stale stage: they are what is
-   to be cleared.
+1. A stage is up to date when its stamp is that of the node that binds the last of its parents; stamps are
+   never given out twice.
+2. Outside :func:`build_stage` the bit map holds exactly the stage's keys, also of a stale one: they are what
+   is to be cleared.
 3. Every key of every participant of the depth lies within the bit map's range.
 """
 
@@ -30,31 +29,8 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view
-from lftj.search.base.iterators import child_range
-from lftj.search.base.layout import (
-    D_COUNTERS,
-    D_FIRST,
-    D_STAGE,
-    D_STAGES,
-    I_CURSOR,
-    N_STAMP,
-    NEXTS,
-    P_LIST,
-    R_WORK,
-    S_BASE,
-    S_BOUND_AT,
-    S_COVERED,
-    S_LIST,
-    S_MARKS,
-    S_STATE,
-    STAGE_FIELDS,
-    T_FROM,
-    T_LIST,
-    T_SPENT,
-    T_SPENT_STAMP,
-    T_STAMP,
-    T_TO,
-)
+from lftj.search.base.cursor import child_range
+from lftj.search.base.records import CURSOR, STAGE, cursor_at, node_at, stage_at
 from lftj.search.marks import clear_marks, intersect_marked, set_marks
 from lftj.storage.seek import gallop
 
@@ -63,12 +39,12 @@ MARKS_RATIO = 12
 
 
 @part
-def intersect_galloping(keys, start, end, others, other_start, other_end, state, out):
-    """List what keys[start:end] and others[other_start:other_end] share at ``state[out:]``; return how many.
+def intersect_galloping(keys, start, end, others, other_start, other_end, out):
+    """List in ``out`` what keys[start:end] and others[other_start:other_end] share; return how many.
 
     ``keys`` may be that list itself: it is never written ahead of what is read.
     """
-    found = out
+    found = np.int64(0)
     position = other_start
     while start < end:
         key = keys[start]
@@ -76,104 +52,124 @@ def intersect_galloping(keys, start, end, others, other_start, other_end, state,
         if position == other_end:
             break
         if others[position] == key:
-            state[found] = key
+            out[found] = key
             found += 1
             start += 1
         else:
             start = gallop(keys, start + 1, end, others[position])
-    return found - out
+    return found
 
 
 @part(forceinline=True)
-def current_stage(plan, state, row):
-    """Last stage of a depth that is up to date together with all before it; -1: none."""
-    stage = plan[row + D_STAGE]
-    current = np.int64(-1)
-    for _ in range(plan[row + D_STAGES]):
-        if state[plan[stage + S_STATE] + T_STAMP] != state[plan[stage + S_BOUND_AT] + N_STAMP]:
+def is_current(stage):
+    """Whether a stage holds what it would be built of now."""
+    return stage.stamp == node_at(stage.bound_at).stamp
+
+
+@part(forceinline=True)
+def current_stage(node):
+    """Last stage of a depth that is up to date together with all before it; 0: none."""
+    current = np.int64(0)
+    for where in range(node.stages, node.stages_end, STAGE):
+        if not is_current(stage_at(where)):
             break
-        current = stage
-        stage += STAGE_FIELDS
+        current = np.int64(where)
     return current
 
 
 @part(forceinline=True)
-def rent_stage(plan, state, row, current, length):
+def rent_stage(search, node, current, length):
     """Count ``length`` leader keys against the first stale stage; build it once that has cost enough.
 
     Returns the last stage that is up to date now.
     """
-    stage = plan[row + D_STAGE] if current < 0 else current + STAGE_FIELDS
-    if stage >= plan[row + D_STAGE] + plan[row + D_STAGES] * STAGE_FIELDS:
+    where = current + STAGE if current else node.stages
+    if where >= node.stages_end:
         return current
-    cached = plan[stage + S_STATE]
-    stamp = state[plan[stage + S_BOUND_AT] + N_STAMP]
-    if state[cached + T_SPENT_STAMP] != stamp:
-        state[cached + T_SPENT_STAMP] = stamp
-        state[cached + T_SPENT] = 0
+    stage = stage_at(where)
+    stamp = node_at(stage.bound_at).stamp
+    if stage.spent_stamp != stamp:
+        stage.spent_stamp = stamp
+        stage.spent = 0
     price = KEY_MAX
-    covered = np.int64(0)
-    if current >= 0:
-        previous = plan[current + S_STATE]
-        price = state[previous + T_TO] - state[previous + T_FROM]
-        covered = plan[current + S_COVERED]
-    first = plan[row + D_FIRST]
-    for place in range(first + covered, first + plan[stage + S_COVERED]):
-        low, high = child_range(plan, state, plan[place])
+    first = node.participants
+    if current:
+        before = stage_at(current)
+        price = before.end - before.start
+        first = before.rest
+    for place in range(first, stage.rest, CURSOR):
+        low, high = child_range(cursor_at(place))
         price = min(price, high - low)
-    if state[cached + T_SPENT] >= price:
-        build_stage(plan, state, row, stage)
-        return stage
-    state[cached + T_SPENT] += length
+    if stage.spent >= price:
+        build_stage(search, node, where)
+        return where
+    stage.spent += length
     return current
 
 
 @part
-def build_stage(plan, state, row, stage):
+def build_stage(search, node, where):
     """Intersect the stage's participants with the stage before it; list and mark the result.
 
     Precondition: the stage before, if it is one of the same depth, is up to date.
     """
-    cached = plan[stage + S_STATE]
-    marks, base = plan[stage + S_MARKS], plan[stage + S_BASE]
-    if marks >= 0 and state[cached + T_STAMP] != 0:
-        old = view(state[cached + T_LIST], state[cached + T_TO])
-        clear_marks(state, marks, base, old, state[cached + T_FROM], state[cached + T_TO])
-    first = plan[row + D_FIRST]
-    out = plan[stage + S_LIST]
-    own = state.ctypes.data + 8 * out
-    before = stage - STAGE_FIELDS if stage > plan[row + D_STAGE] else np.int64(-1)
-    if before >= 0:
-        covered = plan[before + S_COVERED]
-        where = state[plan[before + S_STATE] + T_LIST]
-        start, end = state[plan[before + S_STATE] + T_FROM], state[plan[before + S_STATE] + T_TO]
+    stage = stage_at(where)
+    marks = view(stage.marks, stage.marks_words)
+    if stage.marks_words and stage.stamp != 0:
+        clear_marks(marks, stage.marks_first, view(stage.keys, stage.end), stage.start, stage.end)
+    if where > node.stages:
+        work = extend_stage(stage, stage_at(where - STAGE))
     else:
-        covered = np.int64(1)
-        start, end = child_range(plan, state, plan[first])
-        where = state[plan[plan[first] + I_CURSOR] + P_LIST]
+        work = begin_stage(stage, cursor_at(node.participants), node.participants + CURSOR)
+    stage.stamp = node_at(stage.bound_at).stamp
+    if stage.marks_words:
+        set_marks(marks, stage.marks_first, view(stage.keys, stage.end), stage.start, stage.end)
+        work += stage.end - stage.start
+    node.nexts += work
+    search.work += work
+
+
+@part
+def begin_stage(stage, first, rest):
+    """Let a stage hold what its depth's first participant and those from ``rest`` on share; operations."""
+    start, end = child_range(first)
+    stage.keys, stage.start, stage.end = first.keys, start, end
+    return end - start + narrow_stage(stage, rest)
+
+
+@part
+def extend_stage(stage, before):
+    """Let a stage hold what the one before it and its participants beside those of that share; operations."""
+    start, end = before.start, before.end
+    stage.keys, stage.start, stage.end = before.keys, start, end
+    rest = before.rest
     work = end - start
-    for place in range(first + covered, first + plan[stage + S_COVERED]):
-        iterator = plan[place]
-        low, high = child_range(plan, state, iterator)
-        keys = view(where, end)
-        others = view(state[plan[iterator + I_CURSOR] + P_LIST], high)
+    cursor = cursor_at(rest)
+    low, high = child_range(cursor)
+    if before.marks_words and high - low <= MARKS_RATIO * (end - start):
+        others, marks = view(cursor.keys, high), view(before.marks, before.marks_words)
+        out = view(stage.list, min(high - low, end - start) + 1)
+        found = intersect_marked(others, low, high, marks, before.marks_first, out, np.int64(0))
+        stage.keys, stage.start, stage.end = stage.list, 0, found
         work += min(high - low, end - start)
-        use_marks = before >= 0 and place == first + covered and plan[before + S_MARKS] >= 0
-        if use_marks and high - low <= MARKS_RATIO * (end - start):
-            found = intersect_marked(
-                others, low, high, state, plan[before + S_MARKS], plan[before + S_BASE], state, out
-            )
-        elif high - low < end - start and where != own:
-            found = intersect_galloping(others, low, high, keys, start, end, state, out)
+        rest += CURSOR
+    return work + narrow_stage(stage, rest)
+
+
+@part
+def narrow_stage(stage, first):
+    """Intersect what a stage holds with its participants from ``first`` on; operations."""
+    work = np.int64(0)
+    for where in range(first, stage.rest, CURSOR):
+        cursor = cursor_at(where)
+        low, high = child_range(cursor)
+        start, end = stage.start, stage.end
+        keys, others = view(stage.keys, end), view(cursor.keys, high)
+        work += min(high - low, end - start)
+        out = view(stage.list, min(high - low, end - start) + 1)
+        if high - low < end - start and stage.keys != stage.list:
+            found = intersect_galloping(others, low, high, keys, start, end, out)
         else:
-            found = intersect_galloping(keys, start, end, others, low, high, state, out)
-        where, start, end = own, np.int64(0), found
-    state[cached + T_LIST] = where
-    state[cached + T_FROM] = start
-    state[cached + T_TO] = end
-    state[cached + T_STAMP] = state[plan[stage + S_BOUND_AT] + N_STAMP]
-    if marks >= 0:
-        set_marks(state, marks, base, view(where, end), start, end)
-        work += end - start
-    state[plan[row + D_COUNTERS] + NEXTS] += work
-    state[R_WORK] += work
+            found = intersect_galloping(keys, start, end, others, low, high, out)
+        stage.keys, stage.start, stage.end = stage.list, 0, found
+    return work

@@ -106,7 +106,7 @@ def list_marked(search, fixed, fixed_stop, varying, varying_stop, rows):
     marks = view(search.marks, search.marks_words)
     stop = min(j_to, j + rows.shape[1] - at)
     out = rows[search.depths - 1]
-    at += intersect_marked(b, j, stop, marks, np.int64(0), search.marks_first, out, at)
+    at += intersect_marked(b, j, stop, marks, search.marks_first, out, at)
     i_to = i_to if stop == j_to else gallop(a, i, fixed.end, b[stop])
     count_seeks(search, i_to + stop - i - j)
     fixed.position, varying.position, search.rows = i_to, stop, at
@@ -121,8 +121,8 @@ def mark_keys(search, where, start, end):
     marks = view(search.marks, search.marks_words)
     keys = view(where, max(end, search.marked_to))
     base = search.marks_first
-    clear_marks(marks, np.int64(0), base, keys, search.marked_from, search.marked_to)
-    set_marks(marks, np.int64(0), base, keys, start, end)
+    clear_marks(marks, base, keys, search.marked_from, search.marked_to)
+    set_marks(marks, base, keys, start, end)
     search.marked_from, search.marked_to = start, end
 
 

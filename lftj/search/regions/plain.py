@@ -163,7 +163,7 @@ def list_shared(search, node, rows, leader, use_marks):
     low, to = start, stop
     if use_marks:
         marks = view(search.marks, search.marks_words)
-        found = intersect_marked(keys, low, to, marks, np.int64(0), search.marks_first, out, at)
+        found = intersect_marked(keys, low, to, marks, search.marks_first, out, at)
         keys, low, to = out, at, at + found
     alone = not use_marks
     for where in range(node.participants, node.negations, CURSOR):
@@ -254,7 +254,7 @@ def mark_shared(search, node, shortest, rows):
     marks, base = view(search.marks, search.marks_words), search.marks_first
     first = first_fixed(node)
     keys = view(first.keys, search.marked_to)
-    clear_marks(marks, np.int64(0), base, keys, search.marked_from, search.marked_to)
+    clear_marks(marks, base, keys, search.marked_from, search.marked_to)
     search.marked_from, search.marked_to = first.position, first.end
     cursor = cursor_at(shortest)
     low, to = cursor.position, cursor.end
@@ -269,7 +269,7 @@ def mark_shared(search, node, shortest, rows):
             work += min(to - low, end - start)
             found = intersect(keys, low, to, view(other.keys, end), start, end, out, at)
             keys, low, to = out, at, at + found
-    set_marks(marks, np.int64(0), base, keys, low, to)
+    set_marks(marks, base, keys, low, to)
     search.marked = to - low
     search.work += work
     search.seeks += work

@@ -19,11 +19,12 @@ from functools import cached_property
 
 import numpy as np
 
-from indices.records import WORD, Record
+from indices.records import WORD
 from lftj.memory import address
 from lftj.process import debug
 from lftj.search.conditions import Condition, ConditionRow, fill_conditions
 from lftj.search.outline import AtomLevel, Outline
+from lftj.search.plan_memory import PlanMemory
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.records import CURSOR, SHORT_BLOCK, Cursor, Node, NodeLog, Search, StreamLog
 from lftj.search.regions import plan_check
@@ -132,30 +133,8 @@ class _Compiler:
         self.tail = tail
         self.listed = listed
         self.outline = Outline(problem, order)
-        self.length = 0
-        self.items: dict[int, int] = {}
-        """Those that are not 0: most are, for the ranges of runs are many."""
-        self.addresses: list[int] = []
+        self.memory = PlanMemory()
         self.recording: list[int] = []
-
-    # -- memory: everything is known by its first item ------------------------------------------
-
-    def room(self, length: int) -> int:
-        """So many items, 0."""
-        self.length += length
-        return self.length - length
-
-    def put(self, at: int, kind: type[Record], **values: int) -> None:
-        """Write fields of a record."""
-        for field, value in values.items():
-            self.items[at + kind.place(field)] = int(value)
-
-    def point(self, at: int, kind: type[Record], **targets: int) -> None:
-        """Let fields of a record name others, by the items at which they begin."""
-        for field, target in targets.items():
-            place = at + kind.place(field)
-            self.items[place] = target * WORD
-            self.addresses.append(place)
 
     # -- the plan ----------------------------------------------------------------------------------
 
@@ -166,20 +145,21 @@ class _Compiler:
             self.add_atom(atom, negated=True)
         participants = self.participants()
         streams = [one for one in participants if one.stream is not None]
-        search = self.room(Search.LENGTH)
-        nodes = [self.room(Node.LENGTH) for _ in range(n)]
+        search = self.memory.room(Search.LENGTH)
+        nodes = [self.memory.room(Node.LENGTH) for _ in range(n)]
         numbers = [i for depth in range(n) for i in (*outline.opening(depth), *outline.negations[depth])]
-        cursors = [self.room(CURSOR // WORD) for _ in numbers]
+        cursors = [self.memory.room(CURSOR // WORD) for _ in numbers]
         cursor_of = dict(zip(numbers, cursors, strict=True))
-        stream_logs = [self.room(StreamLog.LENGTH) for _ in streams]
-        self.put(search, Search, depths=n, n_cursors=len(cursors))
-        self.put(search, Search, tail=self.tail, listed=self.listed, gap=self.gap)
+        stream_logs = [self.memory.room(StreamLog.LENGTH) for _ in streams]
+        self.memory.put(search, Search, depths=n, n_cursors=len(cursors))
+        self.memory.put(search, Search, tail=self.tail, listed=self.listed, gap=self.gap)
         first_cursor = search + Search.LENGTH + n * Node.LENGTH
-        self.point(search, Search, nodes=search + Search.LENGTH, cursors=first_cursor, keys=self.room(n))
+        self.memory.point(search, Search, nodes=search + Search.LENGTH, cursors=first_cursor)
+        self.memory.point(search, Search, keys=self.memory.room(n))
         for number, cursor in cursor_of.items():
             self.write_cursor(participants[number], number, cursor, cursor_of, stream_logs)
         for stream, log in enumerate(stream_logs):
-            self.put(log, StreamLog, number=stream)
+            self.memory.put(log, StreamLog, number=stream)
         node_logs = []
         conditions = []
         for depth, node in enumerate(nodes):
@@ -189,15 +169,14 @@ class _Compiler:
             recording = tuple(stream for stream in its if stream is not None)
             if recording:
                 node_logs.append((depth, self.write_node_log(depth, node), recording))
-        template = np.zeros(self.length, np.int64)
-        template[list(self.items)] = list(self.items.values())
+        template = self.memory.template(self.memory.length)
         tables = fill_conditions(template, conditions, problem)
         assert not tables, "ranks of a dictionary change with it"
         template.setflags(write=False)
         plan = RegionPlan(
             outline=outline,
             template=template,
-            addresses=np.array(self.addresses, np.int64),
+            addresses=np.array(self.memory.addresses, np.int64),
             recording=np.array(self.recording, np.int64),
             indexes=tuple(outline.indexes),
             participants=tuple(participants),
@@ -239,15 +218,15 @@ class _Compiler:
     def write_cursor(
         self, walked: Participant, number: int, at: int, cursors: dict[int, int], stream_logs: Sequence[int]
     ) -> None:
-        self.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
+        self.memory.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
         fixed = self.outline.bound_at(number) < walked.depth - 1
-        self.put(at, Cursor, is_last=self.outline.is_last(number), is_fixed=fixed)
-        self.point(at, Cursor, ranges=at + Cursor.LENGTH)
+        self.memory.put(at, Cursor, is_last=self.outline.is_last(number), is_fixed=fixed)
+        self.memory.point(at, Cursor, ranges=at + Cursor.LENGTH)
         parent = self.outline.parents[number]
         if parent >= 0:
-            self.point(at, Cursor, parent=cursors[parent])
+            self.memory.point(at, Cursor, parent=cursors[parent])
         if walked.stream is not None:
-            self.point(at, Cursor, stream=stream_logs[walked.stream])
+            self.memory.point(at, Cursor, stream=stream_logs[walked.stream])
             self.recording.append(at + Cursor.place("stream"))
 
     def write_node(self, depth: int, at: int, first: int) -> list[tuple[int, ConditionRow]]:
@@ -259,24 +238,25 @@ class _Compiler:
         own, negations = outline.opening(depth), outline.negations[depth]
         conditions = outline.conditions[depth]
         words = CURSOR // WORD
-        self.put(at, Node, n_participants=len(own), n_conditions=len(conditions))
-        self.point(at, Node, participants=first, negations=first + len(own) * words)
-        self.point(at, Node, end=first + (len(own) + len(negations)) * words)
-        places = [self.room(Condition.LENGTH) for _ in conditions]
+        self.memory.put(at, Node, n_participants=len(own), n_conditions=len(conditions))
+        self.memory.point(at, Node, participants=first, negations=first + len(own) * words)
+        self.memory.point(at, Node, end=first + (len(own) + len(negations)) * words)
+        places = [self.memory.room(Condition.LENGTH) for _ in conditions]
         if places:
-            self.point(at, Node, conditions=places[0])
-        self.put(at, Node, filters=any(condition.is_filter for condition in conditions))
-        self.put(at, Node, lists_matches=depth + 1 == n == self.tail and len(own) > 0)
+            self.memory.point(at, Node, conditions=places[0])
+        self.memory.put(at, Node, filters=any(condition.is_filter for condition in conditions))
+        self.memory.put(at, Node, lists_matches=depth + 1 == n == self.tail and len(own) > 0)
         fixed = (number for number, i in enumerate(own) if outline.bound_at(i) < depth - 1)
-        self.put(at, Node, fixed=next(fixed, -1))
-        self.point(at, Node, ring=self.room(len(own)))
+        self.memory.put(at, Node, fixed=next(fixed, -1))
+        self.memory.point(at, Node, ring=self.memory.room(len(own)))
         if own and depth + 1 < n and depth < self.tail:
-            self.point(at, Node, matches=self.room(SHORT_BLOCK + 1))  # a refused last key is written too
+            # a refused last key is written too
+            self.memory.point(at, Node, matches=self.memory.room(SHORT_BLOCK + 1))
         return list(zip(places, conditions, strict=True))
 
     def write_node_log(self, depth: int, node: int) -> int:
-        log = self.room(NodeLog.LENGTH)
-        self.put(log, NodeLog, bound=depth)
-        self.point(node, Node, log=log)
+        log = self.memory.room(NodeLog.LENGTH)
+        self.memory.put(log, NodeLog, bound=depth)
+        self.memory.point(node, Node, log=log)
         self.recording.append(node + Node.place("log"))
         return log

@@ -27,8 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from indices.records import WORD
-from lftj.search.conditions import OP_AT_LEAST, OP_AT_MOST, Condition
-from lftj.search.plan_check import Extent, apart, holds
+from lftj.search.plan_check import Extent, PlanReader, apart, holds
 from lftj.search.records import CURSOR, SHORT_BLOCK, Cursor, Node, NodeLog, Search, StreamLog
 
 
@@ -68,32 +67,16 @@ def check_term(places: Iterable[int], branches: Iterable[Sequence[int]], listed:
         holds(9, all(0 <= place < listed for place in named), f"{what} names a depth that rows lack")
 
 
-class _Regions:
-    """A plan as the kernel reads it; records are known by the items at which they begin."""
-
+class _Regions(PlanReader):
     def __init__(self, template: np.ndarray) -> None:
-        self.template = template
-        self.search = Search.view(template)
-        self.depths = int(self.search.depths)
-        first = int(self.search.nodes) // WORD
-        self.node_items = [first + depth * Node.LENGTH for depth in range(self.depths)]
-        within = 0 <= first <= first + self.depths * Node.LENGTH <= len(template)
-        holds(1, within, "{} nodes begin at {}", self.depths, first)
-        self.nodes = [Node.view(template, item) for item in self.node_items]
-        first, count = int(self.search.cursors) // WORD, int(self.search.n_cursors)
+        super().__init__(template, Search, Node)
+        first, count = self.item(self.search.cursors), int(self.search.n_cursors)
         self.cursor_items = [first + number * (CURSOR // WORD) for number in range(count)]
         within = 0 <= first <= first + count * (CURSOR // WORD) <= len(template)
         holds(1, within, "{} cursors begin at {}", count, first)
         self.cursors = {item: Cursor.view(template, item) for item in self.cursor_items}
 
-    def conditions(self, depth: int) -> Iterator[Condition]:
-        node = self.nodes[depth]
-        first = int(node.conditions) // WORD
-        for number in range(int(node.n_conditions)):
-            yield Condition.view(self.template, first + number * Condition.LENGTH)
-
     def participants(self, depth: int) -> list[int]:
-        """Their items."""
         node = self.nodes[depth]
         return self.listed(node.participants, node.negations)
 
@@ -113,8 +96,7 @@ class _Regions:
         yield int(self.search.keys) // WORD, self.depths, "the bound keys", 0
         for depth, (item, node) in enumerate(zip(self.node_items, self.nodes, strict=True)):
             yield item, Node.LENGTH, "node of depth {}", depth
-            length = int(node.n_conditions) * Condition.LENGTH
-            yield int(node.conditions) // WORD, length, "conditions of depth {}", depth
+            yield self.conditions_extent(depth)
             yield int(node.ring) // WORD, int(node.n_participants), "ring of depth {}", depth
             if node.matches:
                 # a refused last key is written too
@@ -149,11 +131,6 @@ class _Regions:
             logs += self.named(item, node, "log")
         holds(2, sorted(recording) == sorted(logs), "{} of {} logs", len(recording), len(logs))
 
-    @staticmethod
-    def named(item: int, record: Search | Node | Cursor, *fields: str) -> list[int]:
-        """Where the fields of a record stand that name another one."""
-        return [item + record.place(field) for field in fields if getattr(record, field)]
-
     # -- 3 to 8 --------------------------------------------------------------------------------
 
     def check_levels(self) -> None:
@@ -175,11 +152,6 @@ class _Regions:
             for before, items in zip(earlier, kinds, strict=True):
                 before.update(items)
 
-    def binds(self, depth: int) -> bool:
-        """Whether a depth's key is bound by its participants or an equality."""
-        operators = {int(condition.operator) for condition in self.conditions(depth)}
-        return bool(self.participants(depth)) or {OP_AT_LEAST, OP_AT_MOST} <= operators
-
     def check_depths(self) -> None:
         """Invariants 5 to 7."""
         search = self.search
@@ -187,10 +159,7 @@ class _Regions:
         holds(7, 0 <= search.listed <= self.depths, "{} depths are listed", int(search.listed))
         holds(7, self.depths in (search.tail, search.listed), "a plan with a tail counts")
         for depth, node in enumerate(self.nodes):
-            for condition in self.conditions(depth):
-                holds(5, -1 <= condition.other < depth, "a condition of depth {}", depth)
-            refuses = any(condition.operator > OP_AT_MOST for condition in self.conditions(depth))
-            holds(6, node.filters == refuses, "filters of depth {}", depth)
+            holds(6, node.filters == self.refuses(depth), "filters of depth {}", depth)
             own, last = len(self.participants(depth)), self.depths - 1
             holds(7, -1 <= node.fixed < own or not own, "fixed of depth {}", depth)
             blocks = own and depth < min(int(search.tail), last)
