@@ -25,6 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+import lftj
 from fuzz.case import Case
 from fuzz.draw import KINDS, draw
 from fuzz.minimise import minimise
@@ -151,6 +152,7 @@ def main() -> int:
     parser.add_argument("--without-corpus", action="store_true", help="only new cases")
     given = parser.parse_args()
     os.environ.setdefault("LFTJ_DEBUG", "1")
+    lftj.warm_up()  # a case that waits for the compiler would look stuck
     if given.case is not None:
         case = draw(given.seed, given.case, given.only)
         found = outcome(case)
