@@ -72,6 +72,9 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
     >>> difference = BinaryOperation("-", p, q)
     >>> inequality(Comparison(">", difference, Constant(1000)), {"p": whole, "q": whole})
     Inequality(left='p', right='q', spans=((1001, None),), times=(1, 1))
+    >>> with_nothing = BinaryOperation("+", difference, BinaryOperation("*", Variable("v"), Constant(0)))
+    >>> inequality(Comparison(">", with_nothing, Constant(0)), dict.fromkeys("pqv", whole)) is None
+    True
     >>> far = Comparison(">", Call("abs", (difference,)), Constant(1000))
     >>> inequality(far, {"p": whole, "q": whole}).spans
     ((None, -1001), (1001, None))
@@ -135,12 +138,15 @@ def _spans(operator: str, limit: int) -> tuple[Span, ...]:
 
 
 def _keys(expression: Expression) -> tuple[str, str, tuple[int, int], int] | None:
-    """The x, y, (a, b) and c of ``a * x - b * y + c``, a and b above 0."""
+    """The x, y, (a, b) and c of ``a * x - b * y + c``, a and b above 0.
+
+    None where others are left out of the sum, as in ``a * x - b * y + 0 * z``: the comparison names them.
+    """
     found = _linear(expression)
     if found is None:
         return None
-    times = {name: number for name, number in found[0].items() if number}
-    if [number > 0 for number in sorted(times.values())] != [False, True]:
+    times = found[0]
+    if 0 in times.values() or [number > 0 for number in sorted(times.values())] != [False, True]:
         return None
     right, left = sorted(times, key=lambda name: times[name])
     return left, right, (times[left], -times[right]), found[1]

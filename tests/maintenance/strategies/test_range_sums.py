@@ -125,6 +125,18 @@ def test_oracle_any_inequality_follows(data: st.DataObject, test: str, head: str
     ws.verify()
 
 
+@pytest.mark.parametrize("test", ["x > v * 0 + y", "x + u > u + y", "abs(x - y + 0 * u) > 1"])
+def test_a_comparison_whose_other_variables_cancel_out(test: str) -> None:
+    """They are read all the same: no two views alone are joined by it."""
+    ws = loaded({"L": {(0, 1, 2), (1, 5, 0)}, "R": {(0, 2, 1), (1, 0, 3)}})
+    ws.load("M", pa.table({"u": [1, 2, 2**40]}))
+    ws.install(f"h[] = count() <- L(_, x, v), R(_, y, _), M(u), {test}.", strategy="views")
+    with ws.transaction() as tx:
+        tx.insert("L", [(0, 9, 9)])
+        tx.erase("M", [(2,)])
+    ws.verify()
+
+
 BOTH = "h[g, k] = sum(d) <- L(g, x, v), R(k, y, w), {test}, d = v * w."
 LEFT = "h[g] = sum(d) <- L(g, x, v), R(_, y, w), {test}, d = v - w."
 BASE = {name: {(i % 2, (7 * i) % 160 - 80, i % 3 - 1) for i in range(160)} for name in COLUMNS}
