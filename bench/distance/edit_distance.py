@@ -21,9 +21,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lftj.database.database import BATCH_ROWS, Database
+from lftj.database.database import Database
+from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.trace import G_CURSOR, trace_codes
-from lftj.evaluation.wanted import wanted_variables
 from lftj.search.base.plan import compile_plan
 
 _CHUNK = 1 << 20
@@ -60,14 +60,14 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     >>> len(full_trace(db, "m(x) <- a(x), b(x).", ["x"], 100)), db.trace("m(x) <- a(x), b(x).").num_rows
     (5, 5)
     """
-    evaluation, name = database._evaluation(rule, None, 1, order, BATCH_ROWS, None)
-    evaluation.derive_for(name)
-    ((checked, head),) = evaluation.program.rules_of(name)
-    (body,) = checked.bodies
-    run = evaluation.plan_body(checked, head, body, wanted_variables(head), False)
-    plan = compile_plan(run.plan.problem, run.plan.order, write=True, share=False)
-    bound = plan.bind(run.lowered.tables(evaluation.relations))
-    rows = trace_codes(bound, limit) if run.lowered.empty is None else trace_codes(bound, 0)
+    evaluation = Evaluation(database.request(rule, order=order))
+    evaluation.derive()
+    ((checked, head),) = evaluation.program.rules_of(evaluation.request.target)
+    (run,) = evaluation.plan_bodies(checked, [head])
+    lowered, searched = run.planned.lowered, run.planned.plan
+    plan = compile_plan(searched.problem, searched.order, write=True, share=False)
+    bound = plan.bind(lowered.tables(evaluation.relations))
+    rows = trace_codes(bound, limit) if lowered.empty is None else trace_codes(bound, 0)
     cursors = np.array(sorted(plan.cursor_names), dtype=np.int64)
     rows[:, G_CURSOR] = np.searchsorted(cursors, rows[:, G_CURSOR])
     return Trace(rows, tuple(plan.cursor_names[cursor] for cursor in cursors.tolist()))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,19 +26,16 @@ from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import each, interruptible
 from lftj.process.progress import bar
-from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 
 if TYPE_CHECKING:
-    from lftj.evaluation.evaluation import Evaluation, Settings
+    from lftj.evaluation.evaluation import Evaluation
     from lftj.evaluation.explain import Explanation
-    from lftj.evaluation.plans import Plans
+    from lftj.evaluation.request import Request
     from lftj.language.syntax import Program
-    from lftj.rewriting.one_off import OneOffViews
-    from lftj.values.literals import Value
 
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
@@ -153,11 +150,16 @@ class Database:
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
 
         Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError) and
-        then changes nothing.
+        then changes nothing; a workspace raises ChangeError for a relation that an installed rule reads, and
+        for a head.
         """
         from lftj.database.loading import load_relation
 
+        self._refuse_load(name)
         self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number, bag))
+
+    def _refuse_load(self, name: str) -> None:
+        """Raise where a relation of this name may not be loaded."""
 
     def add(self, relation: Relation) -> None:
         """Take a relation that was made with the database's ``domains``, replacing one of the same name.
@@ -197,15 +199,13 @@ class Database:
         Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where `stream` and
         `count` may still do.
         """
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
-        schema = evaluation.program.derived[name]
+        request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
+        schema = request.program.derived[request.target]
         ordering = wanted_rows(schema, order_by, limit)
-        with _progress(evaluation.settings, progress, "joining") as settings:
-            evaluation.settings = settings
-            evaluation.derive_for(name)
+        with _evaluating(request, progress) as evaluation:
             batches = [
                 _record_batch(schema, piece)
-                for columns in ordering(evaluation.head_batches(name))
+                for columns in ordering(evaluation.batches())
                 for piece in _pieces(columns, QUERY_BATCH_ROWS)
             ]
         return pa.Table.from_batches(batches, schema.arrow)
@@ -233,20 +233,18 @@ class Database:
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
-        evaluation, name = self._evaluation(rule, head, threads, order, batch_rows, params, max_rounds)
-        schema = evaluation.program.derived[name]
+        request = self.request(rule, head, threads, order, params, max_rounds, batch_rows)
+        schema = request.program.derived[request.target]
         ordering = wanted_rows(schema, order_by, limit)
 
         def run() -> Generator[pa.RecordBatch, None, None]:
+            # an error's traceback holds the batches, but not the threads that search for them
             with (
                 enough_memory(NEEDED),
-                _progress(evaluation.settings, progress, "joining") as settings,
+                _evaluating(request, progress) as evaluation,
+                closing(evaluation.batches()) as batches,
             ):
-                evaluation.settings = settings
-                evaluation.derive_for(name)
-                # an error's traceback holds the batches, but not the threads that search for them
-                with closing(evaluation.head_batches(name)) as batches:
-                    yield from _rebatched(schema, ordering(batches), batch_rows)
+                yield from _rebatched(schema, ordering(batches), batch_rows)
 
         return each(run())
 
@@ -264,11 +262,9 @@ class Database:
         progress: bool = False,
     ) -> int:
         """Number of rows that `query` would give; rows are not built where the search can count."""
-        evaluation, name = self._evaluation(rule, head, threads, order, QUERY_BATCH_ROWS, params, max_rounds)
-        with _progress(evaluation.settings, progress, "counting") as settings:
-            evaluation.settings = settings
-            evaluation.derive_for(name)
-            return evaluation.count(name)
+        request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
+        with _evaluating(request, progress, "counting") as evaluation:
+            return evaluation.count()
 
     @interruptible()
     def explain(
@@ -289,10 +285,9 @@ class Database:
         """
         from lftj.evaluation.explain import explain
 
-        evaluation, name = self._evaluation(rule, head, threads, order, BATCH_ROWS, params, max_rounds)
-        with _progress(evaluation.settings, progress, "joining") as settings:
-            evaluation.settings = settings
-            return explain(evaluation, name, analyze)
+        request = self.request(rule, head, threads, order, params, max_rounds)
+        with _evaluating(request, progress) as evaluation:
+            return explain(evaluation, analyze)
 
     @interruptible()
     def trace(
@@ -324,15 +319,16 @@ class Database:
             b(x) next 3 9
             a(x) seek 9 None
         """
+        from lftj.evaluation.evaluation import Evaluation
         from lftj.evaluation.trace import trace
 
-        evaluation, name = self._evaluation(rule, head, 1, order, BATCH_ROWS, None, by_views=False)
-        if any(is_auxiliary(other) and shown_name(other) == name for other in evaluation.program.derived):
+        request = self.request(rule, head, order=order, by_views=False)
+        name, program = request.target, request.program
+        if any(is_auxiliary(other) and shown_name(other) == name for other in program.derived):
             raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
-        if evaluation.program.component_of(name):
+        if program.component_of(name):
             raise RuleError(f"{name} depends on itself; a trace is of one evaluation of one body")
-        evaluation.derive_for(name)
-        return trace(evaluation, name, limit)
+        return trace(Evaluation(request), limit)
 
     def prepare(
         self,
@@ -372,21 +368,27 @@ class Database:
         relations = dict(self._relations)
         return relations, {name: table.tuples.schema for name, table in relations.items()}
 
-    def _evaluation(
+    def request(
         self,
         rule: str | Program | PreparedProgram,
-        head: str | None,
-        threads: int | None,
-        order: Sequence[str] | None,
-        batch_rows: int,
-        params: Mapping[str, Any] | None,
+        head: str | None = None,
+        threads: int | None = 1,
+        order: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
+        batch_rows: int = BATCH_ROWS,
         by_views: bool = True,
-    ) -> tuple[Evaluation, str]:
-        from lftj.evaluation.evaluation import Evaluation, Settings
+    ) -> Request:
+        """What is asked of an evaluation.  Raises RuleError, OrderError and ValueError."""
+        from lftj.evaluation.request import Request
+        from lftj.language.parameters import plain_values
 
-        ready = self.ready(rule, params)
-        name = chosen_head(ready.program, head)
+        prepared = rule if isinstance(rule, PreparedProgram) else self._prepared.of(rule)
+        values = plain_values(prepared.parameters, params)
+        relations, schemas = self._now()
+        kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
+        tables = {name: relations[name].tuples for name in kept.reads}
+        target = chosen_head(kept.program, head)
         if threads is None:
             threads = (
                 len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -397,46 +399,24 @@ class Database:
             raise OrderError(f"order= takes a list of variables, not the string {order!r}")
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be at least 1, not {max_rounds}")
-        pinned = tuple(order) if order is not None else None
-        settings = Settings(threads, batch_rows, pinned, max_rounds=max_rounds)
-        program = ready.program
-        if by_views and order is None and not ready.values:
+        program = kept.program
+        if by_views and order is None and not values:
             from lftj.evaluation.trial import Trial
 
-            trial = Trial(ready.plans, ready.tables)
-            program = ready.views.over(name, ready.tables, self.domains, trial)
-        evaluation = Evaluation(
-            program, ready.tables, settings, target=name, plans=ready.plans, values=ready.values
+            program = kept.views.over(target, tables, self.domains, Trial(kept.plans, tables))
+        return Request(
+            program,
+            tables,
+            target,
+            values=values,
+            order=tuple(order) if order is not None else None,
+            threads=threads,
+            batch_rows=batch_rows,
+            max_rounds=max_rounds,
+            plans=kept.plans,
+            instead=partial(kept.views.instead, target, self.domains),
+            lease=self.domains.collector.lease(),
         )
-        if program.written is not None:
-            evaluation.instead = partial(ready.views.instead, name, ready.tables, self.domains)
-        evaluation.lease = self.domains.collector.lease()
-        return evaluation, name
-
-    def ready(self, rule: str | Program | PreparedProgram, params: Mapping[str, Any] | None = None) -> Ready:
-        """A program ready to be evaluated.  Raises RuleError."""
-        from lftj.language.parameters import plain_values
-
-        prepared = rule if isinstance(rule, PreparedProgram) else self._prepared.of(rule)
-        values = plain_values(prepared.parameters, params)
-        tables, schemas = self._now()
-        kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
-        read: dict[str, Table] = {name: tables[name].tuples for name in kept.reads}
-        return Ready(kept.program, read, kept.plans, values, kept.views)
-
-
-class Ready(NamedTuple):
-    """What an evaluation takes: a checked program, the tables that it reads, plans and values.
-
-    ``plans``: those made so far, which others may use too.  ``values``: of the program's parameters.
-    ``views``: by which its sums may be evaluated.
-    """
-
-    program: CheckedProgram
-    tables: dict[str, Table]
-    plans: Plans
-    values: dict[str, Value]
-    views: OneOffViews
 
 
 def chosen_head(program: CheckedProgram, head: str | None) -> str:
@@ -453,15 +433,16 @@ def chosen_head(program: CheckedProgram, head: str | None) -> str:
     return program.last_heads[0]
 
 
-def _progress(settings: Settings, enabled: bool, label: str) -> AbstractContextManager[Settings]:
-    """The settings, where enabled with a progress bar's ``advance``, for the length of the block."""
-    return _with_bar(settings, label) if enabled else nullcontext(settings)
-
-
 @contextmanager
-def _with_bar(settings: Settings, label: str) -> Iterator[Settings]:
-    with bar(label) as advance:
-        yield replace(settings, advance=advance)
+def _evaluating(request: Request, progress: bool, label: str = "joining") -> Iterator[Evaluation]:
+    """The request's evaluation, with a progress bar, if wanted, for the length of the block."""
+    from lftj.evaluation.evaluation import Evaluation
+
+    if progress:
+        with bar(label) as advance:
+            yield Evaluation(replace(request, advance=advance))
+    else:
+        yield Evaluation(request)
 
 
 def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:

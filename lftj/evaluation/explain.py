@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lftj.aggregates.group_names import spelled_call
-from lftj.evaluation.evaluation import Evaluation, ScanRun
+from lftj.evaluation.evaluation import BodyRun, Evaluation, ScanRun
 from lftj.evaluation.plan_picture import plan_picture
-from lftj.evaluation.plans import BodyRun
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
@@ -61,24 +60,24 @@ class Explanation:
         return f"{preformatted(str(self))}\n{self.svg()}"
 
 
-def explain(evaluation: Evaluation, name: str, analyze: bool) -> Explanation:
-    """Plan (and when ``analyze`` evaluate) everything that ``name`` needs."""
+def explain(evaluation: Evaluation, analyze: bool) -> Explanation:
+    """Plan (and when ``analyze`` evaluate) everything that the target needs."""
     started = time.perf_counter()
-    evaluation.derive_for(name)  # later rules are planned on the data of earlier ones
     if analyze:
-        for _ in evaluation.head_batches(name):
+        for _ in evaluation.batches():
             pass
     else:
-        evaluation.plan_head(name)
+        evaluation.plan()
     seconds = time.perf_counter() - started if analyze else None
+    done = evaluation.done
     reports = (
-        *(report for run in evaluation.runs for report in _reports(evaluation, run, analyze)),
-        *(_scan_report(evaluation, run, analyze) for run in evaluation.scans),
+        *(report for run in done.bodies for report in _reports(evaluation, run, analyze)),
+        *(_scan_report(evaluation, run, analyze) for run in done.scans),
     )
     drawn: tuple[Box, ...] = ()
-    if len(evaluation.program.strata) > 1 or evaluation.fixpoints:
+    if len(evaluation.program.strata) > 1 or done.fixpoints:
         drawn = strata_boxes([rule for stratum in evaluation.program.strata for rule in stratum])
-    recursion = tuple("\n".join(fixpoint.describe()) for fixpoint in evaluation.fixpoints)
+    recursion = tuple("\n".join(fixpoint.describe()) for fixpoint in done.fixpoints)
     return Explanation(reports, analyze, seconds, drawn, recursion)
 
 
@@ -86,8 +85,9 @@ def _reports(evaluation: Evaluation, run: BodyRun, analyze: bool) -> Iterator[Bo
     """What was planned and measured, and for each further head that it feeds a report that says so."""
     report = _report(evaluation, run, analyze)
     yield report
-    for head in run.shared_with:
-        note = f"{_spelled(head)}: no search of its own, its rows are those of {_spelled(run.head)}"
+    first, *others = run.heads
+    for head in others:
+        note = f"{_spelled(head)}: no search of its own, its rows are those of {_spelled(first)}"
         yield replace(
             report,
             head=head.relation,
@@ -95,7 +95,7 @@ def _reports(evaluation: Evaluation, run: BodyRun, analyze: bool) -> Iterator[Bo
             indexes=(),
             depths=(),
             notes=(note,),
-            shared=run.head.relation,
+            shared=first.relation,
         )
 
 
@@ -106,10 +106,11 @@ def _spelled(head: CheckedHead) -> str:
 
 
 def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
-    plan, problem, lowered = run.plan, run.plan.problem, run.lowered
+    planned, plan = run.planned, run.planned.plan
+    problem = plan.problem
     notes = _notes(evaluation, run)
     depths = []
-    for depth, (name, estimate) in enumerate(zip(plan.order, run.choice.estimates, strict=True)):
+    for depth, (name, estimate) in enumerate(zip(plan.order, planned.choice.estimates, strict=True)):
         opens, nexts, seeks = run.counters[depth].tolist() if analyze else (None, None, None)
         depths.append(
             DepthReport(
@@ -123,14 +124,14 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
                 seeks=seeks,
             )
         )
-    if lowered.empty:
-        notes.append(f"empty without a search: {lowered.empty}")
+    if planned.lowered.empty:
+        notes.append(f"empty without a search: {planned.lowered.empty}")
     return BodyReport(
-        head=run.head.relation,
+        head=run.heads[0].relation,
         rule=" ".join(run.rule.text.split()),
         order=tuple(problem.labels.get(name, name) for name in plan.order),
-        reason=run.choice.reason,
-        piloted=run.choice.piloted,
+        reason=planned.choice.reason,
+        piloted=planned.choice.piloted,
         indexes=tuple(
             [_index_text(atom, plan.order) for atom in problem.atoms]
             + ["not " + _index_text(atom, plan.order) for atom in problem.negations]
@@ -145,7 +146,7 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
     """Of a body that was not searched."""
     first = run.heads[0]
     notes = [f"{', '.join(map(_spelled, run.heads))}: added up as the rows come"]
-    if evaluation.settings.threads > 1:
+    if evaluation.request.threads > 1:
         notes.append("one thread scans")
     return BodyReport(
         head=first.relation,
@@ -164,41 +165,40 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
 
 def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
     """Why rows can't leave as the search finds them."""
-    head, problem = run.head, run.plan.problem
+    head, plan = run.heads[0], run.planned.plan
     reasons = []
     if head.schema.functional:
         reasons.append("a key may come up with two values")
     if len(evaluation.program.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
         reasons.append("rows of several bodies may be equal")
-    hidden = [name for name in problem.emitted if name not in wanted_variables(head)]
+    hidden = [name for name in plan.problem.emitted if name not in wanted_variables(head)]
     if hidden:
         reasons.append(f"{', '.join(hidden)} is not in the head")
-    if run.plan.plan.needs_distinct:
+    if plan.plan.needs_distinct:
         reasons.append("an existential variable stands before a head variable")
     return reasons
 
 
 def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
-    problem, lowered = run.plan.problem, run.lowered
-    notes = [run.kept] if run.kept else []
+    (head, *others), problem, kept = run.heads, run.planned.plan.problem, run.planned.kept
+    notes = [kept] if kept else []
     parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
     multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
     if len(multiplying) > 1 and not joins_auxiliary(run.body):
         shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
         notes.append(f"cartesian product of parts that share no variable: {shown}")
-    if evaluation.program.component_of(run.head.relation) and run.head.extremum:
-        notes.append(f"{run.head.extremum}: one value per key is held")
-    elif isinstance(run.head.value, Aggregate):
-        heads = (run.head, *run.shared_with)
-        functions = dict.fromkeys(head.value.function for head in heads if isinstance(head.value, Aggregate))
+    if evaluation.program.component_of(head.relation) and head.extremum:
+        notes.append(f"{head.extremum}: one value per key is held")
+    elif isinstance(head.value, Aggregate):
+        functions = dict.fromkeys(h.value.function for h in run.heads if isinstance(h.value, Aggregate))
         one_body = "the search counts the assignments behind each row"
         several = f"{HELD}, for an assignment of several alternatives counts once"
         notes.append(f"{', '.join(functions)}: {one_body if problem.counted else several}")
-        if run.shared_with:
-            notes.append(f"this search also feeds {', '.join(map(_spelled, run.shared_with))}")
+        if others:
+            notes.append(f"this search also feeds {', '.join(map(_spelled, others))}")
     else:
         notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
-    return [*notes, *_row_notes(lowered, "search")]
+    return [*notes, *_row_notes(run.planned.lowered, "search")]
 
 
 def _row_notes(lowered: Lowered, before: str) -> list[str]:
@@ -210,7 +210,8 @@ def _row_notes(lowered: Lowered, before: str) -> list[str]:
 
 
 def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:
-    plan, problem = run.plan, run.plan.problem
+    plan = run.planned.plan
+    problem = plan.problem
     notes = []
     bound = set(plan.order[: depth + 1])
     for condition in problem.conditions:

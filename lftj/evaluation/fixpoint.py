@@ -21,7 +21,7 @@ is that of the distinct tuples, of the indices that non-linear rules read, and o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,14 +29,13 @@ import numpy as np
 from lftj.errors import RoundLimitError
 from lftj.evaluation.growing_relation import GrowingRelation, GrowingTuples, GrowingValues
 from lftj.evaluation.recursive_body import RecursiveBody
-from lftj.language.body import MAX_ROUNDS, Body, CheckedHead, CheckedProgram, CheckedRule
-from lftj.process.progress import Advance
+from lftj.evaluation.request import Request
+from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.storage.tuple_set import TupleSet
 from lftj.values.domain import NAN_CODE
 from lftj.values.functional import refuse_conflicts
-from lftj.values.literals import Value
 from lftj.values.schema import Schema
 
 Columns = list[np.ndarray]
@@ -60,21 +59,15 @@ class Fixpoint:
     """One component's evaluation."""
 
     def __init__(
-        self,
-        program: CheckedProgram,
-        component: Sequence[str],
-        relations: Catalog,
-        values: Mapping[str, Value],
-        max_rounds: int = MAX_ROUNDS,
-        advance: Advance | None = None,
+        self, program: CheckedProgram, component: Sequence[str], relations: Catalog, request: Request
     ) -> None:
         """``relations``: complete ones, of all that the component's rules read beside itself."""
         self.component = tuple(component)
         self.rounds: list[RoundReport] = []
         self._found: dict[str, Relation] | None = None
         self._is_complete = False
-        self._max_rounds = max_rounds
-        self._advance = advance
+        self._max_rounds = request.max_rounds
+        self._advance = request.advance
         self._growing = {name: _growing(program, name) for name in component}
         self.first: list[tuple[CheckedRule, CheckedHead, Body]] = []
         """The bodies of round 1."""
@@ -86,7 +79,9 @@ class Fixpoint:
                     if set(body.relations).isdisjoint(component):
                         self.first.append((rule, head, body))
                     else:
-                        self.bodies.append(RecursiveBody(rule, head, body, self._growing, relations, values))
+                        self.bodies.append(
+                            RecursiveBody(rule, head, body, self._growing, relations, request.values)
+                        )
         functions = {name for body in self.bodies for name in body.lowered.functions}
         self._keys = {
             name: TupleSet(len(growing.schema.columns) - 1)

@@ -22,10 +22,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from lftj.evaluation.products import product_warning
-from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.language.body import Body, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
@@ -46,8 +44,9 @@ SCAN_STEP = 0.15
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a plan is for, beside the body: see :func:`lftj.planning.lowering.lower`."""
+    """A body, and what its plan is for: see :func:`lftj.planning.lowering.lower`."""
 
+    body: Body
     variables: tuple[str, ...]
     counted: bool
     grouped: tuple[str, ...] = ()
@@ -71,22 +70,6 @@ class Planned:
 
 
 Scanned = tuple[Lowered, Scan] | tuple[None, None]
-
-
-@dataclass
-class BodyRun:
-    """One body, planned; the counters fill as it runs."""
-
-    rule: CheckedRule
-    head: CheckedHead
-    body: Body
-    lowered: Lowered  # with constants of another run perhaps; the plan has those of this one
-    choice: OrderChoice
-    plan: BoundPlan
-    counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
-    rows: int = 0
-    shared_with: tuple[CheckedHead, ...] = ()  # other aggregate heads that the rows feed
-    kept: str | None = None  # where the plan comes from, if not from this run
 
 
 Made = TypeVar("Made")
@@ -118,8 +101,7 @@ class _Bound(Generic[Made]):
 class _Kept:
     """One plan.  ``rows``: of each relation when its order was chosen."""
 
-    body: Body
-    names: tuple[str, ...]  # of the relations that it reads
+    names: tuple[str, ...]  # of the relations that its body reads
     rows: dict[str, int]
     choice: OrderChoice
     plan: Plan
@@ -132,21 +114,21 @@ class _Kept:
 class Plans:
     """The plans of a program's bodies, which stay the same objects.  Safe to use from several threads."""
 
-    _kept: dict[tuple[int, Wanted], _Kept] = field(default_factory=dict)
-    _scanned: dict[tuple[int, Wanted], tuple[Body, _Bound[Scanned]]] = field(default_factory=dict)
-    _listed: dict[tuple[int, tuple[str, ...]], tuple[Body, Lowered]] = field(default_factory=dict)
+    _kept: dict[Wanted, _Kept] = field(default_factory=dict)
+    _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
+    _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def planned(
-        self, rule: CheckedRule, body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted
+        self, rule: CheckedRule, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog
     ) -> Planned:
         """A body of a rule with values of its parameters, over the tables of a catalog.
 
         Raises OrderError; NanError and FunctionalConflictError about the data.
         """
-        key = id(body), wanted
+        body = wanted.body
         with self._lock:
-            kept = self._kept.get(key)
+            kept = self._kept.get(wanted)
             lowered, bound = (kept.lowered, kept.bound) if kept else (None, None)
         names = kept.names if kept else body.relations
         tables = [catalog[name] for name in names]
@@ -159,7 +141,7 @@ class Plans:
             if bound_plan is not None:
                 return Planned(lowered, last.choice, bound_plan, last.warning, last.kept)
         if lowered is None or problem is None:
-            lowered = lowered_body(body, values, catalog, wanted)
+            lowered = lowered_body(wanted, values, catalog)
             problem = lowered.problem
         lowered.check(catalog)
         everything = lowered.tables(catalog)
@@ -171,12 +153,12 @@ class Plans:
             if moved:
                 note += ", and is chosen anew"
         if kept is None or kept.plan.problem.shape != problem.shape or moved:
-            choice = self._choice_beside(key, rows, problem) or choose_order(
+            choice = self._choice_beside(wanted, rows, problem) or choose_order(
                 problem, everything, wanted.order, body.atom_variables(), sorts=wanted.counted
             )
             plan = compile_plan(problem, choice.order, wanted.write)
             warning = product_warning(rule, body, wanted.variables, wanted.counted)
-            kept = _Kept(body, names, rows, choice, plan, warning, lowered)
+            kept = _Kept(names, rows, choice, plan, warning, lowered)
         elif note:
             note += f"; a relation {ALIKE} times as large or as small has it chosen anew"
         planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), kept.warning, note)
@@ -184,50 +166,45 @@ class Plans:
             if lowered.constants is not None:
                 kept.lowered = lowered
             kept.bound = _Bound(tables, replace(planned, kept=None) if moved else planned)
-            self._kept[key] = kept
+            self._kept[wanted] = kept
         return planned
 
     def _choice_beside(
-        self, key: tuple[int, Wanted], rows: Mapping[str, int], problem: JoinProblem
+        self, wanted: Wanted, rows: Mapping[str, int], problem: JoinProblem
     ) -> OrderChoice | None:
         """The key order of the plan that counts what this one lists, or the other way round."""
-        body, wanted = key
         with self._lock:
-            beside = self._kept.get((body, replace(wanted, write=not wanted.write)))
+            beside = self._kept.get(replace(wanted, write=not wanted.write))
         if beside is None or beside.rows != rows or beside.plan.problem.shape != problem.shape:
             return None
         return beside.choice
 
-    def scanned(self, body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Scanned:
+    def scanned(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
         """A body with values of its parameters as a scan of tables, where that costs less than a search."""
-        key = id(body), wanted
-        tables = [catalog[name] for name in body.relations]
+        tables = [catalog[name] for name in wanted.body.relations]
         with self._lock:
-            known = self._scanned.get(key)
-        found = known[1].over(tables) if known and not values else None
+            known = self._scanned.get(wanted)
+        found = known.over(tables) if known and not values else None
         if found is None:
-            found = _as_scan(body, values, catalog, wanted)
+            found = _as_scan(wanted, values, catalog)
             if not values:
                 with self._lock:
-                    self._scanned[key] = body, _Bound(tables, found)
+                    self._scanned[wanted] = _Bound(tables, found)
         return found
 
-    def listed(
-        self, body: Body, values: Mapping[str, Value], catalog: Catalog, variables: tuple[str, ...]
-    ) -> Lowered:
-        """A body lowered as if rows of the variables were listed, with the values that it came with first."""
-        key = id(body), variables
+    def listed(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Lowered:
+        """A body lowered for its rows, with the values that it came with first."""
         with self._lock:
-            known = self._listed.get(key)
+            known = self._listed.get(wanted)
         if known is None:
-            known = body, lowered_body(body, values, catalog, Wanted(variables, counted=False))
+            known = lowered_body(wanted, values, catalog)
             with self._lock:
-                self._listed[key] = known
-        return known[1]
+                self._listed[wanted] = known
+        return known
 
 
-def _as_scan(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Scanned:
-    lowered = lowered_body(body, values, catalog, wanted)
+def _as_scan(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
+    lowered = lowered_body(wanted, values, catalog)
     if lowered.selections or lowered.negations or lowered.empty:
         return None, None
     scan = scan_of(lowered.problem, catalog, LEAST_SCANNED)
@@ -237,10 +214,10 @@ def _as_scan(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: 
     return lowered, scan
 
 
-def lowered_body(body: Body, values: Mapping[str, Value], catalog: Catalog, wanted: Wanted) -> Lowered:
+def lowered_body(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Lowered:
     """A body with values of its parameters, lowered over the tables of a catalog."""
-    schemas = {name: catalog[name].schema for name in body.relations}
-    body = with_values(body, values)
+    schemas = {name: catalog[name].schema for name in wanted.body.relations}
+    body = with_values(wanted.body, values)
     return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
 
 

@@ -54,7 +54,7 @@ def searches(
         work_apart = sum(_work(*problem_of(fed), 1) for fed in apart)
         if _work(*problem_of(heads), len(apart)) <= work_apart:
             return [list(heads)]
-    return [[head for head in heads if any(head is other for other in fed)] for fed in apart]
+    return [[head for head in heads if head in fed] for fed in apart]
 
 
 def _work(problem: JoinProblem, catalog: Catalog, n_sorts: int) -> float:

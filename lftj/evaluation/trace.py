@@ -43,7 +43,6 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.errors import LimitError, RuleError
-from lftj.language.syntax import Aggregate
 from lftj.memory import address, view
 from lftj.search.base.cursor import child_range
 from lftj.search.base.node import bounds
@@ -291,26 +290,26 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
     return np.empty((0, G_BINDING + plan.depths), dtype=np.int64)
 
 
-def trace(evaluation: Evaluation, name: str, limit: int) -> pa.Table:
-    """The trace of one head's only body as a table.
+def trace(evaluation: Evaluation, limit: int) -> pa.Table:
+    """The trace of the target's only body as a table.
 
     Columns: ``depth`` (1 for the first key variable), ``binding`` (``a=1, b=2``: the node; a literal stands
     for itself), ``atom``, ``level`` (0-based), ``operation`` (open, next, seek), ``from`` and ``to``: keys as
     text, ``from`` NULL for an open, ``to`` NULL where the iterator ended.
     """
-    from lftj.evaluation.wanted import wanted_variables
-
+    evaluation.derive()
     if limit < 0:
         raise ValueError(f"limit is a number of operations, not {limit}")
+    name = evaluation.request.target
     rules = evaluation.program.rules_of(name)
     if len(rules) != 1 or len(rules[0][0].bodies) != 1:
         raise RuleError(f"{name} has several bodies; a trace is of one rule without disjunction")
     rule, head = rules[0]
-    counted = isinstance(head.value, Aggregate)
-    run = evaluation.plan_body(rule, head, rule.bodies[0], wanted_variables(head), counted)
-    tables = run.lowered.tables(evaluation.relations)
-    plan = compile_plan(run.plan.problem, run.plan.order, write=True, share=False).bind(tables)
-    if run.lowered.empty is not None:
+    (run,) = evaluation.plan_bodies(rule, [head])
+    lowered, searched = run.planned.lowered, run.planned.plan
+    tables = lowered.tables(evaluation.relations)
+    plan = compile_plan(searched.problem, searched.order, write=True, share=False).bind(tables)
+    if lowered.empty is not None:
         return SCHEMA.empty_table()
     log = trace_codes(plan, limit)
     pieces = [_table(plan, log[at : at + ROWS_AT_ONCE]) for at in range(0, len(log), ROWS_AT_ONCE)]

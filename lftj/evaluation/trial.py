@@ -29,8 +29,8 @@ class Trial:
     def takes_more(self, rule: CheckedRule, head: CheckedHead, body: Body, operations: float) -> bool:
         """Whether the search of a body takes more operations, and does not give a set's rows for them."""
         counted = isinstance(head.value, Aggregate)
-        wanted = Wanted(tuple(wanted_variables(head)), counted, grouped_together([head]))
-        planned = self._plans.planned(rule, body, {}, self._catalog, wanted)
+        wanted = Wanted(body, tuple(wanted_variables(head)), counted, grouped_together([head]))
+        planned = self._plans.planned(rule, wanted, {}, self._catalog)
         plan = planned.plan
         if planned.lowered.empty or plan.empty or not plan.depths:
             return False

@@ -10,6 +10,7 @@ Invariants
 4. Strata are in evaluation order: a relation's rules stand in a stratum after
    those of every relation that they read, but for relations of the same recursive
    component (:mod:`lftj.language.strata`), whose rules all stand in one stratum.
+5. A rule, head or body is equal to itself alone: it stands for its place in a program.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Assignment:
     span: Span = field(default=(0, 0), compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Body:
     """One conjunction."""
 
@@ -69,7 +70,7 @@ class Body:
         return list(seen)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CheckedHead:
     """A head with its output schema; ``schema.columns`` has the value column last, if there is one."""
 
@@ -94,7 +95,7 @@ class CheckedHead:
         return (*self.variables, *([self.value] if self.value is not None else []))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CheckedRule:
     heads: tuple[CheckedHead, ...]
     bodies: tuple[Body, ...]

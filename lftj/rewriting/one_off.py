@@ -98,7 +98,7 @@ class OneOffViews:
         return kept[1] if fits else self._program
 
     def instead(
-        self, target: str, tables: Mapping[str, Table], domains: Domains, refused: CheckedProgram
+        self, target: str, domains: Domains, tables: Mapping[str, Table], refused: CheckedProgram
     ) -> CheckedProgram:
         """What to evaluate where a program with views raised RangeError: first one with views of 128 bits.
 

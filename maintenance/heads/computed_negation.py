@@ -19,7 +19,6 @@ from lftj.errors import NanError
 from lftj.evaluation.finishing import ROWS
 from lftj.language.body import Body
 from lftj.language.syntax import Atom, Variable
-from lftj.process.progress import Advance
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns
@@ -34,6 +33,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Building,
     Read,
     Round,
     Versions,
@@ -83,16 +83,16 @@ class ComputedNegation(RuleBody):
     def parts(self) -> tuple[Staged, ...]:
         return (*super().parts, self._second, self._counts, self._version)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
-        rows, signs = super().build(versions, threads, advance)
+    def build(self, building: Building) -> Rows:
+        rows, signs = super().build(building)
         self._counts.staged, columns, _ = self._counts.kept.step([rows[name] for name in self._names], signs)
         self._refuse_nan(columns)
         version = self._version.staged = self._hold(self._version_of(columns))
-        return self._second.build({**versions, ROWS: version}, threads)
+        return self._second.build(Building({**building.versions, ROWS: version}, building.threads))
 
-    def pieces(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Iterator[Rows]:
+    def pieces(self, building: Building) -> Iterator[Rows]:
         """One piece: the first stage's rows are kept anyway."""
-        yield self.build(versions, threads, advance)
+        yield self.build(building)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         rows, signs = super().step(change, stats)

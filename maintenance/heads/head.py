@@ -22,7 +22,6 @@ from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.language.syntax import Aggregate
-from lftj.process.progress import Advance
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
@@ -39,6 +38,7 @@ from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
     BodySearch,
+    Building,
     HeadRequest,
     HeadSource,
     HeadStrategy,
@@ -171,9 +171,9 @@ class MaintainedHead(Staged):
 
     # -- evaluation -----------------------------------------------------------------
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> RelationVersion:
+    def build(self, building: Building) -> RelationVersion:
         """The head over the versions; staged, like a step."""
-        columns, signs = gathered([source.build(versions, threads, advance) for source in self.sources])
+        columns, signs = gathered([source.build(building) for source in self.sources])
         if self.counts_support:
             self._support.staged, columns, signs = self._support.kept.step(columns, signs)
         version = self._first_version(columns)

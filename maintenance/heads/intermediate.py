@@ -33,7 +33,6 @@ from lftj.language.syntax import (
     Term,
     Variable,
 )
-from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
@@ -43,7 +42,7 @@ from maintenance.heads.rule_body import Rows, TimedRows
 from maintenance.staged import Staged
 from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import BodyRequest, BodyStrategy, Round, Versions
+from maintenance.strategies.strategy import BodyRequest, BodyStrategy, Building, Round, Versions
 from maintenance.strategies.timed_round import TimedRound
 
 _NO_ROWS: Rows = ({}, np.empty(0, np.int64))
@@ -108,20 +107,20 @@ class Intermediate(Staged):
         """How a head's values are made, for ``explain``."""
         return self._scans.notes(sharer)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> None:
+    def build(self, building: Building) -> None:
         """Give all assignments to the groups of all heads, whoever asks first; staged, like a step."""
         if self._round is not None:
             return
-        self._round = versions
-        for rows, weights in self._pieces(versions, threads, advance):
+        self._round = building.versions
+        for rows, weights in self._pieces(building):
             self._scans.stage(rows, weights)
             for sharer, groups in self._groups.items():
                 groups.add([rows[name] for name in sharer.names], weights)
 
-    def _pieces(self, versions: Versions, threads: int, advance: Advance | None) -> Iterator[Rows]:
+    def _pieces(self, building: Building) -> Iterator[Rows]:
         """All assignments in pieces; of several bodies each row once."""
         for body in self.bodies:
-            for piece in body.pieces(versions, threads, advance):
+            for piece in body.pieces(building):
                 yield piece if self._support is None else self._came(self._support, piece)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:

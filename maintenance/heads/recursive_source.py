@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lftj.language.body import CheckedProgram
-from lftj.process.progress import Advance
 from maintenance.heads.keeping import Keeping
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, KeptComponent
-from maintenance.strategies.strategy import HeadSource, Read, Round, Tuples, Versions
+from maintenance.strategies.strategy import Building, HeadSource, Read, Round, Tuples, Versions
 
 
 def component_reads(program: CheckedProgram, names: Iterable[str]) -> frozenset[str]:
@@ -73,8 +72,8 @@ class RecursiveSource(HeadSource):
     def nan_free(self) -> frozenset[tuple[str, int]]:
         return self._component.nan_free
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
-        return self._component.built(versions, threads, advance)[self._name]
+    def build(self, building: Building) -> Tuples:
+        return self._component.built(building)[self._name]
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         component = self._component

@@ -25,7 +25,6 @@ from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
 from lftj.planning.lowering import WILDCARD_NAME, Lowered, lower
 from lftj.planning.planner import GREEDILY, is_long
-from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
 from lftj.storage.signed_rows import Columns, gathered, net_rows
@@ -38,6 +37,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Building,
     Read,
     Round,
     Versions,
@@ -119,25 +119,25 @@ class RuleBody(Staged):
         """Whether a step stages anything."""
         return len(self.parts) != 1 or self.all_searches[0].keeps_something
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Rows:
+    def build(self, building: Building) -> Rows:
         """All rows; staged, like a step."""
-        parts = [search.build(versions, threads, advance) for search in self.searches]
+        parts = [search.build(building) for search in self.searches]
         for test in self.tests:
-            test.build(versions, threads)
+            test.build(building)
         columns, signs = self._combined(parts)
-        if not self._passes(versions, lambda test: test.will_hold):
+        if not self._passes(building.versions, lambda test: test.will_hold):
             columns, signs = [column[:0] for column in columns], signs[:0]
         return self._finished(columns, signs)
 
-    def pieces(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Iterator[Rows]:
+    def pieces(self, building: Building) -> Iterator[Rows]:
         """Rows that add up to those of :meth:`build`, in pieces; staged when the last piece was taken."""
         if len(self.searches) != 1:
-            yield self.build(versions, threads, advance)
+            yield self.build(building)
             return
         for test in self.tests:
-            test.build(versions, threads)
-        passes = self._passes(versions, lambda test: test.will_hold)
-        for piece in self.searches[0].pieces(versions, threads, advance):
+            test.build(building)
+        passes = self._passes(building.versions, lambda test: test.will_hold)
+        for piece in self.searches[0].pieces(building):
             if passes:
                 yield self._finished(*self._combined([piece]))
 

@@ -20,7 +20,6 @@ from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Aggregate, Variable
-from lftj.process.progress import Advance
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
@@ -34,6 +33,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Building,
     HeadSource,
     Read,
     Round,
@@ -160,12 +160,12 @@ class SetSource(RuleSource):
     def notes(self) -> tuple[str, ...]:
         return () if self.is_distinct else ("support counts",)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
+    def build(self, building: Building) -> Tuples:
         if self.is_distinct:
-            return self._projected([body.build(versions, threads, advance) for body in self._bodies])
+            return self._projected([body.build(building) for body in self._bodies])
         tuples = Weighted(len(self._names))
         for body in self._bodies:
-            for rows, weights in body.pieces(versions, threads, advance):
+            for rows, weights in body.pieces(building):
                 try:
                     tuples.add([rows[name] for name in self._names], weights)
                 except RangeError as error:
@@ -230,9 +230,9 @@ class AggregateSource(RuleSource):
         notes = (f"aggregate {sharer.call.function}", *intermediate.notes(sharer))
         return (*notes, f"one intermediate with {', '.join(others)}") if others else notes
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
+    def build(self, building: Building) -> Tuples:
         try:
-            self._intermediate.build(versions, threads, advance)
+            self._intermediate.build(building)
             return self._groups.built()
         except (RangeError, EvaluationError) as error:
             raise with_rule(error, self.rule.text) from error.__cause__

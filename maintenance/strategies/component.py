@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
-from lftj.process.progress import Advance
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Read, Round, Tuples, Versions
+from maintenance.strategies.strategy import Building, Read, Round, Tuples, Versions
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,10 @@ class KeptComponent(Staged, ABC):
 
     _built: Mapping[str, Tuples] | None = None
 
-    def built(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
+    def built(self, building: Building) -> Mapping[str, Tuples]:
         """What :meth:`build` gives; built by the first call, until that is kept or dropped."""
         if self._built is None:
-            self._built = self.build(versions, threads, advance)
+            self._built = self.build(building)
         return self._built
 
     def _keep_own(self) -> None:
@@ -68,7 +67,7 @@ class KeptComponent(Staged, ABC):
         return frozenset()
 
     @abstractmethod
-    def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
+    def build(self, building: Building) -> Mapping[str, Tuples]:
         """All tuples of each head, sorted.  Raises RoundLimitError, and what rules raise on a row."""
 
     @abstractmethod

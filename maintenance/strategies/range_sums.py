@@ -38,13 +38,12 @@ from indices.monoid import COUNT, SUM
 from indices.scan_tree import ScanTree
 from lftj.errors import RangeError
 from lftj.language.expressions import comparison_text
-from lftj.process.progress import Advance
 from lftj.rewriting.range_join import OrderedView, RangeJoin, Span
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Assignments, BodySearch, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Building, Round
 
 Key = tuple[int, ...]
 
@@ -75,10 +74,11 @@ class RangeSums(BodySearch):
     def nbytes(self) -> int:
         return self._left.nbytes + self._right.nbytes
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+    def build(self, building: Building) -> Assignments:
         for side in (self._left, self._right):
-            side.build(versions[side.relation])
-        return self._joined(self._left, self._right, self._left.inserted(versions[self._left.relation]))
+            side.build(building.versions[side.relation])
+        left = self._left.inserted(building.versions[self._left.relation])
+        return self._joined(self._left, self._right, left)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
         for side in (self._left, self._right):
@@ -99,7 +99,7 @@ class RangeSums(BodySearch):
         return gathered(found)
 
     def rows(self, change: Round, after: bool) -> Assignments:
-        return RangeSums(self.join).build(change.new if after else change.old)
+        return RangeSums(self.join).build(Building(change.new if after else change.old))
 
     def _joined(self, side: _Side, other: _Side, changes: KeyChanges) -> Assignments:
         """The rows that changes of one side make with the other as it is."""

@@ -11,20 +11,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lftj.evaluation.evaluation import Evaluation, Settings
-from lftj.process.progress import Advance
-from lftj.storage.catalog import Table
+from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.request import Request
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import difference
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
 from maintenance.strategies.strategy import (
+    Building,
     HeadRequest,
     HeadSource,
     HeadStrategy,
     Round,
     Tuples,
-    Versions,
 )
 
 
@@ -41,21 +40,20 @@ class RecomputedHead(HeadSource):
         self.is_function = schema.functional  # evaluation refuses two values
         self.sorted_by = tuple(range(len(schema.columns)))
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
-        codes = (
-            self._evaluation(versions, Settings(threads=threads, advance=advance)).relation(self._name).codes
-        )
+    def build(self, building: Building) -> Tuples:
+        codes = self._evaluation(building).whole()[self._name].codes
         return codes, np.ones(len(codes[0]), dtype=np.int64)
 
     def step(self, change: Round, stats: RuleStats) -> Tuples:
-        evaluation = self._evaluation(change.new, Settings())
-        found = evaluation.relation(self._name)
-        stats.count(evaluation.operations)
+        evaluation = self._evaluation(Building(change.new))
+        found = evaluation.whole()[self._name]
+        stats.count(evaluation.done.operations)
         return changed(found.codes, change.old[self._name].columns())
 
-    def _evaluation(self, versions: Versions, settings: Settings) -> Evaluation:
-        relations: dict[str, Table] = {name: versions[name] for name in self._reads}
-        return Evaluation(self._program, relations, settings)
+    def _evaluation(self, building: Building) -> Evaluation:
+        tables = {name: building.versions[name] for name in self._reads}
+        threads, advance = building.threads, building.advance
+        return Evaluation(Request(self._program, tables, self._name, threads=threads, advance=advance))
 
 
 class Recompute(HeadStrategy):
@@ -71,11 +69,11 @@ class RecomputedComponent(KeptComponent):
     def __init__(self, request: ComponentRequest) -> None:
         self._request = request
 
-    def build(self, versions: Versions, threads: int, advance: Advance | None) -> dict[str, Tuples]:
-        return all_tuples(evaluated_anew(self._request, versions, RuleStats(), threads, advance)[0])
+    def build(self, building: Building) -> dict[str, Tuples]:
+        return all_tuples(evaluated_anew(self._request, building, RuleStats())[0])
 
     def step(self, change: Round, stats: RuleStats) -> dict[str, Tuples]:
-        found, _ = evaluated_anew(self._request, change.new, stats)
+        found, _ = evaluated_anew(self._request, Building(change.new), stats)
         return {name: changed(one.codes, change.old[name].columns()) for name, one in found.items()}
 
     def describe(self) -> list[str]:
@@ -90,19 +88,21 @@ class RecomputeComponent(ComponentStrategy):
 
 
 def evaluated_anew(
-    request: ComponentRequest,
-    versions: Versions,
-    stats: RuleStats,
-    threads: int = 1,
-    advance: Advance | None = None,
+    request: ComponentRequest, building: Building, stats: RuleStats
 ) -> tuple[dict[str, Relation], int]:
     """A component evaluated over versions, and how many rows its rounds found; ``stats``: what it took."""
-    relations: dict[str, Table] = {name: versions[name] for name in request.reads}
-    settings = Settings(threads=threads, advance=advance, max_rounds=request.max_rounds)
-    evaluation = Evaluation(request.program, relations, settings)
-    found = evaluation.recursive(request.names)
-    stats.count(evaluation.operations)
-    return found, sum(one.found for one in evaluation.fixpoints[0].rounds)
+    asked = Request(
+        request.program,
+        {name: building.versions[name] for name in request.reads},
+        request.names[0],
+        threads=building.threads,
+        max_rounds=request.max_rounds,
+        advance=building.advance,
+    )
+    evaluation = Evaluation(asked)
+    found = evaluation.whole()
+    stats.count(evaluation.done.operations)
+    return found, sum(one.found for one in evaluation.done.fixpoints[0].rounds)
 
 
 def all_tuples(found: Mapping[str, Relation]) -> dict[str, Tuples]:

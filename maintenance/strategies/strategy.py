@@ -80,6 +80,15 @@ class Round:
         return Round({**self.old, name: old}, {**self.new, name: new}, changes, self.shared, self.stepped)
 
 
+@dataclass(frozen=True, eq=False)
+class Building:
+    """An evaluation from nothing: over these versions, by so many threads, with what moves a bar."""
+
+    versions: Versions
+    threads: int = 1
+    advance: Advance | None = None
+
+
 # -- one body --------------------------------------------------------------------------
 
 
@@ -138,17 +147,15 @@ class BodySearch(Staged, ABC):
         """What the columns of its rows are."""
 
     @abstractmethod
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+    def build(self, building: Building) -> Assignments:
         """All rows over the versions, sorted by the variables in their order."""
 
-    def pieces(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> Iterator[Assignments]:
+    def pieces(self, building: Building) -> Iterator[Assignments]:
         """Rows that add up to those of :meth:`build`, in pieces; rows of several pieces may be alike.
 
         Staged, like a build, when the last piece was taken.
         """
-        yield self.build(versions, threads, advance)
+        yield self.build(building)
 
     @abstractmethod
     def step(self, change: Round, stats: RuleStats) -> Assignments:
@@ -272,7 +279,7 @@ class HeadSource(Staged, ABC):
         return frozenset()
 
     @abstractmethod
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Tuples:
+    def build(self, building: Building) -> Tuples:
         """All tuples."""
 
     @abstractmethod

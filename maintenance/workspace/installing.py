@@ -26,7 +26,7 @@ from maintenance.heads.keeping import RECORD_GAP, Keeping
 from maintenance.heads.recursive_source import KeptComponents
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES, VIEWS
 from maintenance.heads.stratum import Stratum, heads_by_stratum
-from maintenance.strategies.strategy import BodyStrategy, Versions
+from maintenance.strategies.strategy import BodyStrategy, Building, Versions
 from maintenance.workspace.budget import Budget, Budgets, refuse_large_views
 from maintenance.workspace.guarded import with_spans
 from maintenance.workspace.ready_kernels import load_for
@@ -171,7 +171,7 @@ def _built(
         for name in names:
             head = MaintainedHead(name, program, keepings[name], versions, intermediates, components)
             with bar(f"installing {shown_name(name)}") as advance:
-                versions[name] = head.build(versions, threads, advance)
+                versions[name] = head.build(Building(versions, threads, advance))
             installed.append(head)
         strata.append(Stratum(installed))
     for stratum in strata:

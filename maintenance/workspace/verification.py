@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lftj.errors import VerificationError
-from lftj.evaluation.evaluation import Evaluation, Settings
+from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.request import Request
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -27,11 +28,8 @@ def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rel
     for name, head in heads.items():
         if name not in relations:
             program = head.program if is_view(name) else head.program.as_written
-            evaluation = Evaluation(program, dict(relations), Settings(max_rounds=head.keeping.max_rounds))
-            if head.component:
-                relations |= evaluation.recursive(head.component)
-            else:
-                relations[name] = evaluation.relation(name)
+            request = Request(program, relations, name, max_rounds=head.keeping.max_rounds)
+            relations |= Evaluation(request).whole()
         _compare(name, versions[name], relations[name])
 
 

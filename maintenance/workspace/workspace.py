@@ -13,11 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 from lftj.database.database import Database
 from lftj.errors import ChangeError, HousekeepingWarning, RangeError
-from lftj.files.csv_options import CsvOptions
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
@@ -128,34 +127,10 @@ class Workspace(Kept, Database):
 
     # -- relations and rules ---------------------------------------------------------
 
-    @interruptible()
-    @enough_memory("the relation does not fit into memory: load the columns that rules need, columns=[...]")
-    def load(
-        self,
-        name: str,
-        source: Any,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        *,
-        nulls: Literal["refuse", "drop", "keep"] = "refuse",
-        progress: bool = False,
-        csv: CsvOptions | None = None,
-        row_number: str | None = None,
-        bag: bool = False,
-    ) -> None:
-        """Load a base relation, as `lftj.Database.load` does; it may replace one that no rule reads.
-
-        Raises ChangeError for a relation that an installed rule reads, and for a head.
-        """
-        from lftj.database.loading import load_relation
-
-        self._refuse_load(name)
-        relation = load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number, bag)
-        self.add(relation)
-
     def add(self, relation: Relation) -> None:
         """Take a base relation, as `lftj.Database.add` does; it may replace one that no rule reads.
 
-        Raises ChangeError as `load`.
+        Raises ChangeError for a relation that an installed rule reads, and for a head.
         """
         version = RelationVersion(relation)
         published = self._published

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates.partial import PartialAggregation, partial_schema
 from lftj.database.database import Database
-from lftj.evaluation.evaluation import Evaluation, Settings
-from lftj.evaluation.plans import BodyRun
-from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.evaluation.evaluation import Evaluation
 from lftj.language.syntax import Program
 from lftj.planning.kept_orders import KeptOrders, each_keeping
 from lftj.storage.relation import Relation
@@ -92,18 +90,15 @@ class CellSearch:
                     rows = in_types(pa.Table.from_batches([batch]), plan.arrow_schema)
                     yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
             return
-        checked, tables, plans, *_ = database.ready(program)
-        settings = Settings(batch_rows=BATCH_ROWS)
-        evaluation = _Weighing(checked, tables, settings, plans=plans, keys=rule.keys)
-        types = {
-            name: column.type
-            for name, column in zip(rule.weighed, checked.derived[plan.name].columns, strict=False)
-        }
+        # Of ``h[keys, arguments] = count()`` only the keys can't be NaN.
+        request = replace(database.request(program, by_views=False), grouped=rule.keys)
+        columns = request.program.derived[request.target].columns
+        types = {name: column.type for name, column in zip(rule.weighed, columns, strict=False)}
         partials = [PartialAggregation(head, types) for head in rule.heads]
-        for columns in evaluation.head_batches(plan.name):
-            by_name = dict(zip(rule.weighed, columns, strict=False))
+        for codes in Evaluation(request).batches():
+            by_name = dict(zip(rule.weighed, codes, strict=False))
             for partial in partials:
-                partial.add(by_name, columns[-1])
+                partial.add(by_name, codes[-1])
         for number, partial in enumerate(partials):
             yield contribution(cell.address.rule, number), plan.gathered_by(rule), partial.finish()
 
@@ -118,25 +113,6 @@ class CellSearch:
             table = cell.table(placement.label, self._schemas[placement.relation])
             database.add(Relation.from_table(placement.label, table, database.domains))
         return database, program_of(self._text, self._head, cell.address.rule, cell.address.marks)
-
-
-@dataclass
-class _Weighing(Evaluation):
-    """Evaluates ``h[keys, arguments] = count()``; of these only the keys can't be NaN."""
-
-    keys: tuple[str, ...] = ()
-
-    def plan_body(
-        self,
-        rule: CheckedRule,
-        head: CheckedHead,
-        body: Body,
-        wanted: Sequence[str],
-        counted: bool,
-        write: bool = True,
-        grouped: Sequence[str] | None = None,
-    ) -> BodyRun:
-        return super().plan_body(rule, head, body, wanted, counted, write, self.keys)
 
 
 def placements(rule: HeadRule, address: CellAddress) -> tuple[Placement, ...]:

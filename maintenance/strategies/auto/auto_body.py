@@ -31,14 +31,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from indices.sensitivity import SensitivityIndex
-from lftj.process.progress import Advance
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.storage.signed_rows import difference, net_rows
 from maintenance.staged import Staged
 from maintenance.stats import RuleStats
 from maintenance.strategies.auto.ledger import Ledger
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.strategy import Assignments, BodySearch, Read, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Building, Read, Round, Versions
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
 
 LEAST_BUDGET = 1 << 16
@@ -134,25 +133,23 @@ class AutoBody(BodySearch):
     def nbytes(self) -> int:
         return self.trace.nbytes if self.keeps_something else 0
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
-        self.delta.prepare(versions)
+    def build(self, building: Building) -> Assignments:
+        self.delta.prepare(building.versions)
         if not self.traces:
-            rows, operations = self.delta.evaluated(versions, threads, advance)
+            rows, operations = self.delta.evaluated(building)
             self._measured(operations.total)
             return rows
-        rows, self._staged = self.trace.rebuilt(versions, threads, advance)
+        rows, self._staged = self.trace.rebuilt(building)
         self._measured(self._staged.operations)
         return self._netted(self._of_trace(rows))
 
-    def pieces(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> Iterator[Assignments]:
+    def pieces(self, building: Building) -> Iterator[Assignments]:
         if self.traces:
-            yield self.build(versions, threads, advance)
+            yield self.build(building)
             return
-        self.delta.prepare(versions)
+        self.delta.prepare(building.versions)
         operations = Operations()
-        yield from self.delta.searched(versions, operations, threads, advance)
+        yield from self.delta.searched(building, operations)
         self._measured(operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
@@ -206,15 +203,15 @@ class AutoBody(BodySearch):
         """The step by two evaluations."""
         stats.recomputed += 1
         self.recomputed += 1
-        (old, old_weights), operations = self.delta.evaluated(change.old)
+        (old, old_weights), operations = self.delta.evaluated(Building(change.old))
         stats.count(operations)
         if self.traces:
-            rows, self._staged = self.trace.rebuilt(change.new)
+            rows, self._staged = self.trace.rebuilt(Building(change.new))
             new, new_weights = self._netted(self._of_trace(rows))
             whole = self._staged.operations
             stats.nexts += whole
         else:
-            (new, new_weights), operations = self.delta.evaluated(change.new)
+            (new, new_weights), operations = self.delta.evaluated(Building(change.new))
             stats.count(operations)
             whole = operations.total
         self._measured(whole)

@@ -22,7 +22,6 @@ import numpy as np
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.process.progress import Advance
 from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.search.base.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
@@ -30,7 +29,7 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms, shown
-from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Read, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Building, Read, Round, Versions
 
 
 class DeltaBody(BodySearch):
@@ -71,15 +70,13 @@ class DeltaBody(BodySearch):
     def _nothing(self) -> Assignments:
         return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
-        self.prepare(versions)
-        return self.evaluated(versions, threads, advance)[0]
+    def build(self, building: Building) -> Assignments:
+        self.prepare(building.versions)
+        return self.evaluated(building)[0]
 
-    def pieces(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> Iterator[Assignments]:
-        self.prepare(versions)
-        yield from self.searched(versions, Operations(), threads, advance)
+    def pieces(self, building: Building) -> Iterator[Assignments]:
+        self.prepare(building.versions)
+        yield from self.searched(building, Operations())
 
     @property
     def reads(self) -> Iterable[Read]:
@@ -99,11 +96,9 @@ class DeltaBody(BodySearch):
         return self._nothing if found is None else found
 
     def rows(self, change: Round, after: bool) -> Assignments:
-        return self.evaluated(change.new if after else change.old)[0]
+        return self.evaluated(Building(change.new if after else change.old))[0]
 
-    def evaluated(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[Assignments, Operations]:
+    def evaluated(self, building: Building) -> tuple[Assignments, Operations]:
         """All rows over the versions, sorted by the variables, by the search of queries; what it took.
 
         Memory: the distinct rows twice.
@@ -113,27 +108,25 @@ class DeltaBody(BodySearch):
             return self._nothing, operations
         if not self._comes_sorted:
             found = Weighted(len(self.variables))
-            for columns, weights in self.searched(versions, operations, threads, advance):
+            for columns, weights in self.searched(building, operations):
                 found.add(list(columns), weights)
             return found.finish(), operations
-        plan = self._bound(versions)
+        plan = self._bound(building.versions)
         counters = plan.new_counters()
-        rows = self._ordered(*all_rows(plan, counters, threads, True, advance))
+        rows = self._ordered(*all_rows(plan, counters, building.threads, True, building.advance))
         operations.add(Operations(*counters.sum(axis=0).tolist()))
         return rows, operations
 
-    def searched(
-        self, versions: Versions, operations: Operations, threads: int = 1, advance: Advance | None = None
-    ) -> Iterator[Assignments]:
+    def searched(self, building: Building, operations: Operations) -> Iterator[Assignments]:
         """All rows over the versions, as the search finds them; ``operations`` gets what it took.
 
         Memory: a batch of rows per thread.
         """
         if self.lowered.empty:
             return
-        plan = self._bound(versions)
+        plan = self._bound(building.versions)
         counters = plan.new_counters()
-        for columns, weights in batches(plan, counters, BATCH_ROWS, threads, True, advance):
+        for columns, weights in batches(plan, counters, BATCH_ROWS, building.threads, True, building.advance):
             assert weights is not None
             yield self._ordered(columns, weights)
         operations.add(Operations(*counters.sum(axis=0).tolist()))
@@ -182,8 +175,8 @@ class DeltaTest(DeltaBody, BodyTest):
     def will_hold(self) -> bool:
         return (self._count if self._staged is None else self._staged) > 0
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
-        columns, weights = super().build(versions, threads, advance)
+    def build(self, building: Building) -> Assignments:
+        columns, weights = super().build(building)
         self._staged = int(weights.sum())
         return columns, weights
 

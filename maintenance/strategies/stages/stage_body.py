@@ -42,7 +42,7 @@ from maintenance.stats import RuleStats
 from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.delta.term import Terms
 from maintenance.strategies.stages.stage_table import StageTable
-from maintenance.strategies.strategy import Round, Versions
+from maintenance.strategies.strategy import Building, Round, Versions
 
 Read = TypeVar("Read")
 
@@ -156,7 +156,7 @@ class StageBody:
             return
         choice = choose_order(self.lowered.problem, versions)
         search = DeltaBody(self.lowered, choice, versions)
-        for columns, weights in search.searched(versions, Operations()):
+        for columns, weights in search.searched(Building(versions), Operations()):
             by_name = dict(zip(search.variables, columns, strict=True))
             ordered = [by_name[name] for name in self._variables]
             yield from self._instances(ordered, weights, tables, weights_are_highs=False)

@@ -37,7 +37,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lftj.process.progress import Advance
 from lftj.storage.catalog import Table
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
@@ -48,7 +47,7 @@ from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
 from maintenance.strategies.stages.value_step import RestsOnItselfError, ValueStep
-from maintenance.strategies.strategy import Read, Round, Tuples, Versions
+from maintenance.strategies.strategy import Building, Read, Round, Tuples, Versions
 
 LEAST_BUDGET = 20_000
 """So many instances a step of a budgeted component may always count."""
@@ -95,10 +94,11 @@ class StagedComponent(KeptComponent):
 
     # -- building -------------------------------------------------------------------
 
-    def build(self, versions: Versions, threads: int, advance: Advance | None) -> Mapping[str, Tuples]:
-        found, instances = evaluated_anew(self._request, versions, RuleStats(), threads, advance)
+    def build(self, building: Building) -> Mapping[str, Tuples]:
+        found, instances = evaluated_anew(self._request, building, RuleStats())
         self._staged = _State({}, 0, instances)
         if self._refusal is None and not self._bodies:
+            versions = building.versions
             catalog: dict[str, Table] = {**{name: versions[name] for name in self._request.reads}, **found}
             self._bodies = [StageBody(*rule, self._request.names, catalog) for rule in self._rules]
             self._prepare(versions)
@@ -133,7 +133,7 @@ class StagedComponent(KeptComponent):
             else:
                 self._staged = _State(tables, top, kept.instances)
                 return found
-        relations, instances = evaluated_anew(self._request, change.new, stats)
+        relations, instances = evaluated_anew(self._request, Building(change.new), stats)
         self._staged = _State({}, 0, instances, rests_on_itself)
         return {name: changed(one.codes, change.old[name].columns()) for name, one in relations.items()}
 

@@ -41,7 +41,6 @@ from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.process.progress import Advance
 from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole
 from lftj.search.regions.pieces import PieceSearch
 from lftj.search.regions.plan import RegionPlan
@@ -49,7 +48,7 @@ from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Assignments, BodySearch, Read, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodySearch, Building, Read, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace.built import Built
 from maintenance.strategies.trace.cut_records import pieces_of
@@ -128,20 +127,18 @@ class BodyTrace(BodySearch):
     def nothing(self) -> Assignments:
         return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+    def build(self, building: Building) -> Assignments:
         """All assignments; the records are those of this evaluation alone."""
-        rows, built = self.rebuilt(versions, threads, advance)
+        rows, built = self.rebuilt(building)
         self.take(built)
         return rows
 
-    def rebuilt(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[Assignments, Built]:
+    def rebuilt(self, building: Building) -> tuple[Assignments, Built]:
         """All assignments over the versions, and this evaluation's records, for :meth:`take`."""
         if self.lowered.empty:
             return self.nothing, Built.of(self._no_records())
-        columns, built = self._evaluated(versions, threads, advance)
-        return (columns, self._weights(columns, versions, 1)), built
+        columns, built = self._evaluated(building)
+        return (columns, self._weights(columns, building.versions, 1)), built
 
     def take(self, built: Built | None) -> None:
         """Go on from what an evaluation over the newest versions left; None: without records."""
@@ -167,12 +164,10 @@ class BodyTrace(BodySearch):
         """What recording in pieces has taken so far."""
         return self._built.renewed_operations
 
-    def _evaluated(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[list[np.ndarray], Built]:
+    def _evaluated(self, building: Building) -> tuple[list[np.ndarray], Built]:
         """All rows over the versions, and what is to be kept of them; nothing here changes."""
         columns, records, operations = evaluate_whole(
-            self.plan, self._indexes(versions), True, threads, advance
+            self.plan, self._indexes(building.versions), True, building.threads, building.advance
         )
         sensitivity = self._no_records()
         _enter(sensitivity, records)

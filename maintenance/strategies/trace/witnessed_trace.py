@@ -33,7 +33,6 @@ from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
 from lftj.search.regions.plan import RegionPlan, compile_regions
@@ -44,7 +43,7 @@ from lftj.storage.trie import Trie
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Assignments, BodyTest, Round, Versions
+from maintenance.strategies.strategy import Assignments, BodyTest, Building, Round
 from maintenance.strategies.trace.body_trace import BodyTrace, Built
 from maintenance.strategies.trace.cut_records import no_paths
 from maintenance.strategies.trace.dead_records import Followed
@@ -94,17 +93,15 @@ class WitnessedTrace(BodyTrace, BodyTest):
         """:attr:`holds`, after what is staged."""
         return (self._staged or self.witnesses).n_tuples > 0
 
-    def build(self, versions: Versions, threads: int = 1, advance: Advance | None = None) -> Assignments:
+    def build(self, building: Building) -> Assignments:
         if self.lowered.empty:
             return self.nothing
-        columns, self._built = self._evaluated(versions, threads, advance)
+        columns, self._built = self._evaluated(building)
         return columns[: self.tail], np.broadcast_to(np.int64(1), len(columns[0]))
 
-    def _evaluated(
-        self, versions: Versions, threads: int = 1, advance: Advance | None = None
-    ) -> tuple[list[np.ndarray], Built]:
+    def _evaluated(self, building: Building) -> tuple[list[np.ndarray], Built]:
         """The witnesses come together with the records: others would not be covered."""
-        columns, built = super()._evaluated(versions, threads, advance)
+        columns, built = super()._evaluated(building)
         built.witnesses = _as_index(columns)
         return columns, built
 

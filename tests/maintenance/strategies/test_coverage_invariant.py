@@ -24,7 +24,7 @@ from lftj.planning.planner import OrderChoice
 from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Round
+from maintenance.strategies.strategy import Building, Round
 from maintenance.strategies.surgery import surgeries_in
 from maintenance.strategies.trace import body_trace
 from maintenance.strategies.trace.body_trace import BodyTrace
@@ -101,7 +101,7 @@ def test_records_cover_every_node(case: Case, gap: int, piece: int | None) -> No
     """After the build, and after every change; also where bodies are renewed all the time, piece by piece."""
     trace = traced(case, gap)
     versions = first_versions(case)
-    columns, signs = trace.build(versions)
+    columns, signs = trace.build(Building(versions))
     rows = brute_rows(case.problem, case.order, case.states[0])
     assert rows_of(columns) == rows and signs.tolist() == [1] * len(rows)
     check_coverage(case, trace, case.states[0])
@@ -198,7 +198,7 @@ def as_listed(regions: Regions) -> list[tuple[Row, int]]:
 def test_the_oracle_names_the_regions_that_the_records_give(case: Case, gap: int) -> None:
     trace = traced(case, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     for before, after in itertools.pairwise(case.states):
         change = round_of(case, versions, before, after)
         regions = regions_of(trace, change)
@@ -228,7 +228,7 @@ def test_a_change_outside_the_records_changes_nothing(case: Case, gap: int) -> N
     """And one inside them changes nothing outside of its regions."""
     trace = traced(case, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     for before, after in itertools.pairwise(case.states):
         change = round_of(case, versions, before, after)
         trace.step(change, RuleStats())
@@ -255,7 +255,7 @@ def test_a_change_and_its_inverse(case: Case, gap: int) -> None:
     """Back and forth through all states, twice: the assignments that come are those that went."""
     trace = traced(case, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     walk = [*case.states, *case.states[-2::-1]] * 2
     for before, after in itertools.pairwise(walk):
         change = round_of(case, versions, before, after)
@@ -276,7 +276,7 @@ def test_a_step_that_is_dropped_drops_no_record(case: Case, gap: int) -> None:
     """Each step is taken twice, dropped and then kept."""
     trace = traced(case, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     for before, after in itertools.pairwise(case.states):
         change = round_of(case, versions, before, after)
         trace.step(change, RuleStats())
@@ -299,7 +299,7 @@ def test_a_row_that_comes_again_matches_nothing_in_vain(case: Case, gap: int) ->
     assume(not case.problem.negations and not case.problem.conditions)
     trace = traced(case, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     state = case.states[0]
     in_vain = []
     for _, _, following in [one for one in single_changes(case, state) if more_rows(state, one[2])][:12]:

@@ -25,7 +25,7 @@ from maintenance.stats import RuleStats
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta import term
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.strategy import Round
+from maintenance.strategies.strategy import Building, Round
 from support.bodies import Case, Contents, brute_rows, cases, first_versions, rows_of
 from support.records import round_of
 
@@ -60,7 +60,7 @@ def test_oracle_a_step_is_the_difference_of_two_builds(case: Case, left_out: int
     versions = first_versions(case)
     with mock.patch.object(weighted, "BUFFERED_ROWS", room):
         body = DeltaBody(Lowered(problem, {}), OrderChoice(case.order, (), "given"), versions)
-        built = body.build(versions)
+        built = body.build(Building(versions))
         rows = counted(case, body, case.states[0])
         assert added_up(*built) == rows and len(built[1]) in (len(rows), 1)
         for before, after in itertools.pairwise(case.states):

@@ -35,6 +35,7 @@ from maintenance.strategies.strategy import (
     BodyRequest,
     BodySearch,
     BodyStrategy,
+    Building,
     HeadRequest,
     HeadStrategy,
     Round,
@@ -108,12 +109,12 @@ def checked_steps(search: BodySearch, twin: BodySearch, case: Case) -> Iterator[
     """
 
     def built(versions: Versions) -> Counter[tuple[int, ...]]:
-        found = added_up(twin.build(versions))
+        found = added_up(twin.build(Building(versions)))
         twin.drop()
         return found
 
     versions = first_versions(case)
-    rows = added_up(search.build(versions))
+    rows = added_up(search.build(Building(versions)))
     search.keep()
     assert rows == built(versions)
     for before, after in itertools.pairwise(case.states):
@@ -179,7 +180,7 @@ def test_a_step_of_a_head_is_the_difference_of_two_builds(name: str, rule: str) 
     source, twin = (strategy.plan(HeadRequest("h", head.program, head.reads)) for _ in range(2))
     assert type(source) in KINDS[name]
     old = ws._state.versions
-    rows = added_up(source.build(old))
+    rows = added_up(source.build(Building(old)))
     source.keep()
     for _ in range(12):
         with ws.transaction() as tx:
@@ -188,7 +189,7 @@ def test_a_step_of_a_head_is_the_difference_of_two_builds(name: str, rule: str) 
                     "edge", [(random.randrange(8), random.randrange(8)) for _ in range(random.randrange(4))]
                 )
         new = ws._state.versions
-        following = added_up(twin.build(new))
+        following = added_up(twin.build(Building(new)))
         assert added_up(source.step(Round(old, dict(new), {}), RuleStats())) == difference(following, rows)
         source.keep()
         old, rows = new, following

@@ -20,7 +20,7 @@ from lftj.search.regions.plan import compile_regions
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import Round
+from maintenance.strategies.strategy import Building, Round
 from maintenance.strategies.trace.witnessed_trace import WitnessedTrace
 from support.bodies import (
     Case,
@@ -117,7 +117,7 @@ def test_witnesses_and_records_follow(tailed: tuple[Case, int], gap: int, piece:
     case, tail = tailed
     trace = witnessed(case, tail, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     trace.keep()
     check_witnesses(case, trace, case.states[0])
     check_tail_coverage(case, trace, case.states[0])
@@ -142,7 +142,7 @@ def test_back_and_forth_with_dropped_rounds(tailed: tuple[Case, int], gap: int) 
     case, tail = tailed
     trace = witnessed(case, tail, gap)
     versions = first_versions(case)
-    trace.build(versions)
+    trace.build(Building(versions))
     trace.keep()
     walk = [*case.states, *case.states[-2::-1]] * 2
     for before, after in itertools.pairwise(walk):
