@@ -14,6 +14,8 @@ from lftj.errors import SourceError
 from lftj.files.csv_options import CsvOptions
 
 Command = Callable[..., Any]
+Pairs = Sequence[tuple[str, str]]
+"""What ``NAME=...`` says, which may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class CsvArguments:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bags: Sequence[str] = ()
 
-    def check(self, sources: Sequence[tuple[str, str]]) -> None:
+    def check(self, sources: Pairs) -> None:
         """Raise UsageError for what is said about no ``NAME=PATH`` that is loaded."""
         names = [name for name, _ in sources]
         said = ("--columns", self.columns), ("--bag", self.bags), ("--csv-type", self.types)
@@ -85,45 +87,38 @@ def csv_arguments(command: Command) -> Command:
     """Add the options to a command, which takes them together as ``csv``."""
 
     @functools.wraps(command)
-    def with_options(
-        csv_delimiter: str | None,
-        csv_quote: str | None,
-        csv_header: bool | None,
-        csv_type: tuple[tuple[str, str], ...],
-        csv_null: tuple[str, ...],
-        csv_encoding: str | None,
-        columns: tuple[tuple[str, str], ...],
-        bag: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        said: dict[str, Any] = {}
-        if csv_delimiter is not None:
-            said["delimiter"] = "\t" if csv_delimiter in ("\\t", "tab") else csv_delimiter
-        if csv_quote is not None:
-            said["quote"] = csv_quote or None
-        if csv_header is not None:
-            said["header"] = csv_header
-        if csv_null:
-            said["nulls"] = csv_null
-        if csv_encoding is not None:
-            said["encoding"] = csv_encoding
+    def with_options(columns: Pairs, bag: Sequence[str], csv_type: Pairs, **given: Any) -> Any:
+        said = {name: given.pop(f"csv_{name}") for name in _FIELDS}
+        named = {name: [column.strip() for column in listed.split(",")] for name, listed in columns}
         types: dict[str, dict[str, str]] = {}
         for place, name in csv_type:
             relation, _, column = place.partition(".")
             types.setdefault(relation, {})[column] = name
         try:
-            options = CsvOptions(**said) if said else None
+            options = _options_of(said)
             for of_relation in types.values():
                 CsvOptions(types=of_relation)
         except ValueError as error:
             raise click.UsageError(f"--csv-...: {error}") from None
-        named = {name: [column.strip() for column in given.split(",")] for name, given in columns}
-        return command(csv=CsvArguments(options, types, named, bag), **others)
+        return command(csv=CsvArguments(options, types, named, bag), **given)
 
     for option in reversed(_OPTIONS):
         with_options = option(with_options)
     return with_options
 
+
+def _options_of(said: Mapping[str, Any]) -> CsvOptions | None:
+    """None where nothing is said.  Raises ValueError."""
+    options = {name: value for name, value in said.items() if value not in (None, ())}
+    if options.get("delimiter") in ("\\t", "tab"):
+        options["delimiter"] = "\t"
+    if options.get("quote") == "":
+        options["quote"] = None
+    return CsvOptions(**options) if options else None
+
+
+_FIELDS = ("delimiter", "quote", "header", "nulls", "encoding")
+"""Of `CsvOptions`, each with an option of that name."""
 
 _OPTIONS = (
     click.option(
@@ -155,7 +150,11 @@ _OPTIONS = (
         help="The type of a column of a CSV file, such as edge.id=string; may be repeated.",
     ),
     click.option(
-        "--csv-null", multiple=True, metavar="TEXT", help="What is NULL in CSV files; may be repeated."
+        "--csv-null",
+        "csv_nulls",
+        multiple=True,
+        metavar="TEXT",
+        help="What is NULL in CSV files; may be repeated.",
     ),
     click.option("--csv-encoding", metavar="NAME", help="Of CSV files, such as latin-1.  [default: utf-8]"),
 )

@@ -17,11 +17,13 @@ should not wait for it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -31,7 +33,7 @@ import lftj
 from lftj.errors import LftjError, SourceError, UnusableNameError
 from lftj.files import sink
 from lftj.files.incoming import STDIN, NamedBytes, feed_name, is_feed
-from lftj.shell.csv_arguments import CsvArguments, csv_arguments, on_the_command_line
+from lftj.shell.csv_arguments import Command, CsvArguments, Pairs, csv_arguments, on_the_command_line
 from lftj.values.names import check_relation_name
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ INTERRUPTED = 128
 TERMINAL_ROWS = 40
 """Rows of a result that are shown on a terminal."""
 
-Command = Callable[..., Any]
-Renames = Sequence[tuple[str, str, str]]
 Nulls = Literal["refuse", "drop", "keep"]
 
 
@@ -93,23 +93,22 @@ class Order(click.ParamType):
         return names
 
 
-def _destination(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and value != "-":
-        try:
-            sink.check_target(value)
-        except OSError as error:
-            raise click.BadParameter(str(error), ctx, param) from error
-    return value
+def _checked(check: Callable[[str], object]) -> Callable[..., str | None]:
+    """Lets through a path to write to that passes, and ``-``."""
+
+    def checked(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value not in (None, "-"):
+            try:
+                check(value)
+            except OSError as error:
+                raise click.BadParameter(str(error), ctx, param) from error
+        return value
+
+    return checked
 
 
-def place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A path to write to, of whatever format, or ``-``."""
-    if value is not None and value != "-":
-        try:
-            sink.check_place(value)
-        except OSError as error:
-            raise click.BadParameter(str(error), ctx, param) from error
-    return value
+place = _checked(sink.check_place)
+"""A path of whatever format, or ``-``."""
 
 
 def write_text(where: str, text: str) -> None:
@@ -120,52 +119,147 @@ def write_text(where: str, text: str) -> None:
         Path(where).write_text(text, encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What the command line says of the rules to run and the files to load."""
+
+    rules: str | None = None
+    text: str | None = None
+    sources: Pairs = ()
+    renames: Sequence[tuple[str, str, str]] = ()
+    nulls: Nulls = "refuse"
+    csv: CsvArguments = CsvArguments()
+
+    def program(self, changes: Pairs = ()) -> str:
+        """The rules, from wherever it says; what is wrong with the command itself is found here.
+
+        ``changes``: files that are read as well.
+        """
+        names = [name for name, _ in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise click.UsageError(f"--load gives relation {name!r} twice")
+        for relation, _, _ in self.renames:
+            if relation not in names:
+                raise click.UsageError(f"--rename is about {relation!r}, which no --load gives")
+        if [self.rules, *(path for _, path in (*self.sources, *changes))].count(STDIN) > 1:
+            raise click.UsageError("stdin (-) can be read once only")
+        if (self.rules is None) == (self.text is None):
+            raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
+        if self.text is not None:
+            return self.text
+        with sys.stdin.buffer if self.rules == STDIN else open(str(self.rules), "rb") as file:
+            content: bytes = file.read()
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise OSError(f"{feed_name(str(self.rules))} is not UTF-8 text (byte {error.start})") from error
+
+    def load_into(self, database: Database) -> None:
+        """Load the files, and say how many rows were dropped."""
+        csv = self.csv
+        csv.check(self.sources)
+        for name, path in self.sources:
+            renamed = {column: new for relation, column, new in self.renames if relation == name}
+            if renamed and name in csv.columns:
+                raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
+            source = NamedBytes(path) if is_feed(path) else path
+            columns = renamed or csv.columns.get(name)
+            options = csv.options_of(name, path)
+            try:
+                bag = name in csv.bags
+                database.load(name, source, columns, nulls=self.nulls, progress=True, csv=options, bag=bag)
+            except UnusableNameError as error:
+                wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
+                raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
+            except SourceError as error:
+                raise on_the_command_line(error) from None
+            dropped = database.relations[name].dropped_rows
+            if dropped:
+                say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
+
+
+RULES = (
+    click.argument("rules", required=False, metavar="[RULES]"),
+    click.option("-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file."),
+)
+DATA = (
+    click.option(
+        "--load",
+        "sources",
+        type=Source(),
+        multiple=True,
+        help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
+        "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
+    ),
+    click.option(
+        "--rename",
+        "renames",
+        type=Rename(),
+        multiple=True,
+        help="Give a column that --load brings another name; may be repeated.",
+    ),
+    click.option(
+        "--nulls",
+        type=click.Choice(["refuse", "drop", "keep"]),
+        default="refuse",
+        show_default=True,
+        help="What to do about rows with NULL.",
+    ),
+)
+ONE_HEAD = (
+    click.option("--head", metavar="NAME", help="The relation to compute, if not the last rule's."),
+    click.option("--order", type=Order(), help="Use this key order, such as a,b,c; do not choose one."),
+)
+
+
+def picture(text: str) -> Callable[[Command], Command]:
+    """``--svg``; ``text``: what it writes."""
+    return click.option("--svg", metavar="PATH", callback=place, help=text)
+
+
+def taking(*parameters: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add parameters to a command, in their order."""
+
+    def with_parameters(command: Command) -> Command:
+        for parameter in reversed(parameters):
+            command = parameter(command)
+        return command
+
+    return with_parameters
+
+
 def rules_and_data(command: Command) -> Command:
-    """The parameters that say which rules to run over which data."""
-    return _with_parameters(
-        command,
-        click.argument("rules", required=False, metavar="[RULES]"),
-        click.option(
-            "-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file."
-        ),
-        click.option(
-            "--load",
-            "sources",
-            type=Source(),
-            multiple=True,
-            help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
-            "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
-        ),
-        click.option(
-            "--rename",
-            "renames",
-            type=Rename(),
-            multiple=True,
-            help="Give a column that --load brings another name; may be repeated.",
-        ),
-        click.option(
-            "--nulls",
-            type=click.Choice(["refuse", "drop", "keep"]),
-            default="refuse",
-            show_default=True,
-            help="What to do about rows with NULL.",
-        ),
-    )
+    """The parameters that say which rules to run over which data; a command takes them as ``inputs``."""
+
+    @functools.wraps(command)
+    def with_inputs(**given: Any) -> Any:
+        said = {each.name: given.pop(each.name) for each in fields(Inputs)}
+        return command(inputs=Inputs(**said), **given)
+
+    return taking(*RULES, *DATA, csv_arguments)(with_inputs)
 
 
-def _one_head(command: Command) -> Command:
-    """The parameters of a command that computes one relation."""
-    return _with_parameters(
-        command,
-        click.option("--head", metavar="NAME", help="The relation to compute, if not the last rule's."),
-        click.option("--order", type=Order(), help="Use this key order, such as a,b,c; do not choose one."),
-    )
-
-
-def _with_parameters(command: Command, *parameters: Callable[[Command], Command]) -> Command:
-    for parameter in reversed(parameters):
-        command = parameter(command)
-    return command
+def show_rows(
+    database: Database,
+    program: str,
+    count: bool,
+    out: str | None,
+    order_by: str | None = None,
+    limit: int | None = None,
+    **options: Any,
+) -> None:
+    """Output the rows of a head, or their number."""
+    if count:
+        click.echo(database.count(program, **options))
+        return
+    batches = database.stream(program, order_by=order_by, limit=limit, **options)
+    if out is None and sys.stdout.isatty():
+        click.echo(sink.format_table(batches, TERMINAL_ROWS))
+    elif out in (None, "-"):
+        sink.write_csv(batches, sys.stdout.buffer)
+    else:
+        sink.write_file(batches, str(out))
 
 
 @click.group(
@@ -186,99 +280,49 @@ def cli() -> None:
 
 @cli.command()
 @rules_and_data
-@csv_arguments
-@_one_head
+@taking(*ONE_HEAD)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]")
 @click.option("--order-by", metavar="COLUMNS", help="Sort the rows, such as by 'price desc, item'.")
 @click.option("--limit", type=click.IntRange(min=0), help="The first rows in that order only.")
 @click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built.")
 @click.option(
     "--out",
-    callback=_destination,
+    callback=_checked(sink.check_target),
     metavar="PATH",
     help=f"Write the rows to PATH, in the format of its suffix ({', '.join(sink.FORMATS)}), or - for CSV on "
     "stdout.  Without it, a terminal gets a table of the first rows and anything else gets CSV.",
 )
 def query(
-    rules: str | None,
-    text: str | None,
-    sources: tuple[tuple[str, str], ...],
-    renames: tuple[tuple[str, str, str], ...],
-    nulls: Nulls,
-    csv: CsvArguments,
-    head: str | None,
-    order: list[str] | None,
-    threads: int | None,
-    order_by: str | None,
-    limit: int | None,
-    count: bool,
-    out: str | None,
+    inputs: Inputs, count: bool, out: str | None, order_by: str | None, limit: int | None, **options: Any
 ) -> None:
     """Run rules over files and output the head of the last one."""
     if count and out is not None:
         raise click.UsageError("--count prints a number: it does not go with --out")
     if count and not (order_by is None and limit is None):
         raise click.UsageError("--count counts all rows: it does not go with --order-by and --limit")
-    program = read_rules(rules, text, sources, renames)
+    program = inputs.program()
     database = lftj.Database()
-    load_sources(database, sources, nulls, renames, csv)
-    to_terminal = out is None and sys.stdout.isatty()
+    inputs.load_into(database)
     # CSV that scrolls over a terminal and a bar that stands on it do not go together.
-    progress = not (out == "-" and sys.stdout.isatty())
-    if count:
-        click.echo(database.count(program, head=head, threads=threads, order=order, progress=progress))
-        return
-    batches = database.stream(
-        program,
-        head=head,
-        threads=threads,
-        order=order,
-        order_by=order_by,
-        limit=limit,
-        progress=progress,
-    )
-    if to_terminal:
-        click.echo(sink.format_table(batches, TERMINAL_ROWS))
-    elif out in (None, "-"):
-        sink.write_csv(batches, sys.stdout.buffer)
-    else:
-        sink.write_file(batches, str(out))
+    options["progress"] = not (out == "-" and sys.stdout.isatty())
+    show_rows(database, program, count, out, order_by, limit, **options)
 
 
 @cli.command()
 @rules_and_data
-@csv_arguments
-@_one_head
+@taking(*ONE_HEAD)
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
 )
-@click.option(
-    "--svg",
-    metavar="PATH",
-    callback=place,
-    help="Also write the plan to PATH as a picture, or - for the picture alone on stdout.",
-)
-def explain(
-    rules: str | None,
-    text: str | None,
-    sources: tuple[tuple[str, str], ...],
-    renames: tuple[tuple[str, str, str], ...],
-    nulls: Nulls,
-    csv: CsvArguments,
-    head: str | None,
-    order: list[str] | None,
-    analyze: bool,
-    svg: str | None,
-) -> None:
+@picture("Also write the plan to PATH as a picture, or - for the picture alone on stdout.")
+def explain(inputs: Inputs, svg: str | None, **options: Any) -> None:
     """Show how rules would run: key order, index per atom, and the estimates behind them."""
-    program = read_rules(rules, text, sources, renames)
+    program = inputs.program()
     database = lftj.Database()
-    load_sources(database, sources, nulls, renames, csv)
-    explained = database.explain(program, analyze=analyze, head=head, order=order, progress=True)
-    if svg == "-":
-        write_text(svg, explained.svg())
-        return
-    click.echo(explained)
+    inputs.load_into(database)
+    explained = database.explain(program, progress=True, **options)
+    if svg != "-":
+        click.echo(explained)
     if svg is not None:
         write_text(svg, explained.svg())
 
@@ -289,64 +333,6 @@ def warm_up() -> None:
     folder = lftj.warm_up()
     if folder is not None:
         say("note", f"all kernels are compiled, in {folder}")
-
-
-def read_rules(
-    rules: str | None,
-    text: str | None,
-    sources: Sequence[tuple[str, str]],
-    renames: Renames,
-    changes: Sequence[tuple[str, str]] = (),
-) -> str:
-    """The program, from wherever the command says; what is wrong with the command itself is found here."""
-    names = [name for name, _ in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise click.UsageError(f"--load gives relation {name!r} twice")
-    for relation, _, _ in renames:
-        if relation not in names:
-            raise click.UsageError(f"--rename is about {relation!r}, which no --load gives")
-    if [rules, *(path for _, path in (*sources, *changes))].count(STDIN) > 1:
-        raise click.UsageError("stdin (-) can be read once only")
-    if (rules is None) == (text is None):
-        raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
-    if text is not None:
-        return text
-    with sys.stdin.buffer if rules == STDIN else open(str(rules), "rb") as file:
-        content: bytes = file.read()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise OSError(f"{feed_name(str(rules))} is not UTF-8 text (byte {error.start})") from error
-
-
-def load_sources(
-    database: Database,
-    sources: Sequence[tuple[str, str]],
-    nulls: Nulls,
-    renames: Renames,
-    csv: CsvArguments,
-) -> None:
-    """Load the files of ``--load``, and say how many rows were dropped."""
-    csv.check(sources)
-    for name, path in sources:
-        renamed = {column: new for relation, column, new in renames if relation == name}
-        if renamed and name in csv.columns:
-            raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
-        source = NamedBytes(path) if is_feed(path) else path
-        columns = renamed or csv.columns.get(name)
-        options = csv.options_of(name, path)
-        try:
-            bag = name in csv.bags
-            database.load(name, source, columns, nulls=nulls, progress=True, csv=options, bag=bag)
-        except UnusableNameError as error:
-            wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
-            raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
-        except SourceError as error:
-            raise on_the_command_line(error) from None
-        dropped = database.relations[name].dropped_rows
-        if dropped:
-            say("note", f"{name}: {dropped:,} row{'' if dropped == 1 else 's'} with NULL dropped")
 
 
 def say(kind: str, message: object) -> None:

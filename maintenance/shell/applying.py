@@ -11,101 +11,140 @@ import contextlib
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import click
 
 from lftj.errors import LftjError
-from lftj.shell.shell import Terminated
-
-if TYPE_CHECKING:
-    from maintenance.shell.change_files import ChangeFile, Part, TransactionId
-    from maintenance.shell.change_output import ChangeOutput, StatsOutput
-    from maintenance.shell.summary import Summary
-    from maintenance.workspace.transaction import Transaction
-    from maintenance.workspace.workspace import Workspace
+from lftj.process.progress import bar
+from lftj.shell.csv_arguments import CsvArguments, Pairs
+from lftj.shell.shell import INTERRUPTED, Nulls, Terminated, say
+from maintenance.shell.change_files import ChangeFile, Part, TransactionId, merged_transactions
+from maintenance.shell.change_output import ChangeOutput, StatsOutput
+from maintenance.shell.gathered import Gathered, few
+from maintenance.shell.summary import Summary
+from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.workspace import Workspace
 
 BAR_SECONDS = 0.1
 """The progress bar moves so often."""
 
 
-def apply_changes(
-    workspace: Workspace,
-    files: Sequence[ChangeFile],
-    outputs: Sequence[tuple[str, ChangeOutput]],
-    to_stdout: bool,
-    lines: StatsOutput | None,
-    summary: Summary,
-    advance: Callable[[float], None],
-    interruption: Interruption,
-) -> bool:
-    """Commit the transactions of the files; False when an interruption ended that early.
+@dataclass
+class Interruption:
+    """The signal that asks for an end between two transactions, when it has come."""
 
-    ``to_stdout``: an output goes there, with each commit.
+    signal: int | None = None
+
+
+class Applying:
+    """The transactions of change files, on their way into a workspace.
+
+    ``outputs``: the heads whose changes are written, and where to; ``lines``: gets figures.
     """
-    from maintenance.shell.change_files import merged_transactions
-    from maintenance.shell.gathered import MOST_ROWS, Gathered, few
 
-    def commit(transaction_id: TransactionId | None, parts: Iterable[Part]) -> bool:
+    def __init__(
+        self,
+        workspace: Workspace,
+        files: Sequence[ChangeFile],
+        interruption: Interruption,
+        outputs: Sequence[tuple[str, ChangeOutput]] = (),
+        lines: StatsOutput | None = None,
+    ) -> None:
+        self._workspace, self._files, self._interruption = workspace, files, interruption
+        self._outputs, self._lines = outputs, lines
+        self._gathered = Gathered()
+        # What is to be seen at once, or by transaction, is committed so.
+        at_once = any(file.is_feed for file in files) or any(output.is_seen for _, output in outputs)
+        self._together = lines is None and not at_once
+        self._summary = Summary()
+        self.finished = False
+        """Whether no interruption ended it early."""
+
+    def run(self, title: str, show_bar: bool = True) -> None:
+        """Commit all transactions, or those before an interruption."""
+        for file in self._files:
+            file.stop_when(lambda: self._is_interrupted)
+        shown = time.monotonic()
+        with bar(title, show_bar) as advance:
+            for transaction_id, parts in merged_transactions(self._files):
+                if not self._take(transaction_id, iter(parts)):
+                    return
+                if (now := time.monotonic()) - shown > BAR_SECONDS:
+                    shown = now
+                    advance(sum(file.fraction for file in self._files) / len(self._files))
+            self._commit_gathered()
+        self.finished = not any(file.stopped for file in self._files)
+
+    def end(self, rows: Mapping[str, int], then: str) -> None:
+        """Say what it came to, and exit where it was interrupted.
+
+        ``rows``: of each head; ``then``: what has become of the changes.
+        """
+        click.echo(self._summary.render(rows), err=True)
+        if not self.finished:
+            n = self._summary.transactions
+            say("error", f"interrupted after {n:,} transaction{'' if n == 1 else 's'}, {then}")
+            assert self._interruption.signal is not None
+            raise click.exceptions.Exit(INTERRUPTED + self._interruption.signal)
+
+    @property
+    def _is_interrupted(self) -> bool:
+        return self._interruption.signal is not None
+
+    def _take(self, transaction_id: TransactionId | None, parts: Iterator[Part]) -> bool:
+        """Commit a transaction, or let it wait for others; False when it was interrupted."""
+        first, are_all = few(parts) if self._together else ([], False)
+        if not self._is_interrupted and are_all:
+            self._gathered.add(transaction_id, first)
+        if self._gathered.is_full or not are_all or self._is_interrupted:
+            self._commit_gathered()
+        if self._is_interrupted:
+            return False
+        return are_all or self._commit(transaction_id, itertools.chain(first, parts))
+
+    def _commit(self, transaction_id: TransactionId | None, parts: Iterable[Part]) -> bool:
         """Commit a transaction by itself; False when it was interrupted while it was read."""
         n_changes = 0
         paths: list[str] = []
-        with workspace.transaction() as transaction:
+        with self._workspace.transaction() as transaction:
             for part in parts:
-                if interruption.signal is not None:
+                if self._is_interrupted:
                     break
                 _stage(transaction, part)
                 n_changes += part.rows.num_rows
                 if part.file.path not in paths:
                     paths.append(part.file.path)
-            if interruption.signal is not None:
+            if self._is_interrupted:
                 transaction.roll_back()
                 return False
             with _placed(paths, transaction_id):
                 transaction.commit()
-        for name, output in outputs:
+        for name, output in self._outputs:
             if name in transaction.stats.rules and transaction.stats[name].head_changes:
                 output.add(transaction_id, transaction.changes[name])
-        if lines is not None:
-            lines.add(transaction_id, n_changes, transaction.stats)
-        summary.add(n_changes, transaction.stats)
+        if self._lines is not None:
+            self._lines.add(transaction_id, n_changes, transaction.stats)
+        self._summary.add(n_changes, transaction.stats)
         return True
 
-    def commit_gathered() -> None:
+    def _commit_gathered(self) -> None:
+        gathered = self._gathered
+        if not len(gathered):
+            return
         try:
-            applied = gathered.apply(workspace)
+            applied = gathered.apply(self._workspace)
         except LftjError:  # said of the one that it is about, which the ones before it precede
             for transaction_id, parts in gathered:
-                commit(transaction_id, parts)
+                self._commit(transaction_id, parts)
         else:
             ids = [transaction_id for transaction_id, _ in gathered]
             for place, changes in zip(applied.transactions, applied, strict=True):
-                for name, output in outputs:
+                for name, output in self._outputs:
                     output.add(ids[place], changes[name])
-            summary.add_batch(len(gathered), gathered.n_rows, applied.stats)
+            self._summary.add(gathered.n_rows, applied.stats, len(gathered))
         gathered.clear()
-
-    # What is to be seen at once, or by transaction, is committed so.
-    together = lines is None and not any(file.is_feed for file in files) and not to_stdout
-    gathered = Gathered()
-    shown = time.monotonic()
-    for transaction_id, parts in merged_transactions(files):
-        parts = iter(parts)
-        first, are_all = few(parts, MOST_ROWS) if together else ([], False)
-        if interruption.signal is None and are_all:
-            gathered.add(transaction_id, first)
-        if len(gathered) and (gathered.is_full or not are_all or interruption.signal is not None):
-            commit_gathered()
-        if interruption.signal is not None:
-            return False
-        if not are_all and not commit(transaction_id, itertools.chain(first, parts)):
-            return False
-        if (now := time.monotonic()) - shown > BAR_SECONDS:
-            shown = now
-            advance(sum(file.fraction for file in files) / len(files))
-    if len(gathered):
-        commit_gathered()
-    return not any(file.stopped for file in files)
 
 
 def _stage(transaction: Transaction, part: Part) -> None:
@@ -123,11 +162,18 @@ def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator
         raise type(error)(f"{place}: {error}") from None
 
 
-@dataclass
-class Interruption:
-    """The signal that asks for an end between two transactions, when it has come."""
-
-    signal: int | None = None
+@contextlib.contextmanager
+def opened_files(
+    workspace: Workspace, changes: Pairs, nulls: Nulls, csv: CsvArguments
+) -> Iterator[list[ChangeFile]]:
+    """The files of ``--changes``."""
+    with contextlib.ExitStack() as stack:
+        files = []
+        for name, path in changes:
+            schema = workspace.base_version(name).schema.shown
+            file = ChangeFile(name, path, schema, nulls, csv.options_of_changes(path))
+            files.append(stack.enter_context(file))
+        yield files
 
 
 @contextlib.contextmanager

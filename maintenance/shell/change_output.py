@@ -41,6 +41,11 @@ class ChangeOutput:
         self._tables: list[pa.Table] = []
         self._n_rows = 0
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether it goes to stdout, with each commit."""
+        return self._flushed is not None
+
     def add(self, transaction: TransactionId | None, changes: pa.Table) -> None:
         """Write a transaction's changes: at once to stdout, or when there are some more to a file."""
         if not changes.num_rows:

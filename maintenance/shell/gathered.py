@@ -73,9 +73,10 @@ class Gathered:
         return workspace.apply_many(changes)
 
 
-def few(parts: Iterable[Part], most: int) -> tuple[list[Part], bool]:
-    """The first parts of a transaction, until they have more than ``most`` rows; whether these are all."""
+def few(parts: Iterable[Part]) -> tuple[list[Part], bool]:
+    """The first parts of a transaction, until they have too many rows to wait; whether these are all."""
     taken: list[Part] = []
+    most = MOST_ROWS
     for part in parts:
         taken.append(part)
         most -= part.rows.num_rows

@@ -11,36 +11,36 @@ The engine is imported by the commands, not by this module.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from lftj.files import sink
-from lftj.process.progress import bar
-from lftj.shell.csv_arguments import CsvArguments, csv_arguments
+from lftj.shell.csv_arguments import CsvArguments, Pairs, csv_arguments
 from lftj.shell.shell import (
-    INTERRUPTED,
-    TERMINAL_ROWS,
+    RULES,
+    Inputs,
     Nulls,
     Source,
     cli,
-    load_sources,
-    place,
-    read_rules,
+    picture,
     rules_and_data,
-    say,
+    show_rows,
+    taking,
     write_text,
 )
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
-from maintenance.shell.applying import apply_changes, interruptions
 
 if TYPE_CHECKING:
     from maintenance.workspace.workspace import Workspace
 
-Pairs = tuple[tuple[str, str], ...]
+STRATEGY = click.option(
+    "--strategy",
+    type=click.Choice(list(STRATEGIES)),
+    default=DEFAULT,
+    show_default=True,
+    help="How to keep the heads up to date.",
+)
 
 
 @cli.group("open")
@@ -64,8 +64,7 @@ def _opened(folder: str, read_only: bool = False) -> Workspace:
 
 
 @open_folder.command()
-@click.argument("rules", required=False)
-@click.option("-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file.")
+@taking(*RULES)
 @click.option("--head", metavar="NAME", help="The relation to output, if not the last rule's.")
 @click.option("--count", is_flag=True, help="Print the number of rows only.")
 @click.option(
@@ -78,47 +77,20 @@ def query(
     """Run rules over the relations and heads as they are now, and output the head of the last one."""
     if count and out is not None:
         raise click.UsageError("--count prints a number: it does not go with --out")
-    program = read_rules(rules, text, (), ())
-    workspace = _opened(folder, read_only=True)
-    if count:
-        click.echo(workspace.count(program, head=head))
-        return
-    batches = workspace.stream(program, head=head)
-    if out is None and sys.stdout.isatty():
-        click.echo(sink.format_table(batches, TERMINAL_ROWS))
-    elif out in (None, "-"):
-        sink.write_csv(batches, sys.stdout.buffer)
-    else:
-        sink.write_file(batches, str(out))
+    program = Inputs(rules, text).program()
+    show_rows(_opened(folder, read_only=True), program, count, out, head=head)
 
 
 @open_folder.command()
 @rules_and_data
-@csv_arguments
-@click.option(
-    "--strategy",
-    type=click.Choice(list(STRATEGIES)),
-    default=DEFAULT,
-    show_default=True,
-    help="How to keep the heads up to date.",
-)
+@STRATEGY
 @click.option("--replace", is_flag=True, help="Define heads anew that are there.")
 @click.pass_obj
-def install(
-    folder: str,
-    rules: str | None,
-    text: str | None,
-    sources: Pairs,
-    renames: tuple[tuple[str, str, str], ...],
-    nulls: Nulls,
-    csv: CsvArguments,
-    strategy: str,
-    replace: bool,
-) -> None:
+def install(folder: str, inputs: Inputs, strategy: str, replace: bool) -> None:
     """Load files as relations, and install rules over them.  FOLDER is made where there is none."""
-    program = read_rules(rules, text, sources, renames)
+    program = inputs.program()
     with _opened(folder) as workspace:
-        load_sources(workspace, sources, nulls, renames, csv)
+        inputs.load_into(workspace)
         workspace.install(program, strategy, replace=replace, progress=True)
 
 
@@ -132,45 +104,22 @@ def install(
     help="Change relation NAME by the file PATH, as for 'lftj maintain'; may be repeated.",
 )
 @click.option("--nulls", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True)
-@click.option(
-    "--svg",
-    metavar="PATH",
-    callback=place,
-    help="Write memory and times of the commits to PATH or -, as a picture.",
-)
+@picture("Write memory and times of the commits to PATH or -, as a picture.")
 @click.pass_obj
 def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls, svg: str | None) -> None:
     """Commit the transactions of change files."""
-    from maintenance.shell.change_files import ChangeFile, check_together
-    from maintenance.shell.summary import Summary
+    from maintenance.shell.applying import Applying, interruptions, opened_files
 
     if csv.columns or csv.bags:
         raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
-    summary = Summary()
-    with contextlib.ExitStack() as stack:
-        workspace = stack.enter_context(_opened(folder))
-        files = [
-            stack.enter_context(
-                ChangeFile(
-                    name, path, workspace.base_version(name).schema.shown, nulls, csv.options_of_changes(path)
-                )
-            )
-            for name, path in changes
-        ]
-        check_together(files)
-        interruption = stack.enter_context(interruptions())
-        for file in files:
-            file.stop_when(lambda: interruption.signal is not None)
-        with bar("applying") as advance:
-            finished = apply_changes(workspace, files, [], False, None, summary, advance, interruption)
+    with _opened(folder) as workspace, opened_files(workspace, changes, nulls, csv) as files:
+        with interruptions() as interruption:
+            applying = Applying(workspace, files, interruption)
+            applying.run("applying")
         rows = {name: workspace[name].count for name in workspace.heads}
         if svg is not None:
             write_text(svg, workspace.stats.svg())
-    click.echo(summary.render(rows), err=True)
-    if not finished:
-        say("error", f"interrupted after {summary.transactions:,} transactions, which are kept")
-        assert interruption.signal is not None
-        raise click.exceptions.Exit(INTERRUPTED + interruption.signal)
+    applying.end(rows, "which are kept")
 
 
 @open_folder.command()
@@ -202,12 +151,7 @@ def check(folder: str) -> None:
 
 @open_folder.command()
 @click.option("--openmetrics", is_flag=True, help="Print the figures as OpenMetrics text, for Prometheus.")
-@click.option(
-    "--svg",
-    metavar="PATH",
-    callback=place,
-    help="Also write memory by kind to PATH as a picture, or - for the picture alone on stdout.",
-)
+@picture("Also write memory by kind to PATH as a picture, or - for the picture alone on stdout.")
 @click.pass_obj
 def stats(folder: str, openmetrics: bool, svg: str | None) -> None:
     """Show relations and heads with their rows, and what the folder holds."""

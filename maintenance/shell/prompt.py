@@ -22,8 +22,8 @@ import click
 from lftj.errors import LftjError
 from lftj.files import sink
 from lftj.session.session import Finished, Session, is_complete, statements
-from lftj.shell.csv_arguments import CsvArguments, csv_arguments
-from lftj.shell.shell import TERMINAL_ROWS, Source, cli, load_sources, say
+from lftj.shell.csv_arguments import CsvArguments, Pairs, csv_arguments
+from lftj.shell.shell import TERMINAL_ROWS, Inputs, Source, cli, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ LINES = 10_000
 @click.argument("folder", required=False)
 @click.option("--load", "sources", type=Source(), multiple=True, help="Load PATH as relation NAME first.")
 @csv_arguments
-def shell(folder: str | None, sources: tuple[tuple[str, str], ...], csv: CsvArguments) -> None:
+def shell(folder: str | None, sources: Pairs, csv: CsvArguments) -> None:
     """A prompt for rules and commands; .help lists them.
 
     With FOLDER it is over the workspace that is kept there.
@@ -49,7 +49,7 @@ def shell(folder: str | None, sources: tuple[tuple[str, str], ...], csv: CsvArgu
 
     opened = Workspace.open(folder, progress=True) if folder else Workspace()
     with opened as workspace:
-        load_sources(workspace, sources, "refuse", (), csv)
+        Inputs(sources=sources, csv=csv).load_into(workspace)
         session = Session(workspace, _text, click.echo)
         whole = _talk(session) if sys.stdin.isatty() else _follow(session)
     if not whole:

@@ -26,24 +26,9 @@ import click
 
 from lftj.errors import UnknownRelationError
 from lftj.files import sink
-from lftj.process.progress import bar
-from lftj.shell.csv_arguments import CsvArguments, csv_arguments
-from lftj.shell.shell import (
-    INTERRUPTED,
-    Nulls,
-    Source,
-    cli,
-    load_sources,
-    main,
-    place,
-    read_rules,
-    rules_and_data,
-    say,
-    write_text,
-)
-from maintenance.heads.strategies import DEFAULT, STRATEGIES
-from maintenance.shell.applying import apply_changes, interruptions
-from maintenance.shell.open_folder import open_folder
+from lftj.shell.csv_arguments import Pairs
+from lftj.shell.shell import Inputs, Source, cli, main, picture, place, rules_and_data, say, write_text
+from maintenance.shell.open_folder import STRATEGY, open_folder
 from maintenance.shell.prompt import shell
 
 if TYPE_CHECKING:
@@ -52,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["cli", "main", "open_folder", "shell"]
 
 STDOUT = "-"
-
-Pairs = tuple[tuple[str, str], ...]
 
 
 class Target(Source):
@@ -73,7 +56,6 @@ class Target(Source):
 
 @cli.command()
 @rules_and_data
-@csv_arguments
 @click.option(
     "--changes",
     type=Source(),
@@ -82,13 +64,7 @@ class Target(Source):
     help="Change relation NAME by the file PATH, which has its columns, 'weight' (+1 or -1) and optionally "
     "'txn', or by what comes on stdin (-); may be repeated.",
 )
-@click.option(
-    "--strategy",
-    type=click.Choice(list(STRATEGIES)),
-    default=DEFAULT,
-    show_default=True,
-    help="How to keep the heads up to date.",
-)
+@STRATEGY
 @click.option(
     "--out-changes",
     type=Target(),
@@ -108,20 +84,10 @@ class Target(Source):
     callback=place,
     help="Write what each transaction took to PATH or -, as JSON lines.",
 )
-@click.option(
-    "--svg",
-    metavar="PATH",
-    callback=place,
-    help="Write memory and times of the commits to PATH or -, as a picture.",
-)
+@picture("Write memory and times of the commits to PATH or -, as a picture.")
 @click.option("--verify", is_flag=True, help="Recompute every head in the end, and fail if one differs.")
 def maintain(
-    rules: str | None,
-    text: str | None,
-    sources: Pairs,
-    renames: tuple[tuple[str, str, str], ...],
-    nulls: Nulls,
-    csv: CsvArguments,
+    inputs: Inputs,
     changes: Pairs,
     strategy: str,
     out_changes: Pairs,
@@ -135,64 +101,46 @@ def maintain(
     \b
     lftj maintain tri.rules --load edge=edges.parquet --changes edge=changes.csv --out-changes tri=-
     """
-    _check_command(sources, changes, out_changes, out, [path for path in (stats, svg) if path is not None])
-    program = read_rules(rules, text, sources, renames, changes)
+    _check_command(inputs.sources, changes, out_changes, out, [stats, svg])
+    program = inputs.program(changes)
     heads = _heads_of(program, [name for name, _ in (*out_changes, *out)])
 
-    from maintenance.shell.change_files import ChangeFile, check_together
+    from maintenance.shell.applying import Applying, interruptions, opened_files
+    from maintenance.shell.change_files import check_together
     from maintenance.shell.change_output import change_output, stats_output
-    from maintenance.shell.summary import Summary
     from maintenance.workspace.workspace import Workspace
 
     workspace = Workspace()
-    load_sources(workspace, sources, nulls, renames, csv)
+    inputs.load_into(workspace)
     with contextlib.ExitStack() as stack:
-        files = [
-            stack.enter_context(
-                ChangeFile(
-                    name, path, workspace.base_version(name).schema.shown, nulls, csv.options_of_changes(path)
-                )
-            )
-            for name, path in changes
-        ]
+        files = stack.enter_context(opened_files(workspace, changes, inputs.nulls, inputs.csv))
         transaction_type = check_together(files)
         workspace.install(program, strategy, progress=True)
         schemas = _change_schemas(workspace)
-        summary = Summary()
         to_terminal = STDOUT in [stats, *(path for _, path in out_changes)] and sys.stdout.isatty()
         with interruptions() as interruption:
-            for file in files:
-                file.stop_when(lambda: interruption.signal is not None)
             outputs = [
                 (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
                 for name, path in out_changes
             ]
             lines = None if stats is None else stack.enter_context(stats_output(stats))
-            with bar("maintaining", not to_terminal) as advance:
-                to_stdout = STDOUT in [path for _, path in out_changes]
-                finished = apply_changes(
-                    workspace, files, outputs, to_stdout, lines, summary, advance, interruption
-                )
+            applying = Applying(workspace, files, interruption, outputs, lines)
+            applying.run("maintaining", not to_terminal)
         for file in files:
             if file.dropped_rows:
                 plural = "" if file.dropped_rows == 1 else "s"
                 say("note", f"{file.path}: {file.dropped_rows:,} row{plural} with NULL dropped")
-        if verify and finished:
+        if verify and applying.finished:
             workspace.verify()
         for name, path in out:
             _write_head(workspace, name, path)
         if svg is not None:
             write_text(svg, workspace.stats.svg())
-    click.echo(summary.render({name: workspace[name].count for name in heads}), err=True)
-    if not finished:
-        done = f"{summary.transactions:,} transaction{'' if summary.transactions == 1 else 's'}"
-        say("error", f"interrupted after {done}, whose changes are written")
-        assert interruption.signal is not None
-        raise click.exceptions.Exit(INTERRUPTED + interruption.signal)
+    applying.end({name: workspace[name].count for name in heads}, "whose changes are written")
 
 
 def _check_command(
-    sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, others: Sequence[str]
+    sources: Pairs, changes: Pairs, out_changes: Pairs, out: Pairs, others: Sequence[str | None]
 ) -> None:
     loaded = {name for name, _ in sources}
     for name, _ in changes:
@@ -203,7 +151,7 @@ def _check_command(
         for name in names:
             if names.count(name) > 1:
                 raise click.UsageError(f"{option} gives {name!r} twice")
-    written = [*(path for _, path in (*out_changes, *out)), *others]
+    written = [*(path for _, path in (*out_changes, *out)), *filter(None, others)]
     for path in written:
         if written.count(path) > 1:
             where = "stdout" if path == STDOUT else repr(path)

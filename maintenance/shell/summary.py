@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,24 +15,25 @@ import numpy as np
 
 from maintenance.stats import RuleStats, TransactionStats
 
+_COUNTS = {
+    "changes": "head_changes",
+    "surgeries": "surgeries",
+    "matches": "matches",
+    "regions": "regions",
+    "operations": "operations",
+}
+"""What is added up of a head's figures, by the title of its column."""
+
 
 @dataclass
 class _HeadFigures:
     strategy: str = ""
-    head_changes: int = 0
-    surgeries: int = 0
-    matches: int = 0
-    regions: int = 0
-    operations: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     seconds: array[float] = field(default_factory=lambda: array("d"))
 
-    def add(self, stats: RuleStats, n_transactions: int = 1) -> None:
+    def add(self, stats: RuleStats, n_transactions: int) -> None:
         self.strategy = stats.strategy
-        self.head_changes += stats.head_changes
-        self.surgeries += stats.surgeries
-        self.matches += stats.matches
-        self.regions += stats.regions
-        self.operations += stats.operations
+        self.counts.update({title: getattr(stats, name) for title, name in _COUNTS.items()})
         self.seconds.extend([stats.seconds / n_transactions] * n_transactions)
 
 
@@ -45,17 +47,11 @@ class Summary:
         self._seconds = array("d")
         self._heads: dict[str, _HeadFigures] = {}
 
-    def add(self, n_changes: int, stats: TransactionStats) -> None:
-        """Count one committed transaction that had ``n_changes`` rows."""
-        self.transactions += 1
-        self.changes += n_changes
-        self.no_changes += sum(stats.no_changes.values())
-        self._seconds.append(stats.seconds)
-        for head, figures in stats.rules.items():
-            self._heads.setdefault(head, _HeadFigures()).add(figures)
+    def add(self, n_changes: int, stats: TransactionStats, n_transactions: int = 1) -> None:
+        """Count transactions that were committed in one call and had ``n_changes`` rows.
 
-    def add_batch(self, n_transactions: int, n_changes: int, stats: TransactionStats) -> None:
-        """Count transactions that were committed in one call; each is taken to have its share of the time."""
+        Each is taken to have its share of the time.
+        """
         self.transactions += n_transactions
         self.changes += n_changes
         self.no_changes += sum(stats.no_changes.values())
@@ -81,23 +77,13 @@ class Summary:
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, collapse_padding=True)
         for label in ("head", "strategy"):
             table.add_column(label, no_wrap=True)
-        for label in ("rows", "changes", "surgeries", "matches", "regions", "operations"):
-            table.add_column(label, justify="right", no_wrap=True)
-        for label in ("p50 ms", "p90 ms", "max ms"):
+        for label in ("rows", *_COUNTS, "p50 ms", "p90 ms", "max ms"):
             table.add_column(label, justify="right", no_wrap=True)
         for head, n_rows in rows.items():
             figures = self._heads.get(head, _HeadFigures())
-            counts = (
-                n_rows,
-                figures.head_changes,
-                figures.surgeries,
-                figures.matches,
-                figures.regions,
-                figures.operations,
-            )
-            table.add_row(
-                head, figures.strategy, *(f"{count:,}" for count in counts), *_milliseconds(figures.seconds)
-            )
+            counts = (n_rows, *(figures.counts[title] for title in _COUNTS))
+            times = _milliseconds(figures.seconds)
+            table.add_row(head, figures.strategy, *(f"{count:,}" for count in counts), *times)
         page = io.StringIO()
         # As wide as it is: a terminal that is narrower breaks lines, where rich would leave figures out.
         Console(file=page, width=1000, color_system=None, highlight=False).print(table)

@@ -20,7 +20,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
@@ -28,13 +27,14 @@ import pyarrow as pa
 from lftj.errors import CursorError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
-from lftj.process.interrupts import interruptible
 from lftj.storage.signed_rows import gathered, net_rows
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
 from maintenance.workspace.feed import Told
-from maintenance.workspace.past_changes import Empty, Past, past_of
+from maintenance.workspace.folder import Folder
+from maintenance.workspace.past_changes import Past, past_of
 from maintenance.workspace.published import Published
+from maintenance.workspace.recovery import Recoverable
 from maintenance.workspace.state import State
 
 _LOOK_AGAIN = 1.0
@@ -51,53 +51,13 @@ class HeadChange:
 
 
 class Followed:
-    """The part of `Workspace` that tells what changed since."""
+    """What heads of a workspace did.  ``folder``: has the journal of it, where there is one."""
 
-    _published: Published
+    def __init__(self, workspace: Recoverable, published: Published, folder: Folder | None) -> None:
+        self._workspace, self._published, self._folder = workspace, published, folder
 
-    @property
-    def _read_folder(self) -> Path | None:
-        """The folder that has the journal of what is here; None for a workspace in memory."""
-        raise NotImplementedError
-
-    def _empty(self) -> Empty:
-        """A workspace in memory, with nothing in it."""
-        raise NotImplementedError
-
-    @property
-    def version(self) -> int:
-        """The number of the last change, be it a commit, a load or an installed rule; in a folder it goes on.
-
-        From when it is first asked for, what heads do is kept, to be asked for by `changes_since`.
-        """
-        self._published.feed.begin()
-        return self._published.shown.number
-
-    @interruptible()
-    def changes_since(self, version: int, head: str) -> HeadChange:
-        """What a head's rows did since a version, all commits together, and the version that this reaches.
-
-        Applied to the rows at ``version`` it gives those at the version reached, so whoever keeps that with
-        the rows loses nothing, and gets nothing twice.  Raises UnknownRelationError, and CursorError for a
-        version that is too old (``feed_bytes`` says how much is kept) or from before the head was installed,
-        and for one that there has never been.
-
-        Cost: of what is in memory, adding it up; in a folder, of what came before it was opened, or is more
-        than ``feed_bytes``, that of installing the head over the relations as they were.
-
-        Examples:
-            >>> from maintenance import Workspace
-            >>> ws = Workspace()
-            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-            >>> ws.install("back(b, a) <- edge(a, b).")
-            >>> before = ws.version
-            >>> for row in (2, 3), (3, 4):
-            ...     with ws.transaction() as tx:
-            ...         tx.insert("edge", [row])
-            >>> change = ws.changes_since(before, "back")
-            >>> change.version - before, change.table.to_pylist()
-            (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
-        """
+    def since(self, version: int, head: str) -> HeadChange:
+        """As `Workspace.changes_since`."""
         found, state = self._found(head, version)
         upto = state.number
         if isinstance(found, Past):
@@ -109,38 +69,16 @@ class Followed:
         schema = found[-1].changes.schema(head)
         return HeadChange(head, upto, table_of_change(schema, Change(columns, weights)))
 
-    def follow(self, head: str, since: int | None = None, timeout: float | None = None) -> Following:
-        """What a head's rows do, commit by commit, for a loop that waits for the next.
-
-        ``since``: the version behind which it begins; None: now.  ``timeout``: seconds after which the loop
-        ends when nothing comes; None: never, 0: when it has all that there is.  The loop also ends when the
-        workspace is closed.  Commits that don't change the head are passed over.
-
-        Raises UnknownRelationError, and CursorError as `changes_since`, here or, for whoever is slower
-        than the commits for long, in the loop.
-
-        Examples:
-            >>> from maintenance import Workspace
-            >>> ws = Workspace()
-            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
-            >>> ws.install("back(b, a) <- edge(a, b).")
-            >>> before = ws.version
-            >>> for row in (2, 3), (3, 4):
-            ...     with ws.transaction() as tx:
-            ...         tx.insert("edge", [row])
-            >>> for change in ws.follow("back", since=before, timeout=0):
-            ...     print(change.version - before, change.table.to_pylist())
-            1 [{'b': 3, 'a': 2, 'weight': 1}]
-            2 [{'b': 4, 'a': 3, 'weight': 1}]
-        """
-        start = self.version if since is None else since
-        self._refuse_cursor(head, start, self._published.shown)
-        return Following(self._commits_behind, self._wait, head, start, timeout)
+    def follow(self, head: str, since: int, timeout: float | None) -> Following:
+        """As `Workspace.follow`."""
+        self._refuse_cursor(head, since, self._published.shown)
+        return Following(self._commits_behind, self._wait, head, since, timeout)
 
     # -- where changes come from ----------------------------------------------------------
 
     def _commits_behind(self, head: str, version: int) -> tuple[Iterator[HeadChange], int]:
         """The changes of a head behind a version, one for each commit, and the version that they reach."""
+        self._workspace.refresh()
         found, state = self._found(head, version)
         if isinstance(found, Past):
             return (HeadChange(head, number, table) for number, table in found.each()), state.number
@@ -159,7 +97,7 @@ class Followed:
 
     def _past(self, head: str, version: int) -> tuple[Past, State]:
         """The same, of what is not in memory."""
-        published, folder = self._published, self._read_folder
+        published, folder = self._published, self._folder
         if folder is None:
             oldest = published.feed.oldest(head) or 0
             raise CursorError(
@@ -173,7 +111,7 @@ class Followed:
             state = published.state
         self._refuse_cursor(head, version, state)
         try:
-            return past_of(self._empty(), folder, head, version, state), state
+            return past_of(type(self._workspace)(), folder.path, head, version, state), state
         except CursorError as error:
             oldest = max(error.oldest, state.since[head])
             raise CursorError(f"{head!r}: {error}", oldest) from None
@@ -198,7 +136,11 @@ class Followed:
 
     def _wait(self, version: int, seconds: float) -> bool:
         """Wait until there is a later version, or some time; whether there may come any more."""
-        feed = self._published.feed
+        feed, store, folder = self._published.feed, self._published.store, self._folder
+        if store is not None and store.failed:
+            store.refuse_closed()
+        if folder is not None:
+            seconds = min(seconds, folder.look_again)
         with feed.arrived:
             if self._published.shown.number <= version and not feed.is_closed:
                 feed.arrived.wait(seconds)

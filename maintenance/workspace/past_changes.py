@@ -19,10 +19,9 @@ commits, some thousand rows in one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,6 @@ import pyarrow.compute as pc
 
 from lftj.errors import DurabilityError
 from lftj.language.several_aggregates import shown_name
-from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
@@ -39,23 +37,11 @@ from lftj.values.domains import Domains
 from maintenance.changes.changes import TXN, label_beside, weight_label
 from maintenance.durable.entries import Changed
 from maintenance.durable.reading import read_changes
-from maintenance.workspace.batch import Applied
+from maintenance.workspace.recovery import Recoverable
 from maintenance.workspace.state import State
-from maintenance.workspace.transaction import Transaction
 
 BATCH_ROWS = 1 << 14
 """Changes that are gone through in one call, about."""
-
-
-class Empty(Protocol):
-    """A workspace in memory, with nothing in it."""
-
-    domains: Domains
-
-    def add(self, relation: Relation) -> None: ...
-    def install(self, program: str | Program, strategy: Any, **options: Any) -> None: ...
-    def transaction(self) -> Transaction: ...
-    def apply_many(self, changes: Mapping[str, Any]) -> Applied: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,7 @@ class Past:
     """
 
     head: str
-    workspace: Empty
+    workspace: Recoverable
     commits: Sequence[tuple[int, Changed]]
 
     def each(self) -> Iterator[tuple[int, pa.Table]]:
@@ -105,10 +91,11 @@ class Past:
                     yield number, changes[self.head]
 
 
-def past_of(empty: Empty, folder: Path, head: str, after: int, state: State) -> Past:
+def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: State) -> Past:
     """A head as it was after a change.
 
-    ``state``: as it is now.  Raises CursorError, DamagedFolderError, DurabilityError.
+    ``empty``: a workspace with nothing in it; ``state``: as it is now.  Raises CursorError,
+    DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
     try:

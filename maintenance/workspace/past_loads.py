@@ -13,42 +13,29 @@ Cost: one pass over the rows and the changes since; where the file is there, ove
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lftj.errors import CursorError, DamagedFolderError
-from lftj.storage.relation import Relation
-from lftj.values.domains import Domains
 from maintenance.changes.changes import weight_label
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Loaded
 from maintenance.durable.manifest import newest_manifest
 from maintenance.durable.reading import read_entries
 from maintenance.workspace.past_changes import inverse
-from maintenance.workspace.recovery import relation_of
-from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.recovery import Recoverable, relation_of
 
 _ATTEMPTS = 20
 """Checkpoints may be completed while the files of one are looked for."""
 
 
-class Scratch(Protocol):
-    """A workspace in memory."""
-
-    domains: Domains
-
-    def add(self, relation: Relation) -> None: ...
-    def transaction(self) -> Transaction: ...
-    def __getitem__(self, name: str) -> Any: ...
-
-
-def loaded_rows(empty: Scratch, folder: Path, loaded: Loaded, number: int) -> pa.Table:
+def loaded_rows(make: Callable[[], Recoverable], folder: Path, number: int, loaded: Loaded) -> pa.Table:
     """The rows of a relation as it was loaded by the change of that number.
 
-    ``empty``: a workspace, to work them out in.  Raises CursorError where they can't be had any more,
-    DamagedFolderError, and OSError.
+    ``make``: gives an empty workspace, to work them out in.  Raises CursorError where they can't be had any
+    more, DamagedFolderError, and OSError.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -63,7 +50,7 @@ def loaded_rows(empty: Scratch, folder: Path, loaded: Loaded, number: int) -> pa
             if attempt == _ATTEMPTS - 1 or _replaced_by(folder, later[0], later[1]) is None:
                 raise
             continue
-        return _as_loaded(empty, folder, loaded, number, rows, later[1])
+        return _as_loaded(make(), folder, loaded, number, rows, later[1])
     raise AssertionError
 
 
@@ -79,7 +66,7 @@ def _replaced_by(folder: Path, loaded: Loaded, number: int) -> tuple[Loaded, int
 
 
 def _as_loaded(
-    empty: Scratch, folder: Path, loaded: Loaded, number: int, rows: pa.Table, upto: int
+    empty: Recoverable, folder: Path, loaded: Loaded, number: int, rows: pa.Table, upto: int
 ) -> pa.Table:
     """The rows at a change, less what came since the load."""
     name = loaded.relation
@@ -96,5 +83,4 @@ def _as_loaded(
         for entry in since:
             if isinstance(entry, Changed) and name in entry.changes:
                 back.apply(name, inverse(entry.changes[name], weight_label(relation.schema)))
-    table: pa.Table = empty[name].table
-    return table
+    return empty[name].table

@@ -10,34 +10,69 @@ reading it and of one transaction with what changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from lftj.errors import DurabilityError, LftjError
-from lftj.language.syntax import Program
 from lftj.storage.relation import Nulls, Relation
+from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import Found
+from maintenance.workspace.batch import Applied
+from maintenance.workspace.image_cache import read_cache
 from maintenance.workspace.transaction import Transaction
+
+_log = logging.getLogger(__name__)
 
 
 class Recoverable(Protocol):
-    """What changes are told to: a workspace that is not in a folder yet."""
+    """A workspace, as far as it is told changes."""
 
     domains: Domains
 
+    def __getitem__(self, name: str) -> RelationTable: ...
     def add(self, relation: Relation) -> None: ...
     def transaction(self) -> Transaction: ...
-    def install(self, program: str | Program, strategy: Any, **options: Any) -> None: ...
+    def apply_many(self, changes: Mapping[str, Any]) -> Applied: ...
+    @property
+    def install(self) -> Callable[..., None]: ...
     def uninstall(self, *heads: str) -> None: ...
     def set_strategy(self, head: str, strategy: str) -> None: ...
     def strategy_of(self, head: str) -> str: ...
+    def refresh(self) -> int: ...
+
+
+Told = TypeVar("Told", bound=Recoverable)
+
+
+def recovered(
+    make: Callable[..., Told], found: Found, wanted: Mapping[str, Any], threads: int, progress: bool
+) -> Told:
+    """The workspace as a folder has it: of an image and what came since, or made anew.
+
+    ``make``: its class; ``wanted``: settings in place of those that it has.  Raises as :func:`rebuild`.
+    """
+    settings = {**found.manifest.settings, **wanted}
+    if settings == found.manifest.settings and (image := read_cache(found)) is not None:
+        made, number = image
+        if type(made) is make:
+            try:
+                with Replay(made, found.folder) as replay:
+                    for _, entry in found.entries(number):
+                        replay.take(entry)
+                return made
+            except LftjError as error:
+                _log.warning("%s: the image can't be used: %s", found.folder, error)
+    made = make(**settings)
+    rebuild(made, found, threads, progress)
+    return made
 
 
 def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) -> None:

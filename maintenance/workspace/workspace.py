@@ -9,14 +9,18 @@ before.  A head's rules stand in one program, so programs form the strata.
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, overload
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, overload
 
 from lftj.database.database import Database
-from lftj.errors import ChangeError, HousekeepingWarning, RangeError
+from lftj.errors import ChangeError, DurabilityError, HousekeepingWarning, RangeError
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
@@ -34,16 +38,22 @@ from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Uninstalled
+from maintenance.durable.reading import Damaged, Found
+from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.explanation import StrataText, explain_head, explain_strata
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
+from maintenance.store.disk import Disk
 from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.workspace.copying import write_copy
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.feed import FEED_BYTES
+from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
+from maintenance.workspace.followed import Followed, Following, HeadChange
 from maintenance.workspace.installing import (
     Wishes,
     is_installed,
@@ -51,9 +61,10 @@ from maintenance.workspace.installing import (
     with_strategy,
     without_heads,
 )
-from maintenance.workspace.kept import Kept
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
 from maintenance.workspace.published import Published
+from maintenance.workspace.ready_kernels import load_for
+from maintenance.workspace.recovery import recovered
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
@@ -68,8 +79,10 @@ from maintenance.workspace.view_choices import (
     without_unproven,
 )
 
+_log = logging.getLogger(__name__)
 
-class Workspace(Kept, Database):
+
+class Workspace(Database):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
@@ -91,6 +104,8 @@ class Workspace(Kept, Database):
         1
     """
 
+    _disk: ClassVar[Disk] = Disk()
+
     def __init__(
         self,
         *,
@@ -105,6 +120,7 @@ class Workspace(Kept, Database):
         self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
         self._record_gap = record_gap
+        self._folder: Folder | None = None
 
     @property
     def _state(self) -> State:
@@ -347,11 +363,7 @@ class Workspace(Kept, Database):
         if not wants_change(self._published.state):
             return
         try:
-            with self._published.lock:
-                state = self._published.changeable()
-                following = reconsidered(state, self.domains)
-                if following is not state:
-                    self._published.change_heads(following, None)
+            self._change_views(reconsidered)
         except Exception as error:
             warn_caller(failed_housekeeping("choosing views", error), HousekeepingWarning)
 
@@ -389,20 +401,270 @@ class Workspace(Kept, Database):
             del lease
         return applied
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        budget = self._state.budgets.get(None)
-        limit = {} if budget is None else {"sensitivity_bytes": budget.limit}
-        return {**limit, "record_gap": self._record_gap}
-
     def paused(self) -> AbstractContextManager[object]:
         """No other thread commits within it: what is there stays as it is, also where it changes in place."""
         return self._published.paused()
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (`maintenance.image`): less what is this process's own."""
-        less = dict.fromkeys(("_checkpoints", "_found_in", "_tail"))
-        return {**self.__dict__, "_prepared": type(self._prepared)(), **less}
+        return {**self.__dict__, "_prepared": type(self._prepared)(), "_folder": None}
+
+    # -- in a folder -----------------------------------------------------------------------
+
+    @classmethod
+    @interruptible()
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        durability: Literal["commit", "interval", "none"] = "commit",
+        interval: float = INTERVAL,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+        feed_bytes: int = FEED_BYTES,
+        sensitivity_bytes: int | None = None,
+        record_gap: int | None = None,
+        view_bytes: int | None = None,
+        damaged: Damaged = "refuse",
+        threads: int = 1,
+        progress: bool = False,
+    ) -> Self:
+        """The workspace that is kept in a folder, as the last change left it; a new one where there is none.
+
+        Every change of it, be it a commit, a load or an installed rule, is in the folder when the call that
+        made it returns, and there again when the folder is opened again, whatever ended the process.
+
+        ``durability``: ``"commit"``, each change is on disk when its call returns (threads that commit at the
+        same time share one wait for the disk); ``"interval"``, it is after ``interval`` seconds at the
+        latest; ``"none"``, when the system thinks fit.  Of the last two a crash of the machine takes the
+        youngest changes; the end of the process alone takes nothing.
+        ``read_only``: look at it, also while another process has it open, as it is now, and `refresh`
+        shows what that has done since; nothing can be changed here.  ``checkpoint_bytes``: a journal
+        that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
+        ``feed_bytes``: of the journal that stay behind a checkpoint, for `changes_since` and
+        `follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
+        they are kept, and stay where none is given.  ``damaged``: what becomes of a folder of which
+        changes are damaged or gone, and so all behind them: ``"refuse"`` raises; ``"set aside"`` opens it at
+        the version before them, what is behind it being kept in files ``damaged-...`` beside.
+        ``threads`` and ``progress``: for installing the rules where no image can be used.
+
+        Bytes behind the last change that a crash may have left, but damage as well, are set aside, too, and a
+        DamagedFolderWarning names the version that is opened and the one that is known to have been there.
+
+        Raises FolderInUseError, DamagedFolderError, and DurabilityError where the folder can't be used, was
+        written by a newer version, or holds rules that can't be installed here, such as with an aggregate
+        that is not registered.
+
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with Workspace.open(folder) as ws:
+            ...         ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            ...         ws.install("back(b, a) <- edge(a, b).")
+            ...         with ws.transaction() as tx:
+            ...             tx.insert("edge", [(2, 3)])
+            ...     with Workspace.open(folder, read_only=True) as ws:
+            ...         sorted(ws["back"])
+            [(2, 1), (3, 2)]
+        """
+        started = time.monotonic()
+        place = Path(os.path.abspath(folder))
+        given = {
+            "sensitivity_bytes": sensitivity_bytes,
+            "record_gap": record_gap,
+            "view_bytes": view_bytes,
+        }
+        wanted = {name: value for name, value in given.items() if value is not None}
+        understood = partial(cls._recovered, wanted=wanted, threads=threads, progress=progress)
+        if read_only:
+            found, workspace = read_with(place, damaged, understood)
+            published = workspace._published
+            workspace._folder = ReadFolder(found, published)
+        else:
+            store, found, workspace = Store.opened(
+                place, cls._disk, understood, durability, interval, wanted, feed_bytes, damaged
+            )
+            published = workspace._published
+            workspace._folder = KeptFolder(store, published, checkpoint_bytes, wanted)
+            _log.info("%s: opened at version %d, %.2f s", place, store.number, time.monotonic() - started)
+            warn_of(found, store.aside)
+        published.feed.feed_bytes = feed_bytes
+        return workspace
+
+    @classmethod
+    def _recovered(cls, found: Found, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
+        """The workspace as a folder has it, with its version and nothing before, in memory only."""
+        made = recovered(cls, found, wanted, threads, progress)
+        load_for(made._heads.values())  # those of an image were not installed here
+        made._published.begin(found.number, found.contents.definitions)
+        return made
+
+    @interruptible()
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the workspace, as it is now, as a folder: for `open`, or `load_from`.
+
+        It is there whole or not at all.  Commits of other threads go on meanwhile, and are not in it; its
+        versions go on from the one that it has.  Raises DurabilityError where something is there already,
+        where it can't be written, and for a program that has no text.
+        """
+        budget = self._state.budgets.get(None)
+        limit = {} if budget is None else {"sensitivity_bytes": budget.limit}
+        settings = {**limit, "record_gap": self._record_gap}
+        write_copy(self._disk, Path(os.path.abspath(path)), self._state, settings)
+
+    @classmethod
+    @interruptible()
+    def load_from(cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool = False) -> Self:
+        """A workspace in memory, with all that a folder has, of which nothing is changed from then on.
+
+        The folder is one of `save` or `open`; another process may have it open.  ``threads``,
+        ``progress`` and what is raised: as of `open`.
+
+        Examples:
+            >>> import tempfile
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ws.save(f"{folder}/copy")
+            ...     again = Workspace.load_from(f"{folder}/copy")
+            >>> sorted(again["back"])
+            [(2, 1)]
+        """
+        understood = partial(cls._recovered, wanted={}, threads=threads, progress=progress)
+        return read_with(Path(os.path.abspath(path)), "refuse", understood)[1]
+
+    @interruptible()
+    def refresh(self) -> int:
+        """Take in what another process has done since, where the folder is open for reading.
+
+        Returns the version that is there now.  A workspace that changes its folder itself, or is in memory,
+        has all already.  Raises CursorError where the journal of what came since is not kept any more, and
+        DurabilityError; then it shows what it has shown, and the folder has to be opened again.
+        """
+        if self._folder is not None:
+            self._folder.refresh(self)
+        return self._state.number
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the workspace is kept; None for one in memory."""
+        return self._folder.path if isinstance(self._folder, KeptFolder) else None
+
+    @interruptible()
+    def checkpoint(self) -> None:
+        """Write what changed to files of data, and an image of the engine, and begin a new journal.
+
+        Opening is quick after it.  Commits of other threads go on while the data are written, and wait for
+        the image.  Raises DurabilityError, and then the folder says what it said; ClosedError.
+        """
+        if not isinstance(self._folder, KeptFolder):
+            raise DurabilityError(
+                "the workspace is in memory only: Workspace.open(folder) gives one in a folder"
+            )
+        self._folder.checkpoint(self)
+
+    @interruptible()
+    def compact(self) -> None:
+        """Make the workspace small: in memory, and, where it has a folder, there, by a checkpoint.
+
+        What changes have left in runs is merged into the base of each index, dictionaries give back the
+        values that nobody holds.  Other threads wait meanwhile.  Cost: one pass over all that is in memory,
+        and a checkpoint with an image.  Raises as `checkpoint`, and ClosedError.
+        """
+        published = self._published
+        if published.refusal is not None:
+            published.changeable()
+        published.compact()
+        if published.store is not None:
+            self.checkpoint()
+
+    def close(self) -> None:
+        """Bring all changes to the disk, write an image of the engine, and let others open the folder.
+
+        Nothing can be changed any more; what is there can still be read, and whoever follows a head gets what
+        there is.  A workspace that is closed, or in memory only, stays as it is otherwise.  Raises
+        ClosedError if the disk fails.
+        """
+        self._published.feed.close()
+        if isinstance(self._folder, KeptFolder):
+            self._folder.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    # -- what changed ----------------------------------------------------------------------
+
+    @property
+    def _followed(self) -> Followed:
+        return Followed(self, self._published, self._folder)
+
+    @property
+    def version(self) -> int:
+        """The number of the last change, be it a commit, a load or an installed rule; in a folder it goes on.
+
+        From when it is first asked for, what heads do is kept, to be asked for by `changes_since`.
+        """
+        self._published.feed.begin()
+        return self._published.shown.number
+
+    @interruptible()
+    def changes_since(self, version: int, head: str) -> HeadChange:
+        """What a head's rows did since a version, all commits together, and the version that this reaches.
+
+        Applied to the rows at ``version`` it gives those at the version reached, so whoever keeps that with
+        the rows loses nothing, and gets nothing twice.  Raises UnknownRelationError, and CursorError for a
+        version that is too old (``feed_bytes`` says how much is kept) or from before the head was installed,
+        and for one that there has never been.
+
+        Cost: of what is in memory, adding it up; in a folder, of what came before it was opened, or is more
+        than ``feed_bytes``, that of installing the head over the relations as they were.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> change = ws.changes_since(before, "back")
+            >>> change.version - before, change.table.to_pylist()
+            (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
+        """
+        return self._followed.since(version, head)
+
+    def follow(self, head: str, since: int | None = None, timeout: float | None = None) -> Following:
+        """What a head's rows do, commit by commit, for a loop that waits for the next.
+
+        ``since``: the version behind which it begins; None: now.  ``timeout``: seconds after which the loop
+        ends when nothing comes; None: never, 0: when it has all that there is.  The loop also ends when the
+        workspace is closed.  Commits that don't change the head are passed over.
+
+        Raises UnknownRelationError, and CursorError as `changes_since`, here or, for whoever is slower
+        than the commits for long, in the loop.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", [(1, 2)], columns=["src", "dst"])
+            >>> ws.install("back(b, a) <- edge(a, b).")
+            >>> before = ws.version
+            >>> for row in (2, 3), (3, 4):
+            ...     with ws.transaction() as tx:
+            ...         tx.insert("edge", [row])
+            >>> for change in ws.follow("back", since=before, timeout=0):
+            ...     print(change.version - before, change.table.to_pylist())
+            1 [{'b': 3, 'a': 2, 'weight': 1}]
+            2 [{'b': 4, 'a': 3, 'weight': 1}]
+        """
+        return self._followed.follow(head, self.version if since is None else since, timeout)
 
     # -- memory and checks ----------------------------------------------------------------
 

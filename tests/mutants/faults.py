@@ -554,7 +554,7 @@ FAULTS = (
     ),
     Fault(
         "an image is written of changes that are not on disk",
-        "maintenance/workspace/kept.py",
+        "maintenance/workspace/folder.py",
         "            store.sync()",
         "            pass",
         ("maintenance/durable/test_damage.py",),

@@ -18,6 +18,7 @@ import pytest
 from lftj import errors
 from maintenance import Workspace
 from maintenance.durable.records import FILE_HEADER_BYTES, read_records
+from maintenance.workspace.folder import KeptFolder
 from maintenance.workspace.folder_check import check_folder
 from support.head_rows import applied
 from support.kept_lives import insert, with_edges, without_image
@@ -34,8 +35,8 @@ ENDS = ["closed", "killed"]
 def leave(workspace: Workspace) -> None:
     """As where the process was killed: nothing is written any more, and others may open the folder."""
     store = workspace._published.store
-    assert store is not None and workspace._checkpoints is not None
-    workspace._checkpoints.end()
+    assert store is not None and isinstance(workspace._folder, KeptFolder)
+    workspace._folder.checkpoints.end()
     store._stop.set()
     store._lock.release()
 
@@ -263,7 +264,8 @@ def test_an_image_says_what_was_there_though_nothing_was_waited_for(tmp_path: Pa
             workspace.load("edge", START, columns=["x", "y"])
         insert(workspace, (5, len(durability)))
         assert workspace.stats.changes_not_on_disk
-        workspace._write_image()
+        assert isinstance(workspace._folder, KeptFolder)
+        workspace._folder.write_image(workspace)
         assert not workspace.stats.changes_not_on_disk
         leave(workspace)
 

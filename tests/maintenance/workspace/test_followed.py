@@ -20,6 +20,7 @@ import pytest
 from lftj import errors
 from maintenance import Workspace
 from maintenance.workspace import followed, recovery
+from maintenance.workspace.folder import KeptFolder
 from support.disks import FailingDisk
 from support.head_rows import Rows, applied
 from support.kept_lives import EDGES, TRIANGLES, Expected, insert, life, with_edges, without_image
@@ -100,8 +101,8 @@ def test_lives_whose_changes_are_asked_for_behind_openings(folder: Path, seed: i
             if chance.random() < 0.5:
                 workspace.close()
             else:  # as if the process had ended
-                assert workspace._published.store is not None and workspace._checkpoints is not None
-                workspace._checkpoints.end()
+                assert workspace._published.store is not None and isinstance(workspace._folder, KeptFolder)
+                workspace._folder.checkpoints.end()
                 workspace._published.store._lock.release()
             if chance.random() < 0.5:
                 without_image(folder)

@@ -19,7 +19,8 @@ import maintenance
 from lftj import errors
 from lftj.values.semigroup import registered_names
 from maintenance import Workspace, image
-from maintenance.workspace import kept
+from maintenance.workspace import recovery
+from maintenance.workspace.folder import KeptFolder
 from support.kept_lives import EDGES, TRIANGLES, insert, life, with_edges, without_image
 from support.paths import ROOT, child_environment
 
@@ -43,8 +44,8 @@ def test_lives_with_many_openings(folder: Path, seed: int) -> None:
             if chance.random() < 0.5:
                 workspace.close()
             else:  # as if the process had ended
-                assert workspace._published.store is not None and workspace._checkpoints is not None
-                workspace._checkpoints.end()
+                assert workspace._published.store is not None and isinstance(workspace._folder, KeptFolder)
+                workspace._folder.checkpoints.end()
                 workspace._published.store._lock.release()
             if chance.random() < 0.5:
                 without_image(folder)
@@ -57,7 +58,7 @@ def test_lives_with_many_openings(folder: Path, seed: int) -> None:
 def test_an_image_saves_evaluating(folder: Path) -> None:
     with with_edges(folder) as workspace:
         insert(workspace, (3, 4))
-    with mock.patch.object(kept, "rebuild", side_effect=AssertionError), Workspace.open(folder) as again:
+    with mock.patch.object(recovery, "rebuild", side_effect=AssertionError), Workspace.open(folder) as again:
         assert (3, 4) in again["edge"]
         insert(again, (2, 4))
         assert sorted(again["tri"]) == [(1, 2, 3), (2, 3, 4)]
@@ -98,13 +99,13 @@ def test_an_image_that_can_not_be_used_is_not_unpickled(folder: Path, why: str) 
         else:
             path.write_bytes(whole[: 0 if why == "empty" else 5000])
         stack.enter_context(mock.patch.object(image, "pickle", SimpleNamespace(loads=unpickle)))
-        rebuilt = stack.enter_context(mock.patch.object(kept, "rebuild", wraps=kept.rebuild))
+        rebuilt = stack.enter_context(mock.patch.object(recovery, "rebuild", wraps=recovery.rebuild))
         reader = Workspace.open(folder, read_only=True)
         assert (rebuilt.call_count, unpickle.call_count) == (1, 0)
         assert sorted(reader["tri"]) == [(1, 2, 3)]
     path.write_bytes(whole)
     path.chmod(0o600)
-    with mock.patch.object(kept, "rebuild", side_effect=AssertionError):  # it was the only reason
+    with mock.patch.object(recovery, "rebuild", side_effect=AssertionError):  # it was the only reason
         assert sorted(Workspace.open(folder, read_only=True)["tri"]) == [(1, 2, 3)]
 
 

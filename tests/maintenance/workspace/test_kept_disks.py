@@ -15,6 +15,7 @@ import pytest
 from lftj import errors
 from maintenance import Workspace
 from maintenance.durable import store as store_module
+from maintenance.workspace.folder import KeptFolder
 from support.disks import FailingDisk
 from support.kept_lives import EDGES, Expected, insert, life, with_edges, without_image
 
@@ -217,8 +218,8 @@ def test_checkpoints_come_by_themselves_while_commits_go_on(folder: Path) -> Non
     with with_edges(folder, checkpoint_bytes=2_000, feed_bytes=0, durability="none") as workspace:
         for number in range(300):
             insert(workspace, (number, number + 1))
-        checkpoints = workspace._checkpoints
-        assert checkpoints is not None
+        assert isinstance(workspace._folder, KeptFolder)
+        checkpoints = workspace._folder.checkpoints
         checkpoints.end()
         store = workspace._published.store
         assert store is not None
@@ -233,8 +234,8 @@ def test_a_checkpoint_that_fails_is_tried_again_when_the_journal_has_grown(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with with_edges(folder, checkpoint_bytes=3_000) as workspace:
-        checkpoints = workspace._checkpoints
-        assert checkpoints is not None
+        assert isinstance(workspace._folder, KeptFolder)
+        checkpoints = workspace._folder.checkpoints
         with mock.patch.object(store_module, "write_manifest", side_effect=OSError(errno.ENOSPC, "full")):
             for number in range(15):
                 insert(workspace, (number, 100))

@@ -14,6 +14,7 @@ from lftj import errors
 from maintenance import Workspace
 from maintenance.durable import store as store_module
 from maintenance.workspace import image_cache
+from maintenance.workspace.folder import KeptFolder
 from maintenance.workspace.metrics import WorkspaceStats
 from support.disks import FailingDisk
 from support.kept_lives import EDGES, TRIANGLES, insert, with_edges
@@ -112,8 +113,8 @@ def test_what_goes_wrong_in_a_folder_is_logged(tmp_path: Path, caplog: pytest.Lo
     with mock.patch.object(image_cache, "write_image", side_effect=full):
         workspace.checkpoint()
     with mock.patch.object(store_module, "write_manifest", side_effect=full):
-        assert workspace._checkpoints is not None
-        workspace._checkpoints._make_quietly()  # as one that comes by itself
+        assert isinstance(workspace._folder, KeptFolder)
+        workspace._folder.checkpoints._make_quietly()  # as one that comes by itself
     disk.fails = lambda number, kind: kind == "sync"
     with pytest.raises(errors.ClosedError):
         insert(workspace, (4, 5))

@@ -15,7 +15,7 @@ import pytest
 from lftj import errors
 from maintenance import Workspace
 from maintenance.durable.journal import Journal
-from maintenance.workspace import kept
+from maintenance.workspace import recovery
 from support.head_rows import Rows, applied
 from support.kept_lives import EDGES, Expected, insert, life, with_edges, without_image
 
@@ -163,7 +163,7 @@ def test_a_checkpoint_that_ends_while_a_folder_is_read_is_no_damage(folder: Path
     with with_edges(folder) as writer:
         insert(writer, (3, 4))
         without_image(folder)
-        rebuild, pending = kept.rebuild, [writer.checkpoint, lambda: insert(writer, (4, 5))]
+        rebuild, pending = recovery.rebuild, [writer.checkpoint, lambda: insert(writer, (4, 5))]
 
         def meanwhile(*arguments: object) -> None:
             if pending:
@@ -172,7 +172,7 @@ def test_a_checkpoint_that_ends_while_a_folder_is_read_is_no_damage(folder: Path
             rebuild(*arguments)  # type: ignore[arg-type]
 
         for read in (lambda: Workspace.open(folder, read_only=True), lambda: Workspace.load_from(folder)):
-            with mock.patch.object(kept, "rebuild", meanwhile):
+            with mock.patch.object(recovery, "rebuild", meanwhile):
                 assert set(read()["edge"]) >= {*EDGES, (3, 4)}
             pending += [lambda: insert(writer, (5, 6)), writer.checkpoint]
 
