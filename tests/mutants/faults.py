@@ -29,6 +29,7 @@ class Fault:
 VERSIONS = ("storage/test_index_version.py",)
 RUNS = ("storage/test_runs.py",)
 REGIONS = ("search/test_region_search.py",)
+BASE = ("search/test_kernel.py", "evaluation/test_query_oracle.py")
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
 DELTA = ("maintenance/strategies/test_delta.py",)
 AUTO = ("maintenance/strategies/test_auto.py",)
@@ -40,6 +41,34 @@ WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/t
 
 FAULTS = (
     # -- storage: versions, seeks, sums of signed rows ---------------------------------------
+    Fault(
+        "a stage of a search is up to date once it was built",
+        "lftj/search/base/stage.py",
+        "    return stage.stamp == node_at(stage.bound_at).stamp\n",
+        "    return stage.stamp > 0\n",
+        BASE,
+    ),
+    Fault(
+        "a search's upper bound leaves its own key out",
+        "lftj/search/base/node.py",
+        "end = find(cursor, keys, start, end, high + 1)",
+        "end = find(cursor, keys, start, end, high)",
+        BASE,
+    ),
+    Fault(
+        "a negated atom refuses every key up to its last",
+        "lftj/search/base/block.py",
+        "            kept += start == end or others[start] != key\n",
+        "            kept += start == end\n",
+        BASE,
+    ),
+    Fault(
+        "of the blocks of a counted tail the last one counts",
+        "lftj/search/base/kernel.py",
+        "        search.weight += weight\n",
+        "        search.weight = weight\n",
+        BASE,
+    ),
     Fault(
         "merging runs keeps tuples whose weights cancel",
         "lftj/storage/runs.py",
