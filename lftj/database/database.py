@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -433,16 +433,21 @@ def chosen_head(program: CheckedProgram, head: str | None) -> str:
     return program.last_heads[0]
 
 
-@contextmanager
-def _evaluating(request: Request, progress: bool, label: str = "joining") -> Iterator[Evaluation]:
+def _evaluating(
+    request: Request, progress: bool, label: str = "joining"
+) -> AbstractContextManager[Evaluation]:
     """The request's evaluation, with a progress bar, if wanted, for the length of the block."""
     from lftj.evaluation.evaluation import Evaluation
 
-    if progress:
-        with bar(label) as advance:
-            yield Evaluation(replace(request, advance=advance))
-    else:
-        yield Evaluation(request)
+    return _with_bar(request, label) if progress else nullcontext(Evaluation(request))
+
+
+@contextmanager
+def _with_bar(request: Request, label: str) -> Iterator[Evaluation]:
+    from lftj.evaluation.evaluation import Evaluation
+
+    with bar(label) as advance:
+        yield Evaluation(replace(request, advance=advance))
 
 
 def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:

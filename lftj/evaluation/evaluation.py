@@ -19,7 +19,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -330,15 +330,22 @@ class Evaluation:
 
     def _wanted(self, rule: CheckedRule, heads: Sequence[CheckedHead], body: Body) -> Wanted:
         """What heads want of a body."""
-        first, request = heads[0], self.request
+        first = heads[0]
         aggregated = isinstance(first.value, Aggregate) and not self.program.component_of(first.relation)
         several = aggregated and len(rule.bodies) > 1
         names = common_variables(rule) if several else wanted_together(heads)
-        grouped = grouped_together(heads) if request.grouped is None else request.grouped
+        counted, order = aggregated and not several, self._order_of(first, body)
+        return Wanted(body, tuple(names), counted, self._grouped(heads), order=order)
+
+    def _grouped(self, heads: Sequence[CheckedHead]) -> tuple[str, ...]:
+        """The variables that can't be NaN."""
+        return grouped_together(heads) if self.request.grouped is None else self.request.grouped
+
+    def _order_of(self, head: CheckedHead, body: Body) -> tuple[str, ...] | None:
+        """The key order that is given for a body of a head."""
         # Of a head that joins its auxiliary heads, the caller knows the bodies of these.
-        ordered = self._is_target(first) and not joins_auxiliary(body)
-        order = request.order if ordered else None
-        return Wanted(body, tuple(names), aggregated and not several, grouped, order=order)
+        ordered = self._is_target(head) and not joins_auxiliary(body)
+        return self.request.order if ordered else None
 
     def _is_target(self, head: CheckedHead) -> bool:
         return shown_name(head.relation) == self.request.target
@@ -425,7 +432,7 @@ class Evaluation:
             return None
         counted = set(body.atom_variables()) == variables  # the rows are the assignments
         names = () if counted else head.variables
-        wanted = replace(self._wanted(rule, [head], body), variables=names, counted=counted, write=counted)
+        wanted = Wanted(body, names, counted, self._grouped([head]), counted, self._order_of(head, body))
         run = self._planned(rule, [head], wanted)
         plan, lowered = run.planned.plan, run.planned.lowered
         if plan.plan.needs_distinct or not lowered.finishes_in_search:

@@ -43,7 +43,7 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.errors import LimitError, RuleError
-from lftj.memory import address, view
+from lftj.memory import view
 from lftj.search.base.cursor import child_range
 from lftj.search.base.node import bounds
 from lftj.search.base.plan import BoundPlan, compile_plan
@@ -271,8 +271,7 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
     most = max(map(len, plan.plan.openings), default=0)
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
-        memory = plan.new_memory()
-        where = address(memory)
+        _memory, where = plan.new_memory()
         openings = np.zeros((plan.depths, most), dtype=np.int64)
         for depth, cursors in enumerate(plan.plan.openings):
             openings[depth, : len(cursors)] = where + WORD * np.array(cursors, dtype=np.int64)

@@ -305,10 +305,10 @@ def guarded() -> Iterator[Callable[[Search], None]]:
     def list_room(stage: StageRow, views: Sequence[SearchView], room=StageRow.list_room) -> int:  # type: ignore[no-untyped-def]
         return room(stage, views) + 1
 
-    def new_memory(plan: BoundPlan, new=BoundPlan.new_memory) -> np.ndarray:  # type: ignore[no-untyped-def]
-        memory: np.ndarray = new(plan)
+    def new_memory(plan: BoundPlan, new=BoundPlan.new_memory) -> tuple[np.ndarray, int]:  # type: ignore[no-untyped-def]
+        memory, where = new(plan)
         memory[places(plan)] = GUARD
-        return memory
+        return memory, where
 
     def places(plan: BoundPlan) -> list[int]:
         lists = [

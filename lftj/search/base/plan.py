@@ -20,7 +20,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -190,7 +190,17 @@ class BoundPlan:
         for row, condition in self.plan.condition_rows:
             memory[row + Condition.place("offset")] = condition.offset(problem)
         memory.setflags(write=False)
-        return replace(self, problem=problem, memory=memory)
+        return BoundPlan(
+            self.plan,
+            problem,
+            memory,
+            self.addresses,
+            self.length,
+            self.factor,
+            self.empty,
+            self.views,
+            self.kept,
+        )
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -210,12 +220,13 @@ class BoundPlan:
         """No operations, int64 (depths, 3): opens, nexts, seeks."""
         return np.zeros((self.depths, 3), dtype=np.int64)
 
-    def new_memory(self) -> np.ndarray:
-        """The memory of a search that has not begun; it has to stay where it is."""
+    def new_memory(self) -> tuple[np.ndarray, int]:
+        """The memory of a search that has not begun, and its address: it has to stay there."""
         memory = np.zeros(self.length, dtype=np.int64)
         memory[: len(self.memory)] = self.memory
-        memory[self.addresses] += address(memory)
-        return memory
+        where = address(memory)
+        memory[self.addresses] += where
+        return memory, where
 
 
 def compile_plan(problem: JoinProblem, order: Sequence[str], write: bool, share: bool = True) -> Plan:

@@ -20,7 +20,6 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
-from lftj.memory import address
 from lftj.search.base.kernel import search
 from lftj.search.base.plan import BoundPlan
 from lftj.search.base.records import MOVE_OPEN
@@ -34,8 +33,7 @@ class Search:
 
     def __init__(self, plan: BoundPlan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
         self.plan = plan
-        self.memory = plan.new_memory()
-        self._address = address(self.memory)
+        self.memory, self._address = plan.new_memory()
         self._state = SearchRecord.view(self.memory)
         self._state.low, self._state.high = low, high
         self.done = plan.empty
