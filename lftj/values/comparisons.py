@@ -74,12 +74,18 @@ def comparable(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def compare_arrays(operator: str, left: pa.Array, right: pa.Array) -> pa.BooleanArray:
-    """Row by row ``left operator right``; the types are :func:`comparable`, the arrays of one length.
+    """Row by row ``left operator right``, NULL where one of them is.
 
-    >>> compare_arrays("<", pa.array([2**53]), pa.array([2.0**53])).to_pylist()
-    [False]
+    The types are :func:`comparable`, the arrays of one length.
+
+    >>> compare_arrays("<", pa.array([2**53, None]), pa.array([2.0**53, 1.0])).to_pylist()
+    [False, None]
     """
     left, right = plain_array(left), plain_array(right)
+    if left.null_count or right.null_count:
+        known = pc.and_(left.is_valid(), right.is_valid())
+        found = compare_arrays(operator, left.filter(known), right.filter(known))
+        return pc.replace_with_mask(pa.nulls(len(left), pa.bool_()), known, found)
     kinds = (kind(left.type), kind(right.type))
     if kinds == ("integer", "float"):
         return _by_sign(operator, _signs_beside_floats(left, right), pc.is_nan(right))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lftj.errors import TypeClashError
 from lftj.language.expressions import compare, comparison_types
+from lftj.values.comparisons import comparable, compare_arrays
 from support.expression_columns import COLUMNS, DECIMALS, INT64, NEAR, TYPES, comparison, days
 
 PYTHON: dict[str, Callable[[Any, Any], bool]] = {
@@ -125,6 +126,25 @@ def test_comparisons_with_constants(text: str, values: list[bool]) -> None:
         "z": pa.array([0, 1, 2], pa.timestamp("s", "Europe/Berlin")),
     }
     assert compare(comparison(text), columns).to_pylist() == values
+
+
+PAIRS = [(a, b) for a in TYPES for b in TYPES if comparable(TYPES[a], TYPES[b])]
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
+def test_null_compares_to_nothing(left: str, right: str) -> None:
+    """The other rows of both columns compare as they do without it."""
+    sides = [COLUMNS[left], COLUMNS[right]]
+    known = [side.take(pa.array([0, 1, 2, 0, 1])) for side in sides]
+    holes = [
+        side.take(pa.array(places))
+        for side, places in zip(sides, ([0, None, 2, None, 1], [0, 1, None, None, 1]), strict=True)
+    ]
+    for operator in OPERATORS:
+        expected = compare_arrays(operator, *known).to_pylist()
+        expected[1:4] = [None] * 3
+        assert compare_arrays(operator, *holes).to_pylist() == expected
+        assert compare_arrays(operator, *(side.slice(3, 1) for side in holes)).to_pylist() == [None]
 
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
