@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 
 import pyarrow as pa
@@ -41,7 +42,15 @@ def normal(text: str) -> CheckedProgram:
 )
 def test_by_name_is_by_place(by_name: str, by_place: str) -> None:
     one, other = normal(by_name), normal(by_place)
-    last = [[body for rule in program.strata[-1] for body in rule.bodies] for program in (one, other)]
+    last = [
+        [
+            getattr(body, field.name)
+            for rule in program.strata[-1]
+            for body in rule.bodies
+            for field in fields(body)
+        ]
+        for program in (one, other)
+    ]
     assert last[0] == last[1]
     assert types_of(one, "h") == types_of(other, "h")
 
