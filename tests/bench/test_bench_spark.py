@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -31,7 +33,7 @@ from bench.report.results import Results
 from bench.spark import executors
 from bench.spark import workloads as spark_workloads
 from bench.spark.batches import Batches, restart
-from bench.spark.run import OneQuery, SparkSubject
+from bench.spark.run import SparkSubject
 from bench.spark.subject import spark_subject
 from bench.workload import IN_SPARK, Workload
 
@@ -64,6 +66,7 @@ def _tests_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iter
     assert str(ROOT) in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == ROOT
     yield
     assert spark.range(1).count() == 1
+    assert not [thread for thread in threading.enumerate() if "(_sample)" in thread.name], "a subject is open"
 
 
 def measured(workload: Workload, key: str, files: dict[str, str]) -> Measurement:
@@ -84,6 +87,12 @@ def measured(workload: Workload, key: str, files: dict[str, str]) -> Measurement
     subject.close()
     row.status = "ok"
     return row
+
+
+def answer(workload: Workload, key: str, files: dict[str, str]) -> int:
+    """What a subject finds, which is closed then: each has a thread that looks at all processes."""
+    with closing(spark_subject(workload, key, files)) as subject:
+        return subject.first()
 
 
 # -- workloads ---------------------------------------------------------------
@@ -139,9 +148,7 @@ def test_differential_joins_and_sql_find_the_same(key: str, files: dict[str, str
 @pytest.mark.parametrize("key", ["lftj", "spark"])
 def test_differential_cliques_and_listing(key: str, files: dict[str, str]) -> None:
     for workload in spark_workloads.quick()[1:3]:
-        subject = OneQuery(workload, key, files)
-        assert subject.first() == workload.expected
-        subject.close()
+        assert answer(workload, key, files) == workload.expected
 
 
 def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path) -> None:
@@ -158,7 +165,7 @@ def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path)
         given[name] = str(tmp_path / f"{name}.parquet")
     for workload in spark_workloads.social():
         own = {name: given[name] for name in workload.tables}
-        found = {key: OneQuery(workload, key, own).first() for key in ("lftj", "spark")}
+        found = {key: answer(workload, key, own) for key in ("lftj", "spark")}
         assert found["lftj"] == found["spark"] > 0, workload.name
 
 
@@ -186,9 +193,7 @@ def test_a_maintained_join_goes_on_after_its_batches_and_in_a_new_process(files:
     )
     results.add(workload, row)
     assert workload.title in results.as_markdown() and not results.wrong()
-    whole = spark_subject(workload, "lftj:whole, listed", files)
-    assert whole.first() == workload.expected
-    whole.close()
+    assert answer(workload, "lftj:whole, listed", files) == workload.expected
 
 
 @pytest.mark.parametrize("key", ["lftj", "lftj:transformWithState"])

@@ -207,6 +207,8 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
 
 def fork() -> None:
     """Each process has its own standard streams from its beginning, and no thread runs when it is made."""
+    import pandas  # noqa: F401  # Spark imports it with the first DataFrame: here it is once for all
+
     for line in sys.stdin:
         run = Run(*json.loads(line))
         child = os.fork()
