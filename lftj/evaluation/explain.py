@@ -18,7 +18,6 @@ from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead
-from lftj.language.expressions import comparison_text, text_of
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
@@ -203,10 +202,7 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
 
 def _row_notes(lowered: Lowered, before: str) -> list[str]:
     """What is done on the rows that a search or a scan gives."""
-    done = [comparison_text(comparison) for comparison in lowered.comparisons]
-    done += [f"{one.variable} = {text_of(one.expression)}" for one in lowered.assignments]
-    done += [f"not {negation.relation}, of an assigned variable" for negation in lowered.negations]
-    return [f"on the rows, after the {before}: {text}" for text in done]
+    return [f"on the rows, after the {before}: {text}" for text in lowered.on_rows]
 
 
 def _depth_notes(run: BodyRun, depth: int, name: str) -> list[str]:

@@ -125,6 +125,14 @@ class Lowered:
         """No work is left on the rows."""
         return not (self.comparisons or self.assignments or self.negations)
 
+    @property
+    def on_rows(self) -> list[str]:
+        """What is done on the rows, for ``explain``."""
+        done = [comparison_text(comparison) for comparison in self.comparisons]
+        done += [f"{one.variable} = {text_of(one.expression)}" for one in self.assignments]
+        done += [f"not {negation.relation}, of an assigned variable" for negation in self.negations]
+        return done
+
     def problem_for(self, values: Mapping[str, Value]) -> JoinProblem | None:
         """The problem with other values of the parameters, of the same types, and dictionaries as they are.
 

@@ -210,6 +210,7 @@ class RuleBody(Staged):
         for title, searches in (("key order ", self.searches), ("test order", self.tests)):
             for search in searches:
                 lines += described(title, search)
+        lines += [f"on the rows {text}" for text in self.lowered.on_rows]
         return lines
 
     def _check_own(self) -> None:

@@ -55,6 +55,18 @@ def test_the_same_rules_are_left_as_they_are(ws: Workspace) -> None:
     assert not ws._state.budgets
 
 
+@pytest.mark.parametrize("strategy", ["trace", "delta", "auto"])
+def test_what_is_tested_behind_the_search_is_said(ws: Workspace, strategy: str) -> None:
+    ws.load("label", [(1, "a"), (2, "b")], columns=["a", "t"])
+    ws.install('early(a) <- label(a, t), t < "b", edge(a, b), starts_with(t, "a"), b < 3.', strategy)
+    told = str(ws.explain_maintenance("early")).splitlines()
+    assert [line.strip() for line in told if "on the rows" in line] == [
+        'on the rows t < "b"',
+        'on the rows starts_with(t, "a")',
+    ]
+    assert rows(ws["early"]) == [(1,)]
+
+
 def test_installing_again_says_what_is_there(ws: Workspace) -> None:
     ws.install(TRI)
     with pytest.raises(errors.RuleError) as caught:
