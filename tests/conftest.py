@@ -141,6 +141,16 @@ def warmed(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 
 @pytest.fixture(scope="session")
+def forked_lftj(warmed: Path | None) -> Iterator[list[str]]:
+    """The command of a process that is one of ``lftj``, but for what :mod:`support.forked_shell` says."""
+    from support.forked_shell import Server
+
+    server = Server()
+    yield server.command
+    server.close()
+
+
+@pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The process's Spark session; tests that need it skip where pyspark is not installed.
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from indices import announcement
+from maintenance import Workspace
 from support.paths import ROOT, TESTS, child_environment
+from support.work_after_install import installed
 
 LINE = "compiling the kernels, once per installation (about "
 
@@ -22,22 +24,6 @@ OF_TWO_TYPES = {
 }
 """Kernels over a user's numbers: compiled for whole ones and for floats."""
 
-UNUSED = """
-import importlib, pkgutil
-from lftj.shell import shell
-assert shell.run(["warm-up"]) == 0
-import indices, lftj, maintenance
-for package in (indices, lftj, maintenance):
-    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
-from indices.compiled import kernels
-for kernel in kernels:
-    if not kernel.overloads:
-        print("not compiled", kernel.__module__, kernel.__qualname__)
-    if len(kernel.overloads) > 1 + (f"{kernel.__module__}.{kernel.__qualname__}" in TWO):
-        print("compiled twice", kernel.__module__, kernel.__qualname__)
-""".replace("TWO", repr(OF_TWO_TYPES))
-
 
 def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = child_environment(**settings)
@@ -48,22 +34,15 @@ def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_the_shell_warms_up_and_reaches_every_kernel(warmed: Path) -> None:
-    done = run("-c", UNUSED)
+def test_the_shell_warms_up_and_nothing_is_left_to_compile(warmed: Path) -> None:
+    """It reaches every kernel, and a wide mix of work behind it has each for one signature."""
+    done = run(str(TESTS / "support" / "mixed_work.py"), *OF_TWO_TYPES)
     assert done.stdout == ""
     assert done.stderr == f"note: all kernels are compiled, in {warmed}\n"  # whoever asks is told this alone
     assert warmed.stat().st_mode & 0o777 == 0o755
 
 
-def test_afterwards_nothing_is_compiled_and_nothing_said(warmed: Path) -> None:
-    """A wide mix of work, in one process: each kernel is read from disk, for one signature."""
-    done = run(str(TESTS / "support" / "mixed_work.py"), *OF_TWO_TYPES)
-    assert done.stdout.split() == []
-    assert LINE not in done.stderr
-
-
 LATE = (
-    "lftj.storage.net_weights.changing",
     "indices.record_joining._join",
     "maintenance.strategies.trace.cut_records._ask",
 )
@@ -82,8 +61,8 @@ def test_what_commits_call_is_compiled_when_rules_are_installed(
             (folder / file.name).symlink_to(file)
     script = str(TESTS / "support" / "work_after_install.py")
     arguments = [] if how == "install" else [str(tmp_path / "rules")]
-    if arguments:
-        assert run(script, "make", *arguments).stdout == ""
+    for rules in arguments:
+        installed(Workspace.open(rules)).close()
     done = run(script, how, *arguments, LFTJ_CACHE_DIR=str(tmp_path))
     told = [line.split() for line in done.stdout.splitlines()]
     assert {name for when, name in told if when == "before"}.issuperset(LATE)

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from lftj.files.csv_options import CsvOptions
 from lftj.files.feed import Feed
 from maintenance.shell.change_files import ChangeFile, merged_transactions
 from support.change_tables import CHANGES, EDGE, IN_TRANSACTIONS, write
-from support.shell_runs import COMMAND
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 EDGES = "a,b\n1,2\n2,3\n1,3\n3,4\n"
@@ -48,9 +47,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Lftj:
     """A process whose stdin is written, and whose answers are read, line by line."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
     def say(self, content: str | bytes) -> None:
@@ -73,14 +72,21 @@ class Lftj:
         return self.process.returncode, out.decode(), err.decode()
 
 
-@contextmanager
-def lftj(*arguments: str) -> Iterator[Lftj]:
-    made = Lftj(*arguments)
-    try:
-        yield made
-    finally:
-        made.process.kill()
-        made.process.communicate()
+Start = Callable[..., AbstractContextManager[Lftj]]
+
+
+@pytest.fixture
+def lftj(forked_lftj: list[str]) -> Start:
+    @contextmanager
+    def started(*arguments: str) -> Iterator[Lftj]:
+        made = Lftj([*forked_lftj, *arguments])
+        try:
+            yield made
+        finally:
+            made.process.kill()
+            made.process.communicate()
+
+    return started
 
 
 def piped(content: bytes, name: str = "pipe") -> str:
@@ -120,10 +126,10 @@ def transactions(path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow"])
-def test_stdin_is_loaded_by_its_content(suffix: str) -> None:
+def test_stdin_is_loaded_by_its_content(forked_lftj: list[str], suffix: str) -> None:
     table = pa.table({"a": [1, 2, 1, 3], "b": [2, 3, 3, 4]})
     done = subprocess.run(
-        [*COMMAND, *QUERY, "--load", "edge=-", "--count"],
+        [*forked_lftj, *QUERY, "--load", "edge=-", "--count"],
         input=content_of(table, suffix),
         capture_output=True,
         check=False,
@@ -149,16 +155,16 @@ def test_process_substitution() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["-"], ["-e", TRI, "--load", "e=-"]])
-def test_stdin_is_read_once(arguments: list[str]) -> None:
-    command = [*COMMAND, "query", *arguments, "--load", "edge=-"]
+def test_stdin_is_read_once(forked_lftj: list[str], arguments: list[str]) -> None:
+    command = [*forked_lftj, "query", *arguments, "--load", "edge=-"]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert done.returncode == 2
     assert b"stdin (-) can be read once only" in done.stderr
 
 
-def test_what_is_wrong_with_stdin_is_said_of_it() -> None:
+def test_what_is_wrong_with_stdin_is_said_of_it(forked_lftj: list[str]) -> None:
     done = subprocess.run(
-        [*COMMAND, *QUERY, "--load", "edge=-"], input=b"a,b\n1\n", capture_output=True, check=False
+        [*forked_lftj, *QUERY, "--load", "edge=-"], input=b"a,b\n1\n", capture_output=True, check=False
     )
     assert done.returncode == 1
     assert done.stderr.startswith(b"error: standard input: can't be read as CSV: line 2 has 1 field")
@@ -301,7 +307,7 @@ def test_an_interrupted_feed_ends() -> None:
 # -- changes: following a feed -------------------------------------------------------------------------
 
 
-def test_the_writer_has_the_answer_before_it_goes_on() -> None:
+def test_the_writer_has_the_answer_before_it_goes_on(lftj: Start) -> None:
     """By the next value of txn, by a blank line, and by the end."""
     with lftj(*MAINTAIN) as process:
         process.say("txn,a,b,weight\n1,2,4,1\n2,1,4,1\n")
@@ -316,7 +322,7 @@ def test_the_writer_has_the_answer_before_it_goes_on() -> None:
     assert "4 transactions, 4 changes in" in err
 
 
-def test_without_txn_blank_lines_are_the_ends_of_transactions() -> None:
+def test_without_txn_blank_lines_are_the_ends_of_transactions(lftj: Start) -> None:
     with lftj(*MAINTAIN) as process:
         for number in range(5):
             weight = -1 if number % 2 else 1
@@ -328,7 +334,7 @@ def test_without_txn_blank_lines_are_the_ends_of_transactions() -> None:
     assert "5 transactions, 5 changes in" in err
 
 
-def test_an_arrow_stream_is_followed_too() -> None:
+def test_an_arrow_stream_is_followed_too(lftj: Start) -> None:
     table = pa.table({"a": [2], "b": [4], "weight": [1]})
     content = arrow_stream(table, table.slice(0, 0))
     with lftj(*MAINTAIN) as process:
@@ -339,7 +345,7 @@ def test_an_arrow_stream_is_followed_too() -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_wait_keeps_whole_transactions(number: int, status: int) -> None:
+def test_an_interrupted_wait_keeps_whole_transactions(lftj: Start, number: int, status: int) -> None:
     with lftj(*MAINTAIN, "--stats", "stats.jsonl", "--out", "tri=tri.csv") as process:
         process.say("txn,a,b,weight\n1,2,4,1\n2,1,4,1\n")
         assert process.hear(2) == ["txn,a,b,c,weight", "1,2,3,4,1"]
@@ -353,7 +359,7 @@ def test_an_interrupted_wait_keeps_whole_transactions(number: int, status: int) 
     assert sorted(tuple(row.values()) for row in rows) == [(1, 2, 3), (2, 3, 4)]
 
 
-def test_a_reader_that_has_enough_ends_a_feed() -> None:
+def test_a_reader_that_has_enough_ends_a_feed(lftj: Start) -> None:
     with lftj(*MAINTAIN) as process:
         process.say("a,b,weight\n2,4,1\n\n")
         assert process.hear(2) == ["a,b,c,weight", "2,3,4,1"]
@@ -365,7 +371,7 @@ def test_a_reader_that_has_enough_ends_a_feed() -> None:
         assert process.process.wait(timeout=ANSWER_SECONDS) == 1
 
 
-def test_two_feeds_are_merged_by_txn() -> None:
+def test_two_feeds_are_merged_by_txn(lftj: Start) -> None:
     os.mkfifo("nodes")
     rule = "both(a, b) <- edge(a, b), node(a)."
     Path("nodes.csv").write_text("a\n9\n", encoding="utf-8")

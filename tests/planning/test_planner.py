@@ -21,6 +21,7 @@ from lftj.language.syntax import Aggregate
 from lftj.planning.cost_model import DISTINCT_COST, CostModel, Path
 from lftj.planning.lowering import lower
 from lftj.planning.planner import candidates, choose_order, complete_order
+from lftj.process import debug
 from lftj.search.base.plan import compile_plan
 from lftj.search.base.search import Search
 from lftj.search.problem import JoinProblem
@@ -89,11 +90,13 @@ def ratio(shape: Shape, kind: Kind, every: bool) -> float:
 
 
 @pytest.mark.compiled
-def test_the_chosen_order_is_near_the_best_of_all() -> None:
+def test_the_chosen_order_is_near_the_best_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue's bounds: at most 2x the best on 90% of the cases and at most 5x on all.
 
-    Of each shape all orders are tried over one kind of data, and some of them over the others.
+    Of each shape all orders are tried over one kind of data, and some of them over the others.  The plans of
+    these thousands of orders are not checked here: those of random orders over random bodies are, elsewhere.
     """
+    monkeypatch.setattr(debug, "enabled", False)
     ratios = {
         (shape.name, kind): ratio(shape, kind, number % len(KINDS) == place)
         for number, shape in enumerate(SHAPES)

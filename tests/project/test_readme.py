@@ -1,7 +1,8 @@
 """Every example of README and docs is run, from top to bottom of its page.
 
 - ``python``: executed; with ``>>>``, the printed results must be those shown.
-- ``console``: commands behind ``$``; what they print must be what is shown.
+- ``console``: commands behind ``$``; what they print must be what is shown.  README's run the installed
+  ``lftj``, those of other pages forks of one process that has loaded it.
 - ``datalog``: must parse.
 
 The blocks of one page share a namespace and an empty working folder.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,10 +58,9 @@ def run_python(block: Block, page: Path, names: dict[str, object]) -> None:
     assert runner.failures == 0, "".join(report)
 
 
-def run_console(block: Block, page: Path, folder: Path) -> None:
+def run_console(block: Block, page: Path, folder: Path, scripts: Path) -> None:
     before, *sessions = PROMPT.split(block.text)
     assert not before, f"{page.name}:{block.line}: a console block starts with '$ '"
-    scripts = Path(sys.executable).parent
     assert (scripts / "lftj").exists(), "the console script is not installed: make test does that"
     environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     for session in sessions:
@@ -80,6 +81,16 @@ def run_console(block: Block, page: Path, folder: Path) -> None:
         assert done.stdout.rstrip() == shown.rstrip(), f"{page.name}:{block.line}: {command}"
 
 
+@pytest.fixture(scope="module")
+def forking_scripts(forked_lftj: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an ``lftj`` that imports nothing."""
+    folder = tmp_path_factory.mktemp("scripts")
+    script = folder / "lftj"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(forked_lftj)} "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return folder
+
+
 @pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_do_what_they_show(
@@ -92,11 +103,13 @@ def test_examples_do_what_they_show(
         request.getfixturevalue("spark")  # what asks for a session then gets that of the tests
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
+    installed = Path(sys.executable).parent
+    scripts = installed if page.name == "README.md" else request.getfixturevalue("forking_scripts")
     for block in blocks(page):
         if block.language == "python":
             run_python(block, page, names)
         elif block.language == "console":
-            run_console(block, page, tmp_path)
+            run_console(block, page, tmp_path, scripts)
         elif block.language == "datalog":
             parse(block.text)
 

@@ -325,9 +325,9 @@ def test_an_interrupted_join_stops_cleanly(folder: Path, large: str, number: int
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.usefixtures("warmed")
-def test_a_reader_that_has_enough_ends_the_run(folder: Path, large: str) -> None:
-    process = start("query", "-e", LONG, "--load", large, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_a_reader_that_has_enough_ends_the_run(forked_lftj: list[str], large: str) -> None:
+    arguments = ("query", "-e", LONG, "--load", large)
+    process = start(*arguments, command=forked_lftj, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"a,b,c,d\n"
     process.stdout.close()
@@ -336,17 +336,19 @@ def test_a_reader_that_has_enough_ends_the_run(folder: Path, large: str) -> None
     assert process.wait(timeout=SECONDS) == 1
 
 
-@pytest.mark.usefixtures("warmed")
-def test_a_terminal_gets_a_table(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_terminal_gets_a_table(forked_lftj: list[str]) -> None:
     csv.write_csv(pa.table({"a": range(100)}), "many.csv")
-    shown = on_terminal("query", "-e", "few(a) <- many(a).", "--load", "many=many.csv")
+    query = ("query", "-e", "few(a) <- many(a).", "--load", "many=many.csv")
+    shown = on_terminal(*query, command=forked_lftj)
     assert "100 rows, the first 40 shown" in shown
     assert sum(line.strip().isdigit() for line in shown.splitlines()) == 40
 
 
-@pytest.mark.usefixtures("warmed")
-def test_a_terminal_gets_csv_when_it_asks(folder: Path) -> None:
-    shown = on_terminal("query", "tri.rules", "--load", "edge=edges.csv", "--out", "-")
+@pytest.mark.usefixtures("folder")
+def test_a_terminal_gets_csv_when_it_asks(forked_lftj: list[str]) -> None:
+    query = ("query", "tri.rules", "--load", "edge=edges.csv", "--out", "-")
+    shown = on_terminal(*query, command=forked_lftj)
     assert "a,b,c\r\n" in shown
     assert "1,2,3\r\n" in shown
 

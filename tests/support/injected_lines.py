@@ -61,26 +61,33 @@ class Lines:
     def __init__(self, at: Line | None = None, nth: int = 0, error: type[BaseException] = Injected) -> None:
         self.at, self.nth, self.error = at, nth, error
         self.counts: defaultdict[Line, int] = defaultdict(int)
-        self._followed: dict[int, tuple[CodeType, Any]] = {}  # by id: code objects are slow to compare
 
     def __enter__(self) -> Lines:
         self._before = sys.gettrace()
-        sys.settrace(self._trace)
+        sys.settrace(self._traced())
         return self
 
     def __exit__(self, *error: object) -> None:
         sys.settrace(self._before)
 
-    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+    def _traced(self) -> Any:
         """A call is the line of its ``def``; only code with the wanted line is followed."""
-        code = frame.f_code
-        if code.co_filename != self.at[0] if self.at else not code.co_filename.startswith(PACKAGES):
-            return None
-        if id(code) not in self._followed:
-            wanted = self.at[1] in lines_of(code) if self.at else code not in CALLBACKS
-            self._followed[id(code)] = code, self._step_of(code) if wanted else None
-        _, step = self._followed[id(code)]
-        return step and step(frame, event, argument)
+        steps: dict[int, tuple[CodeType, Any]] = {}  # by id: code objects are slow to compare
+
+        def trace(frame: FrameType, event: str, argument: object) -> Any:
+            code = frame.f_code
+            known = steps.get(id(code))
+            if known is None:
+                known = steps[id(code)] = code, self._step_of(code) if self._is_followed(code) else None
+            step = known[1]
+            return step and step(frame, event, argument)
+
+        return trace
+
+    def _is_followed(self, code: CodeType) -> bool:
+        if self.at:
+            return code.co_filename == self.at[0] and self.at[1] in lines_of(code)
+        return code.co_filename.startswith(PACKAGES) and code not in CALLBACKS
 
     def _step_of(self, code: CodeType) -> Any:
         """What traces one function: it runs at each of the lines."""

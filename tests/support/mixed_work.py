@@ -1,12 +1,14 @@
-"""A wide mix of work in one process, then the kernels with more than one signature, for tests.
+"""``lftj warm-up``, then a wide mix of work in the same process, for tests.
 
-Prints ``module.name`` of each such kernel or part but those of its arguments, then of each that was compiled
-and not read.
+Prints ``module.name`` of each kernel that the warm-up did not reach, of each kernel or part but those of the
+arguments that the work needs for more than one signature, then of each that the work had to compile.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
+import pkgutil
 import sys
 from decimal import Decimal
 
@@ -15,8 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numba.core import event
 
+import indices
 import lftj
+import maintenance
 from indices.compiled import kernels, parts
+from lftj.shell import shell
 from maintenance import Workspace
 from maintenance.image import read_image, write_image
 
@@ -89,12 +94,23 @@ def workspaces() -> None:
         workspace.verify()
 
 
+def unreached() -> None:
+    for package in (indices, lftj, maintenance):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    for kernel in kernels:
+        if not kernel.overloads:
+            print("not reached", kernel.__module__, kernel.__qualname__)
+
+
 if __name__ == "__main__":
     assert not numba.config.DISABLE_JIT
+    assert shell.run(["warm-up"]) == 0
+    unreached()
     event.register("numba:compile", Compilations())
     queries()
     workspaces()
     for function in (*kernels, *parts):
         if len(function.overloads) > 1 and f"{function.__module__}.{function.__qualname__}" not in sys.argv:
             print("several", function.__module__, function.__qualname__, *function.overloads, sep="\n  ")
-    print(*(f"compiled {name}" for name in compiled), sep="\n")
+    print(*(f"compiled {name}\n" for name in compiled), sep="", end="")

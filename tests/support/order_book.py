@@ -7,6 +7,7 @@ each sums; a head without rows stands for sums over nothing.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -113,8 +114,15 @@ def _added(parts: Iterable[tuple[int, int]]) -> dict[Row, int]:
 def _inside(rows: Iterable[Row]) -> list[Row]:
     """Those with less than a quarter of the volume at higher prices."""
     rows = list(rows)
-    total = sum(row[3] for row in rows)
-    return [row for row in rows if total > 4 * sum(other[3] for other in rows if other[4] > row[4])]
+    at_price: Counter[int] = Counter()
+    for row in rows:
+        at_price[row[4]] += row[3]
+    above: dict[int, int] = {}
+    total = 0
+    for price in sorted(at_price, reverse=True):
+        above[price] = total
+        total += at_price[price]
+    return [row for row in rows if total > 4 * above[row[4]]]
 
 
 def _large(rows: Iterable[Row]) -> list[Row]:

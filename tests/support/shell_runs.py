@@ -48,14 +48,14 @@ def fails(done: Done, status: int, *parts: str) -> None:
         assert part in done.err
 
 
-def start(*arguments: str, **streams: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*COMMAND, *arguments], **streams)  # type: ignore[call-overload, no-any-return]
+def start(*arguments: str, command: list[str] = COMMAND, **streams: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*command, *arguments], **streams)  # type: ignore[call-overload, no-any-return]
 
 
-def on_terminal(*arguments: str) -> str:
+def on_terminal(*arguments: str, command: list[str] = COMMAND) -> str:
     """What one command line shows on a terminal that is its stdout and stderr."""
     ours, theirs = pty.openpty()
-    process = start(*arguments, stdout=theirs, stderr=theirs)
+    process = start(*arguments, command=command, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
     while True:

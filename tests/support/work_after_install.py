@@ -1,6 +1,6 @@
 """Rules installed, or a folder with rules opened, then a wide mix of work, in one process, for tests.
 
-    python work_after_install.py install | open FOLDER | make FOLDER
+    python work_after_install.py install | open FOLDER
 
 Prints ``before NAME`` for each kernel or part that was compiled before that returned, ``after NAME`` for each
 that was compiled behind it, and then ``seconds N``: how many commits say that they took longer than they did.
@@ -76,9 +76,6 @@ def work(workspace: Workspace) -> int:
 def main(how: str, folder: str = "") -> None:
     compilations = Compilations()
     event.register("numba:compile", compilations)
-    if how == "make":
-        installed(Workspace.open(folder)).close()
-        return
     workspace = installed(Workspace()) if how == "install" else Workspace.open(folder)
     compilations.when = "after"
     print("seconds", work(workspace))

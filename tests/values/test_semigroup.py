@@ -54,10 +54,17 @@ def plain(function: Any) -> Callable[[Any, Any], Any]:
     return getattr(function, "py_func", function)
 
 
+@pytest.fixture(scope="module")
+def compiled_once() -> dict[str, Semigroup]:
+    return {}
+
+
 @pytest.fixture
-def db() -> lftj.Database:
+def db(compiled_once: dict[str, Semigroup], monkeypatch: pytest.MonkeyPatch) -> lftj.Database:
+    monkeypatch.setattr("lftj.values.semigroup._registered", compiled_once)
     for name, function in {"gcd": gcd, "product": product, "last": last, "picky": picky}.items():
         maintenance.aggregate(name, function)
+    monkeypatch.setattr("lftj.values.semigroup._registered", dict(compiled_once))
     made = lftj.Database()
     made.load(
         "e",

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -368,7 +369,10 @@ def test_a_failed_run_leaves_an_older_file_as_it_was(lftj: Lftj) -> None:
 
 def many_changes(n: int) -> None:
     csv.write_csv(
-        pa.table({"a": range(n), "b": range(1, n + 1), "weight": [1] * n, "txn": range(n)}), "changes.csv"
+        pa.table(
+            {"a": np.arange(n), "b": np.arange(1, n + 1), "weight": np.ones(n, int), "txn": np.arange(n)}
+        ),
+        "changes.csv",
     )
 
 
@@ -396,13 +400,15 @@ def test_an_interruption_keeps_what_was_committed(folder: Path, number: int) -> 
     assert not list(folder.glob(".*.part"))
 
 
-@pytest.mark.usefixtures("warmed")
-def test_a_transaction_that_is_being_read_is_dropped(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_transaction_that_is_being_read_is_dropped(forked_lftj: list[str]) -> None:
     """All of the file is one transaction: nothing of it is committed."""
     n = 3_000_000
-    parquet.write_table(pa.table({"a": range(n), "b": range(n), "weight": [1] * n}), "changes.parquet")
+    table = pa.table({"a": np.arange(n), "b": np.arange(n), "weight": np.ones(n, int)})
+    parquet.write_table(table, "changes.parquet")
     maintain = ("maintain", "-e", "back(b, a) <- edge(a, b).", *LOAD, "--changes", "edge=changes.parquet")
-    process = start(*maintain, "--out-changes", "back=-", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    maintain += ("--out-changes", "back=-")
+    process = start(*maintain, command=forked_lftj, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"b,a,weight\n"
     process.send_signal(signal.SIGINT)
@@ -411,11 +417,11 @@ def test_a_transaction_that_is_being_read_is_dropped(folder: Path) -> None:
     assert err.splitlines()[-1] == b"error: interrupted after 0 transactions, whose changes are written"
 
 
-@pytest.mark.usefixtures("warmed")
-def test_a_reader_that_has_enough_ends_the_run(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_reader_that_has_enough_ends_the_run(forked_lftj: list[str]) -> None:
     many_changes(200_000)
     maintain = ("maintain", "-e", "back(b, a) <- edge(a, b).", *LOAD, *CHANGES, "--out-changes", "back=-")
-    process = start(*maintain, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start(*maintain, command=forked_lftj, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"txn,b,a,weight\n"
     process.stdout.close()
@@ -424,8 +430,8 @@ def test_a_reader_that_has_enough_ends_the_run(folder: Path) -> None:
     assert process.wait(timeout=SECONDS) == 1
 
 
-@pytest.mark.usefixtures("warmed")
-def test_on_a_terminal(folder: Path) -> None:
-    shown = on_terminal(*MAINTAIN, "--out-changes", "tri=-")
+@pytest.mark.usefixtures("folder")
+def test_on_a_terminal(forked_lftj: list[str]) -> None:
+    shown = on_terminal(*MAINTAIN, "--out-changes", "tri=-", command=forked_lftj)
     assert "1,2,3,4,1\r\n" in shown
     assert "3 transactions, 4 changes in" in shown

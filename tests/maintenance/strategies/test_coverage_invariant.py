@@ -136,18 +136,16 @@ def test_records_that_begin_with_none_cover_what_is_not_left(case: Case, gap: in
     trace = traced(case, gap)
     versions = first_versions(case)
     trace.begin()
-    walk = [*case.states, *case.states[-2::-1]] * 3
+    states = [(state, set(brute_rows(case.problem, case.order, state))) for state in case.states]
+    walk = [*states, *states[-2::-1]] * 3
     with mock.patch.object(body_trace, "RENEWED_LEAST", piece):
-        for before, after in itertools.pairwise(walk):
+        for (before, rows), (after, following) in itertools.pairwise(walk):
             was_whole = trace.is_whole
             change = round_of(case, versions, before, after)
             columns, signs = trace.step(change, RuleStats())
             trace.keep()
             if was_whole:
-                expected = change_between(
-                    set(brute_rows(case.problem, case.order, before)),
-                    set(brute_rows(case.problem, case.order, after)),
-                )
+                expected = change_between(rows, following)
                 assert dict(zip(rows_of(columns), signs.tolist(), strict=True)) == expected
             check_coverage(case, trace, after, only_new=True)
             versions = dict(change.new)
@@ -256,15 +254,13 @@ def test_a_change_and_its_inverse(case: Case, gap: int) -> None:
     trace = traced(case, gap)
     versions = first_versions(case)
     trace.build(Building(versions))
-    walk = [*case.states, *case.states[-2::-1]] * 2
-    for before, after in itertools.pairwise(walk):
+    states = [(state, set(brute_rows(case.problem, case.order, state))) for state in case.states]
+    walk = [*states, *states[-2::-1]] * 2
+    for (before, rows), (after, following) in itertools.pairwise(walk):
         change = round_of(case, versions, before, after)
         columns, signs = trace.step(change, RuleStats())
         trace.keep()
-        expected = change_between(
-            set(brute_rows(case.problem, case.order, before)),
-            set(brute_rows(case.problem, case.order, after)),
-        )
+        expected = change_between(rows, following)
         assert dict(zip(rows_of(columns), signs.tolist(), strict=True)) == expected
         check_coverage(case, trace, after)
         versions = dict(change.new)

@@ -252,7 +252,7 @@ def test_auto_charges_witnesses_for_matching_records() -> None:
     text = explained(
         "h(x) <- big(x, y), many(y, z), all(z).",
         strategy="auto",
-        big=[(x, y) for x in range(400) for y in range(10)],
+        big=[(x, y) for x in range(20) for y in range(10)],
         many=[(y, z) for y in range(10) for z in range(400)],
         all=everything[:400],
     )

@@ -140,12 +140,12 @@ def test_a_copy_that_was_stopped_half_way_is_refused(tmp_path: Path) -> None:
 
 def test_compacting_changes_nothing_and_gives_back(tmp_path: Path) -> None:
     workspace = Workspace.open(tmp_path / "ws", feed_bytes=0, durability="none")
-    names = [f"name {number}" for number in range(400)]
+    names = [f"name {number}" for number in range(120)]
     workspace.load("edge", list(pairwise(names)), columns=["x", "y"])
     workspace.install(TRIANGLES + ALL)
     workspace.load("still", [(1,)], columns=["a"])
     snapshot = workspace.snapshot()
-    for number in range(20, 380):
+    for number in range(5, 115):
         with workspace.transaction() as tx:
             tx.erase("edge", [(names[number], names[number + 1])])
     with workspace.transaction() as tx:
@@ -153,16 +153,16 @@ def test_compacting_changes_nothing_and_gives_back(tmp_path: Path) -> None:
     expected, strings = contents(workspace), workspace.domains.of(pa.string())
     version = workspace.version
     workspace.compact()
-    assert strings.n_values == 400  # type: ignore[attr-defined]
+    assert strings.n_values == 120  # type: ignore[attr-defined]
     del snapshot
     workspace.compact()
-    assert strings.n_values < 100  # type: ignore[attr-defined]
+    assert strings.n_values < 30  # type: ignore[attr-defined]
     assert all(not version.primary.runs for version in workspace._state.versions.values())
     assert contents(workspace) == expected
     assert workspace.version == version
     with workspace.transaction() as tx:
-        tx.insert("edge", [(names[1], names[200]), (names[0], names[200])])
-    assert (names[0], names[1], names[200]) in workspace["tri"]
+        tx.insert("edge", [(names[1], names[50]), (names[0], names[50])])
+    assert (names[0], names[1], names[50]) in workspace["tri"]
     workspace.verify()
     workspace.check_invariants()
     workspace.close()
@@ -170,7 +170,7 @@ def test_compacting_changes_nothing_and_gives_back(tmp_path: Path) -> None:
         workspace.compact()
     without_image(tmp_path / "ws")
     again = Workspace.open(tmp_path / "ws", read_only=True)
-    assert len(again["edge"]) == 41 + 1
+    assert len(again["edge"]) == 11 + 1
     memory = in_memory()
     before = contents(memory)
     memory.compact()

@@ -68,7 +68,7 @@ def test_single_changes_move_a_stated_number_of_rows(strategy: str) -> None:
     Of ``trace`` the searches wear all the time, and are renewed piece by piece.
     """
     n_renewed = 0
-    for n_rows in (2_000, 8_000):
+    for n_rows, n_commits in ((2_000, 600), (8_000, 2_400)):
         generator = np.random.default_rng(7)
         edges = {tuple(edge) for edge in generator.integers(0, n_rows // 4, (n_rows, 2)).tolist()}
         there = sorted(edges)
@@ -78,7 +78,7 @@ def test_single_changes_move_a_stated_number_of_rows(strategy: str) -> None:
             workspace = Workspace()
             workspace.load("edge", there, columns=["src", "dst"])
             workspace.install(RULES, strategy)
-            for number in range(2_500):
+            for number in range(n_commits):
                 with workspace.transaction() as transaction:
                     if number % 2:
                         there.append(gone.pop())

@@ -28,8 +28,9 @@ def folder(tmp_path: Path) -> Path:
 # -- disks that fail ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize(
+    ("error", "lasting"), [(errno.EIO, False), (errno.ENOSPC, True)], ids=["once", "from then on"]
+)
 def test_a_disk_that_fails_at_any_step_refuses_the_change(tmp_path: Path, error: int, lasting: bool) -> None:
     """The workspace is as before, and usable or closed; opened again, it has what was made."""
 

@@ -54,8 +54,13 @@ def interrupted(act: Callable[[], object], number: int) -> bool:
     return False
 
 
+def files_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("act", ["commit", "install"])
 def test_an_interruption_leaves_folder_and_workspace_alike(tmp_path: Path, act: str) -> None:
+    """What the folder says is read again where the interrupted act has written to it."""
     folder = tmp_path / "ws"
     workspace = with_edges(folder)
     rows = set(EDGES)
@@ -67,18 +72,24 @@ def test_an_interruption_leaves_folder_and_workspace_alike(tmp_path: Path, act: 
             "commit": lambda row=row: insert(workspace, row),  # type: ignore[misc]
             "install": lambda: workspace.install("back(b, a) <- edge(a, b).", "delta", replace=True),
         }
+        files, heads = files_of(folder), workspace.heads
         came = interrupted(acts[act], number)
         shown = set(workspace["edge"])
-        assert shown - {row} == rows - {row}
+        if files_of(folder) == files:
+            assert (shown, workspace.heads) == (rows, heads)
+        else:
+            assert shown - {row} == rows
+            with Workspace.open(folder, read_only=True) as again:
+                assert set(again["edge"]) == shown
+                assert again.heads == workspace.heads
         rows = shown
-        with Workspace.open(folder, read_only=True) as again:
-            assert set(again["edge"]) == shown
-            assert again.heads == workspace.heads
         if act == "install" and "back" in workspace.heads:
             workspace.uninstall("back")
         insert(workspace, (number, 300))
         rows.add((number, 300))
         assert set(workspace["edge"]) == rows
+        if number % 8 == 0:  # a folder with few changes behind its image is opened quickly
+            workspace.checkpoint()
         if not came:
             break
     assert number > 30

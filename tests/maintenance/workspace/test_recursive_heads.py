@@ -24,7 +24,7 @@ from support.maintained_scenarios import (
 )
 from support.random_recursion import recursive_scenarios
 from support.recursive_programs import TEXTBOOK, inputs_of, random_row
-from support.reference import Row, evaluate
+from support.reference import Row, evaluate_each
 from support.rows import rows_of
 from support.rules import Program, render
 from support.sets import load_set
@@ -88,7 +88,7 @@ def test_the_textbook_follows(name: str, strategy: str) -> None:
         values = 4 if name in ("CSPA", "GALEN") else 6
         workspace, rows = loaded(program, random, values)
         workspace.install(render(program), by_strategy(workspace, render(program), strategy))
-        heads = {head: evaluate(program, rows, head) for head in heads_of(program)}
+        heads = evaluate_each(program, rows, heads_of(program))
         for _ in range(6):
             changes = random_changes(random, rows, values)
             with workspace.transaction() as transaction:
@@ -96,7 +96,7 @@ def test_the_textbook_follows(name: str, strategy: str) -> None:
                     transaction.insert(relation, sorted(changed - rows[relation]) or [])
                     transaction.erase(relation, sorted(changed & rows[relation]) or [])
             rows = {relation: held ^ changes[relation] for relation, held in rows.items()}
-            expected = {head: evaluate(program, rows, head) for head in heads_of(program)}
+            expected = evaluate_each(program, rows, heads_of(program))
             check(workspace, transaction, heads, expected)
             heads = expected
         workspace.verify()
