@@ -407,8 +407,8 @@ def test_a_transaction_that_is_being_read_is_dropped(forked_lftj: list[str]) -> 
     table = pa.table({"a": np.arange(n), "b": np.arange(n), "weight": np.ones(n, int)})
     parquet.write_table(table, "changes.parquet")
     maintain = ("maintain", "-e", "back(b, a) <- edge(a, b).", *LOAD, "--changes", "edge=changes.parquet")
-    maintain += ("--out-changes", "back=-")
-    process = start(*maintain, command=forked_lftj, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    arguments = *maintain, "--out-changes", "back=-"
+    process = start(*arguments, command=forked_lftj, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"b,a,weight\n"
     process.send_signal(signal.SIGINT)

@@ -189,7 +189,7 @@ def check_goes_on(written: Workspace, again: Workspace, n_steps: int = 8, seed: 
     again.verify()
 
 
-@pytest.mark.parametrize("n_before", [0, 40])
+@pytest.mark.parametrize("n_before", [0, 1, 40])
 def test_heads_of_all_kinds(n_before: int) -> None:
     written = workspace_of_all_kinds()
     steps(written, n_before, seed=3)
