@@ -26,6 +26,8 @@ CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
 CHECKED_TESTS = tests/maintenance/workspace/% tests/evaluation/test_query_oracle.py
 INTERPRETED_TESTS = $(filter-out $(CHECKED_TESTS),$(KERNEL_TESTS))
+# What LLVM's costlier passes would gain in these runs is less than they take to compile.
+CHECKED = NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Some container images switch it off; then each of the many processes of a test run compiles the sources anew.
@@ -46,7 +48,7 @@ demo: $(STAMPS)/bench
 # that need Java (tests/support/sharing.py).
 test: kernels
 	NUMBA_DISABLE_JIT=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)
+	$(CHECKED) $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)
 	$(PYTEST) --dist loadfile --no-loadscope-reorder -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
 
 cluster-test: $(STAMPS)/cluster
@@ -54,7 +56,7 @@ cluster-test: $(STAMPS)/cluster
 
 # Compiling needs the package alone: the tools are installed, and at work, while it goes on.
 kernels: $(STAMPS)/package
-	@$(BIN)/lftj warm-up & plain=$$!; NUMBA_BOUNDSCHECK=1 $(BIN)/lftj warm-up & checked=$$!; \
+	@$(BIN)/lftj warm-up & plain=$$!; $(CHECKED) $(BIN)/lftj warm-up & checked=$$!; \
 	  { $(MAKE) --no-print-directory lint && wait $$plain && wait $$checked; } \
 	  || { kill $$plain $$checked 2>/dev/null; exit 1; }
 
