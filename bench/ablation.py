@@ -58,13 +58,14 @@ def without(idea: str) -> Iterator[None]:
     """The engine with one idea switched off; "" for none."""
     from lftj.evaluation import plans
     from lftj.search import marks
-    from lftj.search.base import plan
+    from lftj.search.machine import plan
+    from lftj.search.queries import plan as queries
     from lftj.storage import trie
 
-    def no_stages(self: Any, depth: int) -> tuple[list[int], list[int]]:
-        return self.outline.participants[depth], []
+    def no_stages(self: Any, depth: int, node: int, nodes: Any) -> None:
+        pass
 
-    compile_plan = plan.compile_plan
+    compile_plan = queries.compile_plan
 
     def unshared(problem: Any, order: Any, write: bool) -> Any:
         return compile_plan(problem, order, write, share=False)
@@ -73,7 +74,7 @@ def without(idea: str) -> Iterator[None]:
         if idea == "marks":
             stack.enter_context(mock.patch.object(marks, "MARKS_MAX_BITS", 0))
         elif idea == "stages and marks":
-            stack.enter_context(mock.patch.object(plan.Compilation, "stages", no_stages))
+            stack.enter_context(mock.patch.object(plan.Compilation, "write_stages", no_stages))
         elif idea == "rank tables":
             stack.enter_context(mock.patch.object(trie, "RANKS_MAX_SPREAD", 0))
             stack.enter_context(mock.patch.object(trie, "RANKS_SMALL", 0))

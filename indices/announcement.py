@@ -24,7 +24,7 @@ NOTICEABLE = 0.5
 PAUSE = 5.0
 """Seconds without compiling: who waits then waits for something else than what was said."""
 
-_SECONDS = {"lftj.search.base.kernel.search": 8.0, "lftj.search.regions.search.search_regions": 6.0}
+_SECONDS = {"lftj.search.machine.search.search_regions": 8.0}
 _OTHERS_SECONDS = 0.2
 """What kernels take on one core of its own of an ordinary machine, and the many small ones each."""
 

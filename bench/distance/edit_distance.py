@@ -24,7 +24,7 @@ import numpy as np
 from lftj.database.database import Database
 from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.trace import G_CURSOR, trace_codes
-from lftj.search.base.plan import compile_plan
+from lftj.search.queries.plan import compile_plan
 
 _CHUNK = 1 << 20
 """Rows that are compared together."""
@@ -68,9 +68,9 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     plan = compile_plan(searched.problem, searched.order, write=True, share=False)
     bound = plan.bind(lowered.tables(evaluation.relations))
     rows = trace_codes(bound, limit) if lowered.empty is None else trace_codes(bound, 0)
-    cursors = np.array(sorted(plan.cursor_names), dtype=np.int64)
+    cursors = np.array(sorted(plan.layout.names), dtype=np.int64)
     rows[:, G_CURSOR] = np.searchsorted(cursors, rows[:, G_CURSOR])
-    return Trace(rows, tuple(plan.cursor_names[cursor] for cursor in cursors.tolist()))
+    return Trace(rows, tuple(plan.layout.names[cursor] for cursor in cursors.tolist()))
 
 
 def distance(before: Trace, after: Trace) -> int:

@@ -7,7 +7,7 @@ where an expression needs them.
 How a head's rows are made distinct, cheapest way that holds:
 
 * nothing to do: one body, every emitted variable in the head, and an order
-  under which rows come out distinct (:attr:`lftj.search.base.plan.Plan.needs_distinct`);
+  under which rows come out distinct (:attr:`lftj.search.queries.plan.Plan.needs_distinct`);
 * else all rows go through :class:`lftj.storage.zset.Distinct`.
 
 An aggregate's input is a Z-set of assignments projected to group keys and
@@ -38,8 +38,8 @@ from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
 from lftj.planning.lowering import Lowered
-from lftj.search.base.search import batches, count_assignments, count_rows
 from lftj.search.problem import JoinProblem
+from lftj.search.queries.search import batches, count
 from lftj.search.regions.evaluation import Operations
 from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
@@ -370,8 +370,7 @@ class Evaluation:
             run.counters,
             request.batch_rows,
             request.threads,
-            weighted=lowered.problem.counted,
-            advance=request.advance,
+            request.advance,
         ):
             rows = dict(zip(plan.problem.emitted, columns, strict=True))
             yield from self._finished(run, lowered, rows, _ones(columns) if weights is None else weights)
@@ -439,7 +438,6 @@ class Evaluation:
             self.done.bodies.remove(run)
             return None
         if lowered.empty is None:
-            count = count_assignments if counted else count_rows
             run.rows = count(plan, run.counters, request.threads, request.advance)
         return run.rows
 

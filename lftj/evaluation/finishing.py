@@ -18,8 +18,8 @@ from lftj.language.expressions import Evaluator, comparer, evaluator, variables_
 from lftj.language.syntax import Atom, Comparison, Variable
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import choose_order
-from lftj.search.base.plan import compile_plan
-from lftj.search.base.search import batches
+from lftj.search.queries.plan import compile_plan
+from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import without_views

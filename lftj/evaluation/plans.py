@@ -29,8 +29,8 @@ from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order, least_operations
 from lftj.process.interrupts import deaf
-from lftj.search.base.plan import BoundPlan, Plan, compile_plan
 from lftj.search.problem import JoinProblem
+from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
 from lftj.search.scan import Scan, scan_of
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value

@@ -3,7 +3,7 @@
     new rows = SUM_i  new(R1) ... new(R_i-1) * frontier(R_i) * old(R_i+1) ... old(Rn) * rest
 
 R1 ... Rn are the body's recursive atoms.  The frontier of the last round goes first; what of the rest fits is
-found by the region search, or only listed (:mod:`lftj.search.regions.listing`), one kernel call per term and
+found by the search, or only listed (:mod:`lftj.search.regions.listing`), one kernel call per term and
 piece of the frontier, which is sorted for a search.  Rows leave in pieces of about ``PIECE_ROWS``, so what a
 round derives over and over takes no memory.
 
@@ -252,7 +252,7 @@ class RecursiveBody:
 
 
 def index_of(table: Table, key: IndexKey) -> IndexVersion:
-    """An index of a complete relation, as the region search reads it."""
+    """An index of a complete relation, as the search reads it."""
     if isinstance(table, RelationVersion):
         return table.index_at(key)
     assert isinstance(table, Relation)

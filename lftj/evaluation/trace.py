@@ -1,6 +1,6 @@
 """The full trace of an evaluation: every iterator operation of plain leapfrog triejoin.
 
-The search of :mod:`lftj.search.base.kernel` takes shortcuts (blocks, stages, marks, shared
+The search of :mod:`lftj.search.machine.search` takes shortcuts (blocks, stages, marks, shared
 iterators), and which ones depends on sizes.  The trace is defined without them
 (LFTJ section 3; docs/design/engine.md section 1), so a change of the data changes it only
 where the join really took another course; the maintenance claims are measured
@@ -20,8 +20,8 @@ What is logged at one node, in this order:
   the depths below the match; then the leapfrog goes on.
 
 A node opens its participants in one order, that of
-:meth:`lftj.search.outline.Outline.opening`.  The region search keeps to the same turns
-(:mod:`lftj.search.regions.node`), so what it records exactly is what this trace is sensitive to.
+:meth:`lftj.search.outline.Outline.opening`.  The search keeps to the same turns
+(:mod:`lftj.search.machine.node`), so what it records exactly is what this trace is sensitive to.
 
 A node whose bounds leave no key does nothing.  A body that has no assignment
 whatever the order has no trace: an atom that no tuple fits, a literal that does
@@ -43,12 +43,11 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.errors import LimitError, RuleError
-from lftj.memory import view
-from lftj.search.base.cursor import child_range
-from lftj.search.base.node import bounds
-from lftj.search.base.plan import BoundPlan, compile_plan
-from lftj.search.base.records import CURSOR, NODE, TAIL_EXISTS, cursor_at, node_at, search_at
-from lftj.search.conditions import filters_hold
+from lftj.memory import address, view
+from lftj.search.conditions import condition_bounds, filters_hold
+from lftj.search.machine.cursor import bind_indexes, child_range
+from lftj.search.queries.plan import BoundPlan, compile_plan
+from lftj.search.records import CURSOR, NODE, cursor_at, node_at, search_at
 from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 from lftj.values.domain import NULL_CODE
@@ -137,7 +136,7 @@ def _seek(cursor, key):
 def _negations_allow(search, node, key, log, row):
     """Walk negated atoms' cursors to ``key``; whether no negated atom holds now, and the log's length."""
     allowed = True
-    for where in range(node.negations, node.negations_end, CURSOR):
+    for where in range(node.negations, node.end, CURSOR):
         negation = cursor_at(where)
         _open(negation)
         held = False
@@ -165,11 +164,11 @@ def _accept(search, node, key, log, row):
 
 
 @part
-def _open_ring(search, count, low, opening, ring, log, row):
+def _open_ring(search, node, low, ring, log, row):
     """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
     found = True
-    for place in range(count):
-        where = opening[place]
+    for place in range(node.n_participants):
+        where = node.participants + place * CURSOR
         cursor = cursor_at(where)
         landed = _open(cursor)
         row = _write(search, log, row, where, OPEN, KEY_MIN, landed)
@@ -220,29 +219,30 @@ def _next(search, count, ring, log, row):
 
 
 @kernel
-def trace_search(where, openings, rings, log):
+def trace_search(where, indexes, rings, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 
     It stops soon after the log is full: then the number is above the log's length, and says no more.
 
-    where: address of a Search.  openings: int64 (depths, participants): the addresses of each depth's Cursors
-    as they are opened; read only.  rings: int64 (depths, 1 + participants): per depth the place in the ring,
+    where: address of a Search.  indexes: int64, the address of the memory of each index.  rings: int64
+    (depths, 1 + participants): per depth the place in the ring,
     then its Cursors by key.  log: int64 (rows, G_BINDING + depths).
     """
     search = search_at(where)
+    bind_indexes(search, indexes)
     row = 0
     opening = True
     while search.depth >= 0 and row <= log.shape[0]:
         depth = search.depth
         node = node_at(search.nodes + depth * NODE)
-        count = (node.negations - node.participants) // CURSOR
+        count = node.n_participants
         ring = rings[depth]
-        low, high = bounds(search, node, depth)
+        low, high = condition_bounds(search.keys, node.conditions, node.n_conditions, KEY_MIN, KEY_MAX)
         found = low <= high
         if found and count == 0:
             found = opening  # a depth without participants has one key
         elif found and opening:
-            found, row = _open_ring(search, count, low, openings[depth], ring, log, row)
+            found, row = _open_ring(search, node, low, ring, log, row)
         elif found:
             found, row = _next(search, count, ring, log, row)
         key = low
@@ -255,7 +255,7 @@ def trace_search(where, openings, rings, log):
             if held and depth + 1 < search.depths:
                 search.depth = depth + 1
                 opening = True
-            elif held and search.tail_kind == TAIL_EXISTS:
+            elif held and search.tail < search.depths:
                 search.depth = search.tail - 1
         else:
             search.depth = node.back
@@ -268,16 +268,14 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
 
     Raises LimitError when there are more than ``limit`` operations.
     """
-    most = max(map(len, plan.plan.openings), default=0)
+    most = max(map(len, plan.plan.layout.outline.participants), default=0)
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
-        _memory, where = plan.new_memory()
-        openings = np.zeros((plan.depths, most), dtype=np.int64)
-        for depth, cursors in enumerate(plan.plan.openings):
-            openings[depth, : len(cursors)] = where + WORD * np.array(cursors, dtype=np.int64)
+        memory = plan.new_memory()
+        where = address(memory)
         log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
         rings = np.zeros((plan.depths, 1 + most), dtype=np.int64)
-        wanted = trace_search(where, openings, rings, log)
+        wanted = trace_search(where, plan.versions, rings, log)
         if wanted <= rows:
             log[:, G_CURSOR] = (log[:, G_CURSOR] - where) // WORD
             return log[:wanted]
@@ -331,7 +329,7 @@ def _table(plan: BoundPlan, log: np.ndarray) -> pa.Table:
             named = comma if name in plan.problem.labels else f"{comma}{name}="
             pieces.append(pc.binary_join_element_wise(named, values, ""))
         columns["binding"].append(pc.binary_join_element_wise(*pieces, ""))
-    names = [plan.plan.cursor_names[cursor] for cursor in log[:, G_CURSOR].tolist()]
+    names = [plan.plan.layout.names[cursor] for cursor in log[:, G_CURSOR].tolist()]
     columns["depth"] = [pa.array(log[:, G_DEPTH] + 1, pa.int32())]
     columns["atom"] = [pa.array([atom for atom, _ in names], pa.string())]
     columns["level"] = [pa.array([level for _, level in names], pa.int32())]

@@ -11,7 +11,7 @@ from lftj.evaluation.plans import Plans, Wanted
 from lftj.evaluation.wanted import grouped_together, wanted_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate
-from lftj.search.base.search import BATCH_ROWS, Search
+from lftj.search.queries.search import BATCH_ROWS, Search
 from lftj.search.shares import SLICE
 from lftj.storage.catalog import Catalog
 
@@ -35,12 +35,11 @@ class Trial:
         if planned.lowered.empty or plan.empty or not plan.depths:
             return False
         search = Search(plan)
-        rows = np.empty((len(plan.problem.emitted), BATCH_ROWS), dtype=np.int64)
-        weights = np.empty(BATCH_ROWS if counted else 0, dtype=np.int64)
+        rows = np.empty((plan.plan.layout.width, BATCH_ROWS), dtype=np.int64)
         taken = 0
         while not search.done and taken < operations:
             search.restart_rows()
-            search.run(rows, weights, min(SLICE, int(operations) - taken + 1))
+            search.run(rows, min(SLICE, int(operations) - taken + 1))
             taken = int(search.counters.sum())
         found = 0 if counted or plan.plan.needs_distinct else search.total
         return not search.done and taken > ROW_OPERATIONS * found * max(1, len(plan.order))

@@ -12,7 +12,7 @@ long they are (*fan-outs*) and how many keys they share come from
 * its *operations*, as the kernel counts them: one open per list, one next per
   key of the shortest list, one seek in every other list; less where lists stay
   the same while the variable before varies, for these are intersected once
-  (:mod:`lftj.search.base.stage`), and where the last variable is only counted.
+  (:mod:`lftj.search.machine.stage`), and where the last variable is only counted.
 
 Invariant: what a node is expected to do depends on the set of variables bound
 before it and, for its operations, on the last of them, not on their order.
@@ -30,7 +30,7 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.statistics import Histogram, distinct, histogram
-from lftj.search.base.stage import MARKS_RATIO
+from lftj.search.machine.stage import MARKS_RATIO
 from lftj.search.problem import JoinAtom, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog
 from lftj.values.operators import FLIPPED

@@ -27,10 +27,10 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.cost_model import DISTINCT_COST
 from lftj.planning.statistics import Histogram, histogram
-from lftj.search.base.plan import Plan, compile_plan
-from lftj.search.base.search import Search
 from lftj.search.conditions import Condition
 from lftj.search.problem import JoinCondition, JoinProblem
+from lftj.search.queries.plan import Plan, compile_plan
+from lftj.search.queries.search import Search
 from lftj.storage.catalog import Catalog
 
 PILOT_SHARE = 0.05
@@ -102,7 +102,6 @@ class OrderPilot:
         ]
         # of the second variable and those below
         self.counters = plan.plan.counter_places[self.second :].ravel()
-        self.nothing = np.empty((len(problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
 
     @property
     def operations(self) -> float:
@@ -164,7 +163,7 @@ class OrderPilot:
         memory[self.counters] = 0
         rows = search.total
         search.restart(low, high)
-        search.run(*self.nothing, int(self.budget))
+        search.count_only(int(self.budget))
         counters = memory[self.counters]
         operations = float(counters.sum())
         self.budget -= operations

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lftj.planning.term_order import TermChoice
+from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
-from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.catalog import IndexUse, Side
 from lftj.storage.relation_version import levels_of
 

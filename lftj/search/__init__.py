@@ -1,7 +1,8 @@
-"""The two search machines over tries, ``base`` and ``regions``, and what both use.
+"""The search: one machine over tries (``machine``), and who runs it for queries and below regions.
 
 Specification: docs/design/engine.md section 3.
 
-Both machines run a :mod:`~lftj.search.problem` by :mod:`~lftj.search.shares`, test
-:mod:`~lftj.search.conditions` and keep :mod:`~lftj.search.marks`; neither imports the other.
+The machine runs a :mod:`~lftj.search.problem` in a key order.  What it works on are
+:mod:`~lftj.search.records`; it tests :mod:`~lftj.search.conditions`, and its innermost loops are
+:mod:`~lftj.search.intersect`.  Threads take :mod:`~lftj.search.shares`.
 """

@@ -68,17 +68,3 @@ def clear_marks(marks, base, keys, start, end):
     for place in range(start, end):
         bit = np.uint64(keys[place] - base)
         marks[bit >> SIX] = 0
-
-
-@part(forceinline=True)
-def intersect_marked(keys, start, end, marks, base, target, out):
-    """List the marked ones of keys[start:end] at ``target[out:]``; return how many.
-
-    A key that is refused is written too, where the next one is to stand.
-    """
-    found = np.uint64(out)
-    for place in range(start, end):
-        key = keys[np.uint64(place)]
-        target[found] = key
-        found += np.uint64(marked(marks, base, key))
-    return np.int64(found) - out

@@ -8,10 +8,19 @@ nothing.
 A *cursor* is one level of one index under one prefix of variables, of a participant or of a negation.
 Atoms that read the same index along the same variables share it.
 
-Invariant: what the plan has written, which stands first in each record, is never written by a search.
+Two notions keep the work small:
+
+* a *stage* of a depth is the intersection of participants that stay while depths above vary; it is kept as a
+  list of keys and, where keys are dense, as *marks* (one bit per key);
+* the *tail* is the depths below which one success is enough.
+
+Invariant: what the plan and its binding have written, which stands first in each record, is never written by
+a search, but for the last stamp that was given out.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from indices.records import Record, record_at
 from lftj.storage.runs import MAX_RUNS
@@ -25,18 +34,30 @@ class Search(Record):
     keys: int  # list of the bound keys, by depth
     cursors: int  # first Cursor, and how many; they follow each other
     n_cursors: int
+    outputs: int  # list of the depths that are columns of the rows, and how many
+    n_outputs: int
+    weighs: int  # 1: the column behind those has the number of assignments that a row stands for
+    listed: int  # assignments below a binding of so many depths are counted into one row; `depths`: none are
+    scratch: int  # column in which the keys of the last depth are listed
+    factors: int  # first Factor, and how many; they follow each other
+    n_factors: int
+    records: int  # 1: something is recorded
+    runs: int  # 1: an index has later runs; written when the search begins
     tail: int  # first depth of the tail, below which one success is enough; `depths` where there is none
-    listed: int  # depths that rows hold; if not all, assignments below a row are counted into its next column
+    counts_on: int  # 1: operations are counted on from one beginning to the next
     gap: int  # a cursor that seeks on by at most this many keys stays one record; 0: the trace's own records
+    stamp: int  # last one given out, in this search and those before it in this memory
     # -- how far it is ---------------------------------------------------------------------------
     depth: int
     move: int  # MOVE_*
     rows: int  # rows in the output buffer
-    work: int  # operations in this call
-    opens: int  # cursors opened
-    nexts: int  # keys passed over by stepping
-    seeks: int  # look-ups of a key
-    weight: int  # assignments counted below the present prefix
+    work: int  # operations in this call, and after how many it pauses
+    budget: int
+    opens: int  # operations of all depths, at the end of a call (Node)
+    nexts: int
+    seeks: int
+    weight: int  # assignments counted below the present prefix; -1: more than int64 holds
+    outer: int  # product of the factors that are bound above the last depth; -1: more than int64 holds
     region: int  # number of the region
     floor: int  # depth at which the search of this region ends
     low: int  # limits of the keys at the floor, closed
@@ -45,12 +66,6 @@ class Search(Record):
     failed: int  # depth at which the last region's path failed, -1: it did not
     failed_regions: int  # regions whose path failed
     held: int  # number + 1 of the last region, inside of the tail, below which there was a success
-    marks: int  # bit map of keys, all clear but for the marked ones, and its length; 0: there is none
-    marks_words: int
-    marks_first: int  # key of its first bit
-    marked_from: int  # base range of the fixed participant that is marked; empty: none is
-    marked_to: int
-    marked: int  # how many keys are marked, -1: Cursor.marked says nothing
     paths: int  # first Path, one for each region; 0: none are asked for
 
 
@@ -64,21 +79,32 @@ class Node(Record):
     conditions: int  # first Condition (lftj.search.conditions), and how many
     n_conditions: int
     filters: int  # 1: a condition may refuse single keys
+    back: int  # depth to return to when the node has no further match; below the floor: the region is done
     lists_matches: int  # 1: last depth, with participants, and all of its matches are asked for
-    fixed: int  # where `lists_matches`: number of the one that stays while the depth above varies; -1: none
-    matches: int  # list of keys, SHORT_BLOCK + 1; 0 where nodes go step by step
+    matches: int  # list of keys, SHORT_BLOCK + 1; 0 where nodes go step by step, or all matches are listed
+    first_block: int  # leader keys tried before the first match is used
+    stages: int  # first Stage, and how many; they follow each other
+    n_stages: int
     ring: int  # list of the participants, in the order in which they take turns
     log: int  # NodeLog, 0 where no cursor records
     # -- how far it is ---------------------------------------------------------------------------
     way: int  # WAY_*
+    stamp: int  # number of the key bound here: differs for every binding of this depth
+    staged: int  # how many of the stages take part
+    others: int  # how many participants take part beside them and the leader
     n_matches: int  # in the list
     next: int  # the next of them
-    leader: int  # Cursor whose keys are tried
-    position: int  # the next of these
+    leader: int  # Cursor whose keys are tried; 0: the last stage that takes part
+    keys: int  # the leader's
+    position: int  # the next of these, and one past the last
+    stop: int
     block: int  # how many to try before matches are used next
     high: int  # greatest key that may match
     logged: int  # 1: the node's binding stands in its log
     turn: int  # place in the ring of the participant whose turn it is
+    opens: int  # cursors opened
+    nexts: int  # keys passed over by stepping, or listed
+    seeks: int  # look-ups of a key
 
 
 class Cursor(Record):
@@ -88,15 +114,19 @@ class Cursor(Record):
     number: int  # number of the index
     level_number: int
     depth: int  # of the variable that it binds
-    is_last: int  # 1: no cursor hangs below; of a negation: its atom is complete here
-    is_fixed: int  # 1: its range stays while the depth above varies
+    is_last: int  # 1: nothing hangs below; of a negation: its atom is complete here
+    leads: int  # 1: something hangs or counts below, which asks for its position
+    staged: int  # number, from 1 on, of the first of the depth's stages that intersects it; 0: none does
     stream: int  # StreamLog, 0: nothing to record
     ranges: int  # first RunRange, MAX_RUNS of them
     # -- the version, written when the search begins ------------------------------------------------
     index: int  # Index (lftj.storage.version_memory)
     level: int  # its Level
+    children: int  # the level's child offsets
+    patch: int  # its PatchPlaces (lftj.storage.patch), 0 where there is no patch
     # -- where it stands ------------------------------------------------------------------------
-    keys: int  # the level's base keys
+    keys: int  # those that positions are of: the level's base keys, or those that its patch lists
+    in_patch: int  # 1: the patch lists them
     position: int  # position of the search, and one past the last
     end: int
     at: int  # position of the key landed on; -1: the base lacks it
@@ -106,8 +136,33 @@ class Cursor(Record):
     recording: int  # 1: a record is growing; its ends
     record_low: int
     record_high: int
-    stop: int  # where none records: end of the range that is intersected
-    marked: int  # of a fixed one where none records: 1 + start of its range that marks are of; 0: none
+    stop: int  # end of the range that is intersected
+
+
+class Stage(Record):
+    """What stays of a depth's intersection while depths above vary (lftj.search.machine.stage)."""
+
+    bound_at: int  # Node that binds the last of its participants' parents; a new key there makes it stale
+    list: int  # room for its keys; 0: they are one participant's own range
+    marks: int  # bit map of its keys, and its length; 0: they are too sparse for marks
+    marks_words: int
+    marks_first: int  # key of the first bit
+    # -- what it holds ---------------------------------------------------------------------------
+    stamp: int  # of the node `bound_at`, for which it was built; 0: never
+    keys: int
+    start: int  # half-open range of them
+    end: int
+    spent: int  # leader keys tried so far that it might have saved, for `spent_stamp`
+    spent_stamp: int
+
+
+class Factor(Record):
+    """Columns that are not walked but counted by multiplicity."""
+
+    parent: int  # Cursor of the level that they hang below
+    inner: int  # 1 when that is bound at the last depth
+    column: int  # of the counts of a patch's table
+    offsets: int  # of its rows, by position in the parent's base level; written when the plan is bound
 
 
 class RunRange(Record):
@@ -154,11 +209,15 @@ search_at = record_at(Search)
 node_at = record_at(Node)
 cursor_at = record_at(Cursor)
 range_at = record_at(RunRange)
+stage_at = record_at(Stage)
+factor_at = record_at(Factor)
 stream_at = record_at(StreamLog)
 node_log_at = record_at(NodeLog)
 path_at = record_at(Path)
 
 NODE = Node.BYTES
+STAGE = Stage.BYTES
+FACTOR = Factor.BYTES
 RANGE = RunRange.BYTES
 PATH = Path.BYTES
 CURSOR = Cursor.BYTES + MAX_RUNS * RANGE
@@ -174,11 +233,12 @@ MOVE_REGION = 0
 MOVE_OPEN = 1
 MOVE_ALIGN = 2
 MOVE_NEXT = 3
+MOVE_BEGIN = 4  # cursors are to be bound to versions
 
-WAY_STEPS = 0  # as the trace goes: lftj.search.regions.node
-WAY_BLOCKS = 1  # lftj.search.regions.block
-WAY_PLAIN = 2  # lftj.search.regions.plain
-WAY_APART = 3  # lftj.search.regions.apart
+WAY_STEPS = 0  # as the trace goes: lftj.search.machine.node
+WAY_BLOCKS = 1  # lftj.search.machine.block
+WAY_PLAIN = 2  # all matches in one loop: lftj.search.machine.plain
+WAY_APART = 3  # lftj.search.machine.apart
 WAY_EQUAL = 4  # no participants: an equality binds the key
 
 STATUS_DONE = 0
@@ -186,3 +246,10 @@ STATUS_FULL = 1  # the output buffer is full
 STATUS_PAUSED = 2  # the budget of operations is spent
 STATUS_OVERFLOW = 3  # a weight exceeds int64
 STATUS_LOG_FULL = 4  # so is a log
+
+BEGINNING = {"move": MOVE_BEGIN, "failed": -1, "outer": 1}
+"""What fields say when a search begins; the others of how far it is are 0."""
+
+STARTED = slice(Search.place("depth"), Search.LENGTH)
+START = np.array(Search.fields(**BEGINNING)[STARTED], np.int64)
+"""The same as items, and where in a memory they stand."""

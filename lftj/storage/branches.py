@@ -23,9 +23,8 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from lftj.memory import view
 from lftj.storage.seek import gallop, lower_bound
-from lftj.storage.trie import T_CHILDREN, T_HEADER, T_KEYS, T_LENGTH, T_LEVEL_FIELDS
+from lftj.storage.version_memory import child_offsets, level_keys
 
 G_OF_ROW = 0  # by tuple: its group
 G_FIRST = 1  # by group: its first tuple
@@ -35,26 +34,10 @@ GROUP_FIELDS = 4
 
 
 @part(makes_arrays=True)
-def level_keys(base, level):
-    """The keys of a level of a base trie, by its T_* memory."""
-    fields = T_HEADER + level * T_LEVEL_FIELDS
-    return view(base[fields + T_KEYS], base[fields + T_LENGTH])
-
-
-@part(makes_arrays=True)
-def child_offsets(base, level):
-    """The offsets of the children of a level that is not the last, or of the root, which is level -1."""
-    if level < 0:
-        return np.array([0, base[T_HEADER + T_LENGTH]])
-    fields = T_HEADER + level * T_LEVEL_FIELDS
-    return view(base[fields + T_CHILDREN], base[fields + T_LENGTH] + 1)
-
-
-@part(makes_arrays=True)
 def find_groups(base, rows, level, first, last, n, groups):
     """Number the groups of a level that begin in [first, last) of the tuples; returns how many there are now.
 
-    base: T_* memory; rows: int64 (levels, m), sorted; n: groups of the level before ``first``; groups: G_*
+    base: its memory; rows: int64 (levels, m), sorted; n: groups of the level before ``first``; groups: G_*
     fields, those of the level above known, those of the level written; of the root they are 0.
     """
     keys, children = level_keys(base, level), child_offsets(base, level - 1)

@@ -60,6 +60,16 @@ class SearchView(NamedTuple):
         """Per level: at most so many keys below one parent."""
         return self.base.max_fanouts if self.patch is None else self.patch.max_fanouts
 
+    @property
+    def memory(self) -> np.ndarray:
+        """As kernels see it: int64 (:mod:`lftj.storage.version_memory`)."""
+        return self.base.memory if self.patch is None else self.patch.patched_base
+
+    @property
+    def pinned_memory(self) -> np.ndarray:
+        """The same for who seeks single keys of its root."""
+        return self.base.memory if self.patch is None else self.patch.pinned_base
+
     def n_branches(self, level: int) -> int:
         """How many prefixes of ``level + 1`` keys there are."""
         return len(self.base.keys[level]) + (0 if self.patch is None else self.patch.came[level])

@@ -42,7 +42,7 @@ from lftj.storage.patch import Patch
 from lftj.storage.runs import RunList, Runs, added_runs
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.storage.trie import Trie
-from lftj.storage.version_memory import Index, Level
+from lftj.storage.version_memory import base_fields
 
 BASE_FRACTION = 8
 BASE_LEAST = 4096
@@ -67,22 +67,7 @@ class DescribedBase:
         self.piece_rows = PIECE_ROWS if searched else max(PIECE_ROWS, SHOWN_PIECE_ROWS // base.n_levels)
         self.awaited = max(min(MERGED_LEAST, self.limit // SHOWN_FRACTION), share)
         self.leaves = tuple(base.leaf_offsets(level) for level in range(base.n_levels - 1))
-        fields = Index.fields(levels=base.n_levels)
-        if base.ranks is not None:
-            ranks = address(base.ranks)
-            spread = len(base.ranks) - 1
-            fields = Index.fields(
-                levels=base.n_levels, ranks=ranks, first_key=base.key_ranges[0][0], spread=spread
-            )
-        for level, keys in enumerate(base.keys):
-            deeper = level + 1 < base.n_levels
-            fields += Level.fields(
-                keys=address(keys),
-                length=len(keys),
-                children=address(base.children[level]) if deeper else 0,
-                leaves=address(self.leaves[level]) if deeper else 0,
-            )
-        self.fields = tuple(fields)
+        self.fields = tuple(base_fields(base, self.leaves))
 
 
 class IndexVersion:

@@ -38,12 +38,11 @@ from lftj.storage.branches import (
     G_OF_ROW,
     G_PLACE,
     GROUP_FIELDS,
-    child_offsets,
     find_groups,
-    level_keys,
 )
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie, rank_spread
+from lftj.storage.version_memory import child_offsets, level_keys
 
 PIECE = 1 << 12
 TUPLE_COST = 8
@@ -219,7 +218,7 @@ def _find(base, rows, level, first, last, n, groups):
 def _settle(base, weights, level, first, last, groups):
     """Whether the groups [first, last) of a level stay; how many more of them there are than before.
 
-    base: T_* memory of a trie; weights: int64 (m,), 1 or -1; groups: M_* fields, those of the level below
+    base: memory of a trie; weights: int64 (m,), 1 or -1; groups: M_* fields, those of the level below
     settled.
     """
     is_deepest = level + 1 == groups.shape[1] - 1
@@ -245,7 +244,7 @@ def _settle(base, weights, level, first, last, groups):
 def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     """Write at most ``most`` items more of a level's keys or child offsets; whether these are all.
 
-    base: T_* memory; rows: int64 (levels, m); groups: M_* fields, settled; cursor: C_* fields, written; out:
+    base: memory; rows: int64 (levels, m); groups: M_* fields, settled; cursor: C_* fields, written; out:
     int64, as long as the keys or offsets will be.
     """
     old = child_offsets(base, level) if are_offsets else level_keys(base, level)

@@ -25,9 +25,9 @@ Invariants (see :meth:`Patch.check_invariants`)
 3. A patch never changes; it goes with its version.
 
 Cost: O(m L log n) for m tuples in runs and L levels, the keys of the nodes that it
-lists, and a bit per key of each level but the last.  The region machine reads versions
-with runs as they are (docs/design/engine.md section 2); over a patched base the blocks and stages
-of the base machine serve them too (``tests/storage/test_patch.py``; figures in ``docs/performance.md``).
+lists, and a bit per key of each level but the last.  Searches that record read versions
+with runs as they are (docs/design/engine.md section 2); over a patched base blocks and stages
+serve them too (``tests/storage/test_patch.py``; figures in ``docs/performance.md``).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -49,13 +49,12 @@ from lftj.storage.branches import (
     G_OF_ROW,
     G_PLACE,
     GROUP_FIELDS,
-    child_offsets,
     find_groups,
     groups_above,
-    level_keys,
 )
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie, rank_table
+from lftj.storage.version_memory import Index, Level, child_offsets, level_keys
 
 
 class PatchPlaces(Record):
@@ -155,20 +154,41 @@ class Patch:
         """Where the rows of its levels begin."""
         return address(self.memory)
 
-    def keys_at(self, level: int) -> tuple[int, int]:
-        """Address and number of the listed keys of a level."""
-        places = PatchPlaces.view(self.memory, PatchPlaces.LENGTH * level)
-        return int(places.keys), int(self._sizes[level, S_KEYS])
-
     @cached_property
-    def root_ranks(self) -> np.ndarray | None:
-        """The rank table of a root that is listed anew, where a base would have one."""
-        return rank_table(self.levels[0].keys, self.n_tuples)
+    def patched_base(self) -> np.ndarray:
+        """The patched base as kernels see it: int64 (:mod:`lftj.storage.version_memory`)."""
+        memory = self._without_ranks
+        if not self.relists_root or self._root_ranks is None:
+            return memory
+        memory, ranks = memory.copy(), self._root_ranks
+        index = Index.view(memory)
+        index.ranks, index.first_key, index.spread = address(ranks), self._sizes[0, S_LOW], len(ranks) - 1
+        return memory
 
     @property
-    def root_low(self) -> int:
-        """The least key of a root that is listed anew."""
-        return int(self._sizes[0, S_LOW])
+    def pinned_base(self) -> np.ndarray:
+        """:attr:`patched_base` where single keys of the root are sought: its ranks would not pay."""
+        return self._without_ranks if self.relists_root else self.patched_base
+
+    @cached_property
+    def _without_ranks(self) -> np.ndarray:
+        memory = self.base.memory.copy()
+        levels = [
+            Level.view(memory, Index.LENGTH + level * Level.LENGTH) for level in range(self.base.n_levels)
+        ]
+        for number, level in enumerate(levels):
+            level.patch = self.address + PATCH_PLACES * number
+        if self.relists_root:
+            index = Index.view(memory)
+            index.in_patch, index.ranks = 1, 0
+            levels[0].keys = PatchPlaces.view(self.memory).keys
+            levels[0].length = self._sizes[0, S_KEYS]
+        return memory
+
+    @cached_property
+    def _root_ranks(self) -> np.ndarray | None:
+        """The rank table of a root that is listed anew, where a base would have one."""
+        return rank_table(self.levels[0].keys, self.n_tuples)
 
     @property
     def levels(self) -> list[PatchLevel]:
@@ -414,7 +434,7 @@ def _moved_roots(rows, groups, numbers, changes):
 def _patch(base, rows, weights, list_root):
     """The arrays of a patch, one behind the other; a PatchPlaces per level; a S_* row per level; moved roots.
 
-    base: T_* memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1; list_root:
+    base: memory of a trie; rows: int64 (levels, m), sorted; weights: int64 (m,), 1 or -1; list_root:
     bool.  Moved roots: int64, the keys of level 0 that came or went, ascending.
     """
     levels, m = rows.shape

@@ -41,14 +41,6 @@ RANKS_SMALL = 1 << 16
 """... or when the range is at most this, whatever the number of tuples."""
 
 
-# -- memory: header, a row per level ---------------------------------------------------
-T_HEADER = 1  # the number of levels
-T_KEYS = 0  # address of the level's keys, and how many
-T_LENGTH = 1
-T_CHILDREN = 2  # address of the child offsets, 0 on the last level
-T_LEVEL_FIELDS = 3
-
-
 @dataclass(frozen=True, eq=False)
 class Trie:
     """``keys[l]``: int64 (n_l,); ``children[l]``: int64 (n_l + 1,), one fewer levels than keys."""
@@ -108,18 +100,10 @@ class Trie:
 
     @cached_property
     def memory(self) -> np.ndarray:
-        """Where its arrays stand, as the T_* fields of this module."""
-        fields = [self.n_levels]
-        for level, keys in enumerate(self.keys):
-            deeper = level + 1 < self.n_levels
-            fields += [keys.ctypes.data, len(keys), self.children[level].ctypes.data if deeper else 0]
-        return np.array(fields, np.int64)
+        """The trie as kernels see it: int64 (:mod:`lftj.storage.version_memory`)."""
+        from lftj.storage.version_memory import base_fields  # it brings the compiler
 
-    @cached_property
-    def places(self) -> tuple[tuple[int, int, int], ...]:
-        """Per level: address of its keys, their number, address of its child offsets or 0."""
-        rows = self.memory[T_HEADER:].reshape(-1, T_LEVEL_FIELDS).tolist()
-        return tuple((keys, length, children) for keys, length, children in rows)
+        return np.array(base_fields(self), np.int64)
 
     @cached_property
     def ranks_place(self) -> int:

@@ -11,7 +11,7 @@ from maintenance.strategies.strategy import Strategy
 
 RECORD_GAP = 9
 """An iterator that seeks on by at most this many keys stays one record
-(:mod:`lftj.search.regions.cursor`)."""
+(:mod:`lftj.search.machine.cursor`)."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ STEPS = (
 RECORDS = (
     "indices.max_scan",
     "indices.record_",
-    "lftj.search.regions.search",
+    "lftj.search.machine.search",
     "maintenance.strategies.trace.",
 )
 """Those of searches that have sensitivity records, or a trace without any, or may go over to one."""

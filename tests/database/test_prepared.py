@@ -20,7 +20,7 @@ from lftj import errors
 from lftj.evaluation import plans
 from lftj.language.parameters import parameters_of
 from lftj.language.parser import parse
-from lftj.search.base.plan import Plan
+from lftj.search.queries.plan import Plan
 from maintenance import Workspace
 
 DAY = datetime.date(2026, 1, 31)

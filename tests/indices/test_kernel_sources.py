@@ -66,7 +66,7 @@ def test_the_closure_is_that_of_the_syntax_trees() -> None:
     imported = {name: set(imports(name, known)) for name in known}
     for name in known:
         assert set(reachable(name, imported)) <= set(sources.closure(name)), name
-    assert sources.closure("lftj.search.base.kernel") == reachable("lftj.search.base.kernel", imported)
+    assert sources.closure("lftj.search.machine.search") == reachable("lftj.search.machine.search", imported)
 
 
 def globals_of(code: types.CodeType) -> set[str]:
@@ -120,7 +120,7 @@ def module_of(value: Any) -> str:
 
 def test_each_source_file_is_in_the_fingerprint_of_its_kernels(copy: Path) -> None:
     """A constant changed in each file of a closure, a line added to those without: another one each time."""
-    kernel = "lftj.search.base.kernel"
+    kernel = "lftj.search.machine.search"
     before = Sources(copy).fingerprint(kernel)
     known, with_constants = modules(copy), set()
     closure = Sources(copy).closure(kernel)
@@ -135,20 +135,18 @@ def test_each_source_file_is_in_the_fingerprint_of_its_kernels(copy: Path) -> No
         names.add(Sources(copy).fingerprint(kernel))
         path.write_text(text, encoding="utf-8")
     assert len(names) == len(closure) + 1
-    assert "lftj.search.base.records" in with_constants
+    assert "lftj.search.records" in with_constants
     assert Sources(copy).fingerprint(kernel) == before
 
 
 def test_other_files_are_not(copy: Path) -> None:
-    kernel = "lftj.search.base.kernel"
+    kernel = "lftj.search.machine.search"
     before = Sources(copy).fingerprint(kernel)
-    for place in ("maintenance/workspace/workspace.py", "lftj/search/regions/node.py", "lftj/__init__.py"):
+    for place in ("maintenance/workspace/workspace.py", "lftj/search/scan.py", "lftj/__init__.py"):
         with open(copy / place, "a", encoding="utf-8") as file:
             file.write("\nADDED = 1\n")
     assert Sources(copy).fingerprint(kernel) == before
-    assert Sources(copy).fingerprint("lftj.search.regions.node") != Sources(ROOT).fingerprint(
-        "lftj.search.regions.node"
-    )
+    assert Sources(copy).fingerprint("lftj.search.scan") != Sources(ROOT).fingerprint("lftj.search.scan")
 
 
 def test_imports_are_found_however_they_are_written(tmp_path: Path) -> None:

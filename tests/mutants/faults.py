@@ -29,7 +29,7 @@ class Fault:
 VERSIONS = ("storage/test_index_version.py",)
 RUNS = ("storage/test_runs.py",)
 REGIONS = ("search/test_region_search.py",)
-BASE = ("search/test_kernel.py", "evaluation/test_query_oracle.py")
+QUERIES = ("search/test_kernel.py", "evaluation/test_query_oracle.py")
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
 DELTA = ("maintenance/strategies/test_delta.py",)
 AUTO = ("maintenance/strategies/test_auto.py",)
@@ -43,31 +43,31 @@ FAULTS = (
     # -- storage: versions, seeks, sums of signed rows ---------------------------------------
     Fault(
         "a stage of a search is up to date once it was built",
-        "lftj/search/base/stage.py",
+        "lftj/search/machine/stage.py",
         "    return stage.stamp == node_at(stage.bound_at).stamp\n",
         "    return stage.stamp > 0\n",
-        BASE,
+        QUERIES,
     ),
     Fault(
         "a search's upper bound leaves its own key out",
-        "lftj/search/base/node.py",
-        "end = find(cursor, keys, start, end, high + 1)",
-        "end = find(cursor, keys, start, end, high)",
-        BASE,
+        "lftj/search/machine/block.py",
+        "end = beyond(cursor, view(cursor.keys, end), start, end, high + 1)",
+        "end = beyond(cursor, view(cursor.keys, end), start, end, high)",
+        QUERIES,
     ),
     Fault(
         "a negated atom refuses every key up to its last",
-        "lftj/search/base/block.py",
-        "            kept += start == end or others[start] != key\n",
-        "            kept += start == end\n",
-        BASE,
+        "lftj/search/intersect.py",
+        "            kept += key < landed\n",
+        "            kept += 0\n",
+        QUERIES,
     ),
     Fault(
-        "of the blocks of a counted tail the last one counts",
-        "lftj/search/base/kernel.py",
-        "        search.weight += weight\n",
-        "        search.weight = weight\n",
-        BASE,
+        "of the lists of a counted depth the last one counts",
+        "lftj/search/machine/rows.py",
+        "            search.weight += count\n",
+        "            search.weight = count\n",
+        QUERIES,
     ),
     Fault(
         "merging runs keeps tuples whose weights cancel",
@@ -142,7 +142,7 @@ FAULTS = (
     # -- search: cursors and what they record -------------------------------------------------
     Fault(
         "a cursor lands on keys whose tuples are all erased",
-        "lftj/search/regions/cursor.py",
+        "lftj/search/machine/cursor.py",
         "if weight_at(cursor, at, least) > 0:",
         "if weight_at(cursor, at, least) >= 0:",
         REGIONS,
@@ -156,35 +156,35 @@ FAULTS = (
     ),
     Fault(
         "below a key that a negated atom does not hold it shows what is below another",
-        "lftj/search/regions/cursor.py",
+        "lftj/search/machine/cursor.py",
         "    cursor.at = -1\n    if cursor.active:\n        for",
         "    if cursor.active:\n        for",
         REGIONS,
     ),
     Fault(
         "a record begins one key late",
-        "lftj/search/regions/cursor.py",
+        "lftj/search/machine/cursor.py",
         "    cursor.record_low = low\n",
         "    cursor.record_low = low + 1\n",
         COVERAGE,
     ),
     Fault(
         "a record ends where its last part began",
-        "lftj/search/regions/cursor.py",
+        "lftj/search/machine/cursor.py",
         "cursor.record_high = max(to, high)",
         "cursor.record_high = max(to, low)",
         COVERAGE,
     ),
     Fault(
         "a node in blocks does not open its negated atoms",
-        "lftj/search/regions/block.py",
+        "lftj/search/machine/block.py",
         "    open_negations(node)\n",
         "",
         REGIONS,
     ),
     Fault(
         "the leader of a block tries all keys below those of others",
-        "lftj/search/regions/block.py",
+        "lftj/search/machine/block.py",
         "start = gallop(keys, start + 1, end, key)",
         "start = start + 1",
         REGIONS,
@@ -205,28 +205,28 @@ FAULTS = (
     ),
     Fault(
         "a key that a run erases is there again behind it",
-        "lftj/search/regions/apart.py",
+        "lftj/search/machine/apart.py",
         "cursor.position = position + 1",
         "cursor.position = position",
         REGIONS,
     ),
     Fault(
         "cover goes to the first participant that lacks a key, whose turn ever it is",
-        "lftj/search/regions/search.py",
+        "lftj/search/machine/search.py",
         "return np.int64(number + 1)",
         "return np.int64(0)",
         COVERAGE,
     ),
     Fault(
         "after a match the first participant steps, whose turn ever it is",
-        "lftj/search/regions/node.py",
+        "lftj/search/machine/node.py",
         "    turn = node.turn\n    cursor = cursor_at(view",
         "    turn = np.int64(0)\n    cursor = cursor_at(view",
         COVERAGE,
     ),
     Fault(
         "an exact record goes on when its iterator seeks the next key",
-        "lftj/search/regions/cursor.py",
+        "lftj/search/machine/cursor.py",
         "cursor.moved = max(np.int64(1), position - before)",
         "cursor.moved = position - before - 1",
         REGIONS,
@@ -291,9 +291,9 @@ FAULTS = (
     ),
     Fault(
         "counted assignments are left over for the next row",
-        "lftj/search/regions/node.py",
-        "    search.weight = 0\n",
-        "    search.weight = 1\n",
+        "lftj/search/machine/rows.py",
+        "        search.weight = 0\n",
+        "        search.weight = 1\n",
         DELTA,
     ),
     Fault(
@@ -376,7 +376,7 @@ FAULTS = (
     ),
     Fault(
         "a gap ends with a key that is there",
-        "lftj/search/regions/gap.py",
+        "lftj/search/machine/gap.py",
         "return greatest + 1 if found else",
         "return greatest if found else",
         COVERAGE,
@@ -744,9 +744,9 @@ FAULTS = (
 FUZZED = (
     Fault(
         "a stage's list has room for what all of its participants share, and no more",
-        "lftj/search/base/plan.py",
-        "first_result = levels[: max(before, 1) + 1] if covered > 1 else ()",
-        "first_result = levels[:covered] if covered > 1 else ()",
+        "lftj/search/machine/plan.py",
+        "for i in (*before[:1], *covered)[:2])",
+        "for i in (*before[:1], *covered))",
         (),
     ),
     Fault(

@@ -22,9 +22,9 @@ from lftj.planning.cost_model import DISTINCT_COST, CostModel, Path
 from lftj.planning.lowering import lower
 from lftj.planning.planner import candidates, choose_order, complete_order
 from lftj.process import debug
-from lftj.search.base.plan import compile_plan
-from lftj.search.base.search import Search
 from lftj.search.problem import JoinProblem
+from lftj.search.queries.plan import compile_plan
+from lftj.search.queries.search import Search
 from lftj.storage.catalog import Catalog
 from lftj.values.schema import Schema
 from support.query_shapes import KINDS, SHAPES, Kind, Shape

@@ -66,7 +66,8 @@ HOUSE = {
         evaluation
         rewriting
         planning
-        search.base  search.regions
+        search.queries  search.regions
+        search.machine
         aggregates  search
         files  language  pictures  storage
         values

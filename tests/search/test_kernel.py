@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from indices.records import WORD
 from lftj.errors import RangeError
 from lftj.search import marks
-from lftj.search.base.binding import StageRow
-from lftj.search.base.plan import BoundPlan, compile_plan
-from lftj.search.base.records import BLOCK, Stage
-from lftj.search.base.search import Search, batches, count_rows, shares
+from lftj.search.machine import plan_check
+from lftj.search.machine.plan import StageRow
 from lftj.search.plan_memory import PlanMemory
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem, needs_distinct, segments_of
+from lftj.search.queries.plan import BoundPlan, compile_plan
+from lftj.search.queries.search import Search, batches, count, shares
+from lftj.search.records import SHORT_BLOCK, Stage
 from lftj.storage.catalog import Catalog, SearchView, Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -164,7 +165,7 @@ def run(case: Case, order: Sequence[str], batch_rows: int, threads: int = 1) -> 
     compiled = compile_plan(problem, order, write=True).bind(case.tables)
     got: Counter[tuple[int, ...]] = Counter()
     counters = compiled.new_counters()
-    for columns, weights in batches(compiled, counters, batch_rows, threads, weighted=problem.counted):
+    for columns, weights in batches(compiled, counters, batch_rows, threads):
         n_rows = len(columns[0]) if columns else 1
         assert n_rows <= batch_rows
         rows = list(zip(*(c.tolist() for c in columns), strict=True)) if columns else [()]
@@ -193,7 +194,7 @@ def test_counting_without_writing(case: Case, data: st.DataObject) -> None:
     if problem.counted or needs_distinct(problem, order, segments_of(problem, order)):
         return
     compiled = compile_plan(problem, order, write=False).bind(case.tables)
-    assert count_rows(compiled, compiled.new_counters()) == len(brute_force(case))
+    assert count(compiled, compiled.new_counters()) == len(brute_force(case))
 
 
 @given(cases(), st.integers(1, 30), st.data())
@@ -206,15 +207,14 @@ def test_a_search_resumes_after_any_number_of_operations(
     if not compiled.depths:
         return
     one = Search(compiled)
-    rows = np.empty((len(problem.emitted), 10_000), dtype=np.int64)
-    weights = np.empty(10_000 if problem.counted else 0, dtype=np.int64)
+    rows = np.empty((compiled.plan.layout.width, 10_000), dtype=np.int64)
     filled = 0
     while not one.done:
-        filled = one.run(rows, weights, budget)
+        filled = one.run(rows, budget)
     got: Counter[tuple[int, ...]] = Counter()
     for at in range(filled):
-        row = tuple(rows[:, at].tolist())
-        got[row] += int(weights[at]) * compiled.factor if problem.counted else 1
+        row = tuple(rows[: len(problem.emitted), at].tolist())
+        got[row] += int(rows[-1, at]) * compiled.factor if problem.counted else 1
     if not problem.counted:
         got = Counter(dict.fromkeys(got, 1))
     assert got == brute_force(case)
@@ -242,7 +242,7 @@ def test_dense_cliques_use_stages() -> None:
     one = Search(plan.bind({"r": edge}))
     rows = np.empty((4, 100_000), dtype=np.int64)
     while not one.done:
-        one.run(rows, np.empty(0, dtype=np.int64))
+        one.run(rows)
     assert (one.counters[2:, 2] > 0).all()
     got = {tuple(row) for row in rows[:, : one.total].T.tolist()}
     expected = {
@@ -253,37 +253,45 @@ def test_dense_cliques_use_stages() -> None:
     assert got == expected
 
 
-def stage_case(n_keys: int) -> Case:
+def stage_case(n_keys: int, second: str) -> Case:
     """Order x, y, z: of four atoms at z three stay while y varies.  The first two share ``n_keys`` keys, the
-    third has 0 alone; the fourth, which depends on y, has all of them."""
+    third has 0 alone; the fourth, which depends on y, has all of them.
+
+    ``second``: the variables of the second.
+    """
     wide = {(0, key) for key in range(n_keys)}
     pool = [
         relation(wide, 2, "r"),
-        relation(wide | {(0, n_keys)}, 2, "s"),
+        relation({row[-len(second) :] for row in (*wide, (0, n_keys))}, len(second), "s"),
         relation({(0, 0)}, 2, "t"),
         relation({(0, y) for y in range(n_keys)}, 2, "u"),
         relation({(y, z) for y in range(n_keys) for z in range(n_keys)}, 2, "v"),
     ]
-    over = zip(pool, ("xz", "xz", "xz", "xy", "yz"), strict=True)
-    problem = JoinProblem(
-        tuple(atom_over(table, (0, 1), names) for table, names in over), emitted=tuple("xyz")
-    )
+    over = zip(pool, ("xz", second, "xz", "xy", "yz"), strict=True)
+    atoms = tuple(atom_over(table, range(len(names)), names) for table, names in over)
+    problem = JoinProblem(atoms, emitted=tuple("xyz"))
     return Case(problem, {table.name: table for table in pool})
 
 
+@pytest.mark.parametrize("second", ["xz", "z"])
 @pytest.mark.parametrize("n_keys", [2, 3, 64])
-def test_a_stage_has_room_for_its_results_on_the_way(n_keys: int) -> None:
+def test_a_stage_has_room_for_its_results_on_the_way(n_keys: int, second: str) -> None:
     """What two atoms share can be longer than what all of them share, of which its list had the length.
 
     Behind the list are the marks, so keys came that not all of them have, or the process died.
     """
-    case = stage_case(n_keys)
+    case = stage_case(n_keys, second)
     assert compile_plan(case.problem, "xyz", write=True).stages(2) == 1
+    with guarded() as look:
+        one = Search(compile_plan(case.problem, "xyz", write=True).bind(case.tables))
+        rows = np.empty((3, 1000), np.int64)
+        assert one.run(rows) == n_keys and one.done
+        look(one)
     assert run(case, "xyz", 1000) == Counter({(0, y, 0): 1 for y in range(n_keys)})
 
 
 GUARD = -0x5AFE
-GUARDED = (BLOCK,)
+GUARDED = (SHORT_BLOCK + 1,)
 """Lengths of lists behind which a guard stands."""
 
 
@@ -305,18 +313,18 @@ def guarded() -> Iterator[Callable[[Search], None]]:
     def list_room(stage: StageRow, views: Sequence[SearchView], room=StageRow.list_room) -> int:  # type: ignore[no-untyped-def]
         return room(stage, views) + 1
 
-    def new_memory(plan: BoundPlan, new=BoundPlan.new_memory) -> tuple[np.ndarray, int]:  # type: ignore[no-untyped-def]
-        memory, where = new(plan)
+    def new_memory(plan: BoundPlan, new=BoundPlan.new_memory) -> np.ndarray:  # type: ignore[no-untyped-def]
+        memory: np.ndarray = new(plan)
         memory[places(plan)] = GUARD
-        return memory, where
+        return memory
 
     def places(plan: BoundPlan) -> list[int]:
         lists = [
-            Stage.view(plan.memory, stage.row).list // WORD + stage.list_room(plan.views) - 1
-            for stage in plan.plan.stage_rows
-            if stage.first_result
+            Stage.view(plan.template, stage.row).list // WORD + stage.list_room(plan.views) - 1
+            for stage in plan.plan.layout.stages
+            if len(stage.first) > 1
         ]
-        return [place for place in guards if len(plan.memory) <= place < plan.plan.length] + lists
+        return guards + lists
 
     def look(search: Search) -> None:
         assert (search.memory[places(search.plan)] == GUARD).all(), "a list is too short"
@@ -324,6 +332,7 @@ def guarded() -> Iterator[Callable[[Search], None]]:
     with (
         mock.patch.object(PlanMemory, "room", room),
         mock.patch.object(StageRow, "list_room", list_room),
+        mock.patch.object(plan_check, "check_regions"),
         mock.patch.object(BoundPlan, "new_memory", new_memory),
     ):
         yield look
@@ -334,7 +343,7 @@ def staged_cases(draw: st.DrawFn) -> Case:
     """Order a, b, c, d: at d are atoms that stay while c varies, with up to 20 keys each, and others."""
     pool = [relation({(0,), (1,)}, 1, "k"), relation({(key,) for key in range(8)}, 1, "n")]
     atoms = [atom_over(pool[0], (0,), "a"), atom_over(pool[0], (0,), "b"), atom_over(pool[1], (0,), "c")]
-    for above in draw(st.lists(st.sampled_from(["a", "b", "ab", "c"]), min_size=2, max_size=5)):
+    for above in draw(st.lists(st.sampled_from(["", "a", "b", "ab", "c"]), min_size=2, max_size=5)):
         keys = range(draw(st.integers(0, 3)), draw(st.integers(4, 20)), draw(st.integers(1, 4)))
         rows = {(*prefix, key) for prefix in itertools.product(*[range(8)] * len(above)) for key in keys}
         pool.append(relation(rows, len(above) + 1, f"r{len(pool)}"))
@@ -348,10 +357,9 @@ def test_nothing_is_written_behind_a_list_of_the_state(case: Case) -> None:
     order = sorted(problem.variables)
     with guarded() as look:
         one = Search(compile_plan(problem, order, write=True).bind(case.tables))
-        rows = np.empty((len(problem.emitted), 10_000), dtype=np.int64)
-        weights = np.empty(10_000 if problem.counted else 0, dtype=np.int64)
+        rows = np.empty((one.plan.plan.layout.width, 10_000), dtype=np.int64)
         while one.plan.depths and not one.done:
-            one.run(rows, weights, 100)
+            one.run(rows, 100)
         look(one)
 
 
@@ -373,4 +381,4 @@ def test_a_count_beyond_int64_is_an_error() -> None:
     many = JoinProblem(tuple(atom_over(pair, (0,), "a", counted=(1,)) for _ in range(6)), counted=True)
     plan = compile_plan(many, "a", write=True).bind({"r": pair})
     with pytest.raises(RangeError, match="exceeds"):
-        list(batches(plan, plan.new_counters(), 1, weighted=True))
+        list(batches(plan, plan.new_counters(), 1))

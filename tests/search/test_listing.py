@@ -1,4 +1,4 @@
-"""oracle: what is listed below bindings, against brute force and against the region search."""
+"""oracle: what is listed below bindings, against brute force and against the search."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinCondition, JoinProblem
 from lftj.search.regions import weighted
 from lftj.search.regions.listing import LISTED_ROWS, listing_of
-from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.search.regions.weighted import WeightedSearch, WeightedSearches
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.relation_version import RelationVersion

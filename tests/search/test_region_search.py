@@ -1,4 +1,4 @@
-"""oracle: the region search over versions with runs, against brute force.
+"""oracle: the search below regions, over versions with runs, against brute force.
 
 Whole evaluations and random regions must give exactly the assignments below
 them, in key order, with any buffers, threads, paths through the last depth and
@@ -24,13 +24,13 @@ from lftj.database.database import Database
 from lftj.evaluation.trace import NEXT, OPEN, SEEK, trace_codes
 from lftj.memory import address
 from lftj.search import shares
-from lftj.search.base.plan import compile_plan
+from lftj.search.machine.cursor import bind_indexes, land, open_cursor
+from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.queries.plan import compile_plan
 from lftj.search.records import CURSOR, ROOM, Cursor, Node, cursor_at, search_at
 from lftj.search.regions import evaluation as region_evaluation
-from lftj.search.regions.cursor import bind_indexes, land, open_cursor
-from lftj.search.regions.evaluation import Found, Marks, RegionSearch, evaluate_whole, whole
-from lftj.search.regions.plan import RegionPlan, compile_regions
+from lftj.search.regions.evaluation import Found, RegionSearch, evaluate_whole, whole
 from lftj.storage import index_version
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.relation_version import RelationVersion, levels_of
@@ -257,19 +257,19 @@ def test_marks_merges_and_the_plain_leapfrog_agree(case: Case, gap: int) -> None
     expected = brute_rows(case.problem, case.order, case.states[0])
     region = whole(plan.depths)
     assert Node.view(plan.template, plan.nodes[-1]).lists_matches == 1
-    marks = Marks.of(plan, indexes)
+    staged = RegionSearch(plan, staged_over=indexes)
     ways = {
-        "marks": RegionSearch(plan).run(indexes, region, True, marks=marks),
-        "marks again": RegionSearch(plan).run(indexes, region, True, marks=marks),
+        "marks": staged.run(indexes, region, True),
+        "marks again": staged.run(indexes, region, True),
         "merge": RegionSearch(plan).run(indexes, region, True),
         "leapfrog": RegionSearch(leapfrogged(plan)).run(indexes, region, True),
     }
     for way, found in ways.items():
         assert rows_of(found[0]) == expected, way
     with mock.patch.object(region_evaluation, "MOST_CAPACITY", ROOM + 1):
-        small = RegionSearch(plan, ROOM + 1).run(indexes, region, True, marks=Marks.of(plan, indexes))
+        small = RegionSearch(plan, ROOM + 1, indexes).run(indexes, region, True)
     assert rows_of(small[0]) == expected
-    event(f"marks: {marks is not None}")
+    event(f"stages: {len(plan.stages)}")
     assert recorded(ways["marks"]) == recorded(ways["marks again"]) == recorded(ways["merge"])
 
 
@@ -288,15 +288,15 @@ def clique_cases(draw: st.DrawFn) -> Case:
 
 @given(clique_cases(), st.sampled_from((1, 2, 7, 1 << 10)))
 def test_any_number_of_participants_is_intersected(case: Case, capacity: int) -> None:
-    """With marks and without, where buffers are full at every step, and again over other marks."""
+    """With stages and without, where buffers are full at every step, and again over what they hold then."""
     plan, indexes, expected = compiled(case, 8)
-    region, marks = whole(plan.depths), Marks.of(plan, indexes)
-    search = RegionSearch(plan, capacity)
+    region = whole(plan.depths)
     with mock.patch.object(region_evaluation, "MOST_CAPACITY", capacity):
-        for its in (marks, None, marks, Marks.of(plan, indexes)):
-            assert rows_of(search.run(indexes, region, False, marks=its)[0]) == expected
+        for search in (RegionSearch(plan, capacity), RegionSearch(plan, capacity, indexes)):
+            for _ in range(2):
+                assert rows_of(search.run(indexes, region, False)[0]) == expected
     assert rows_of(evaluate_whole(plan, indexes, True)[0]) == expected
-    event(f"marks: {marks is not None}, some rows: {bool(expected)}")
+    event(f"stages: {len(plan.stages)}, some rows: {bool(expected)}")
 
 
 @given(clique_cases(), st.sampled_from((1, 2, 7, 1 << 10)), st.data())
@@ -347,7 +347,7 @@ def traced_points(case: Case, plan: RegionPlan) -> list[set[Row]]:
     traced = compile_plan(problem, case.order, write=True, share=False)
     levels = [(atom, level) for atom in problem.atoms for level in range(len(atom.variables))]
     streams = (stream_of_level(case, plan, atom, level) for atom, level in levels)
-    stream_of = dict(zip(traced.cursor_names, streams, strict=False))
+    stream_of = dict(zip(traced.layout.names, streams, strict=False))
     points: list[set[Row]] = [set() for _ in plan.streams]
     for depth, iterator, operation, start, landed, ended, *bound in trace_codes(
         traced.bind(tables), 1 << 20
@@ -383,7 +383,7 @@ def stream_of_level(case: Case, plan: RegionPlan, atom: JoinAtom, level: int) ->
 def test_exact_records_are_what_the_trace_is_sensitive_to(case: Case) -> None:
     """With a gap of 0 no key is recorded at which no operation of the full trace has landed or passed.
 
-    The region search may leave a node earlier than the trace does: when a participant has no key at all, or
+    The search may leave a node earlier than the trace does: when a participant has no key at all, or
     stands on the greatest key that conditions allow.
     """
     plan, indexes, _ = compiled(case, 0)

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from unittest import mock
 
-from lftj.search.regions.plan import Participant
+from lftj.search.machine.plan import Participant
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import RelationVersion, levels_of
 from maintenance.changes.change import Change

@@ -1,1 +1,1 @@
-"""The region machine: step by step over index versions, from any binding, with sensitivity records."""
+"""Searches below regions, from any binding, with sensitivity records, and the terms of delta rules."""

@@ -1,6 +1,6 @@
 """Evaluating regions of a rule's body over versions of its indices, from Python.
 
-The kernel of :mod:`lftj.search.regions.search` writes rows and records into buffers that
+The kernel of :mod:`lftj.search.machine.search` writes rows and records into buffers that
 stand here; they start small, for the small changes that maintenance mostly is
 about, and grow when a search fills them.
 
@@ -20,9 +20,12 @@ from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.memory import address
 from lftj.process import debug
-from lftj.search.marks import mark_words
+from lftj.search.machine import plan_check
+from lftj.search.machine.plan import RegionPlan
+from lftj.search.machine.search import search_regions
 from lftj.search.records import (
-    MOVE_REGION,
+    START,
+    STARTED,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_LOG_FULL,
@@ -33,10 +36,8 @@ from lftj.search.records import (
     Search,
     StreamLog,
 )
-from lftj.search.regions import plan_check
-from lftj.search.regions.plan import RegionPlan
-from lftj.search.regions.search import search_regions
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
+from lftj.storage.catalog import SearchView
 from lftj.storage.index_version import IndexVersion
 
 LEAST_CAPACITY = 1 << 10
@@ -108,33 +109,22 @@ class Gathered:
     records: list[list[Records]] | None
 
 
-@dataclass
-class Marks:
-    """A bit map of the last depth's keys for whole evaluations; ``marked``: the base range it holds now."""
-
-    words: np.ndarray
-    base: int
-    marked: tuple[int, int] = (0, 0)
-
-    @classmethod
-    def of(cls, plan: RegionPlan, indexes: Sequence[IndexVersion]) -> Marks | None:
-        """None where keys are too sparse for a bit map."""
-        last = [p for p in plan.participants if p.depth + 1 == plan.depths and not p.negated]
-        ranges = [indexes[p.index].base.key_ranges[p.level] for p in last]
-        if len(ranges) < 2:
-            return None
-        largest = max(len(indexes[p.index].base.keys[p.level]) for p in last)
-        base, words = mark_words(ranges, largest)
-        return cls(np.zeros(words, dtype=np.int64), base) if words else None
-
-
 class RegionSearch:
     """One search at a time of one plan: its memory and its buffers."""
 
-    def __init__(self, plan: RegionPlan, capacity: int | None = None) -> None:
-        """``capacity``: rows that there is room for, at first; by default ``LEAST_CAPACITY``."""
+    def __init__(
+        self,
+        plan: RegionPlan,
+        capacity: int | None = None,
+        staged_over: Sequence[IndexVersion] | None = None,
+    ) -> None:
+        """``capacity``: rows that there is room for, at first; by default ``LEAST_CAPACITY``.
+
+        ``staged_over``: the versions that it is for, alone, where stages may pay: in whole evaluations.
+        """
         self._capacity = LEAST_CAPACITY if capacity is None else capacity
         self.plan = plan
+        self._staged_over = staged_over
         self._make_rows(self._capacity)
         self._memories: dict[bool, SearchMemory] = {}
         """By whether records are wanted."""
@@ -145,7 +135,6 @@ class RegionSearch:
         regions: np.ndarray,
         record: bool,
         stop: threading.Event | None = None,
-        marks: Marks | None = None,
         budget: int | None = None,
         paths: np.ndarray | None = None,
         advance: Callable[[float], None] | None = None,
@@ -163,10 +152,6 @@ class RegionSearch:
         search = memory.search
         if paths is not None:
             search.paths = address(paths)
-        if marks is not None:
-            search.marks, search.marks_words = address(marks.words), len(marks.words)
-            search.marks_first = marks.base
-            search.marked_from, search.marked_to = marks.marked
         found = Gathered([], [[] for _ in self.plan.streams] if record else None)
         status = STATUS_PAUSED
         pause = SLICE if budget is None else min(SLICE, budget + 1)
@@ -179,8 +164,6 @@ class RegionSearch:
                 advance((begun if status == STATUS_DONE else max(begun - 1, 0)) / len(regions))
             if status != STATUS_DONE:
                 _refuse_over(memory, budget)
-        if marks is not None:
-            marks.marked = int(search.marked_from), int(search.marked_to)
         return self._found(memory, found)
 
     def _begin(self, indexes: Sequence[IndexVersion], regions: np.ndarray, record: bool) -> SearchMemory:
@@ -188,7 +171,7 @@ class RegionSearch:
         if debug.enabled and len(regions):
             plan_check.check_bindings(plan_check.fixed_by(regions), self.plan.least_bound)
         if record not in self._memories:
-            self._memories[record] = SearchMemory(self.plan, record, self._capacity)
+            self._memories[record] = SearchMemory(self.plan, record, self._capacity, self._staged_over)
         memory = self._memories[record]
         memory.begin(indexes)
         return memory
@@ -222,7 +205,7 @@ class RegionSearch:
 
     def _make_rows(self, capacity: int) -> None:
         """A fresh buffer of rows."""
-        self.rows = np.empty((self.plan.depths, capacity), dtype=np.int64)
+        self.rows = np.empty((self.plan.width, capacity), dtype=np.int64)
 
     def _take_rows(self, search: Search, rows: list[np.ndarray], grow: bool) -> None:
         filled = int(search.rows)
@@ -238,10 +221,19 @@ class RegionSearch:
 class SearchMemory:
     """The memory of one search (:mod:`lftj.search.records`), and the buffers of its logs."""
 
-    def __init__(self, plan: RegionPlan, record: bool, capacity: int) -> None:
+    def __init__(
+        self,
+        plan: RegionPlan,
+        record: bool,
+        capacity: int,
+        staged_over: Sequence[IndexVersion] | None = None,
+    ) -> None:
         """``capacity``: records of each stream that there is room for, at first."""
         self.plan = plan
-        self.words = plan.new_memory(record)
+        if staged_over is None:
+            self.words = plan.new_memory(record)
+        else:
+            self.words = plan.staged_memory(record, [SearchView(index.base, None) for index in staged_over])
         self.address = address(self.words)
         self.search = Search.view(self.words)
         self.nodes = [Node.view(self.words, item) for item in plan.nodes]
@@ -255,7 +247,7 @@ class SearchMemory:
 
     def begin(self, indexes: Sequence[IndexVersion]) -> None:
         """Set the search on the first region, over versions of the plan's indices."""
-        self.words[_STARTED] = _START
+        self.words[STARTED] = START
         self.versions = np.array([index.address for index in indexes], np.int64)
 
     def keys_above(self, depth: int) -> np.ndarray:
@@ -347,8 +339,6 @@ def _spread(nodes, depth, starts, n_nodes, count):  # type: ignore[no-untyped-de
 
 
 _COUNTED = [Search.place(field) for field in ("opens", "nexts", "seeks", "failed_regions")]
-_STARTED = slice(Search.place("depth"), Search.LENGTH)
-_START = np.array(Search.fields(move=MOVE_REGION, failed=-1, marked=-1)[_STARTED], np.int64)
 
 
 def whole(depths: int, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:
@@ -372,17 +362,15 @@ def evaluate_whole(
     trie = indexes[first[0].index].base if first else None
     shares = cut_shares(trie, share_count(threads, advance))
 
-    def begin() -> tuple[RegionSearch, Marks | None]:
-        return RegionSearch(plan, capacity), Marks.of(plan, indexes)
+    def begin() -> RegionSearch:
+        return RegionSearch(plan, capacity, staged_over=indexes)
 
-    def work(worker: tuple[RegionSearch, Marks | None], share: Share, stop: threading.Event) -> Found:
-        search, marks = worker
-        return search.run(indexes, whole(plan.depths, *share), record, stop, marks)
+    def work(worker: RegionSearch, share: Share, stop: threading.Event) -> Found:
+        return worker.run(indexes, whole(plan.depths, *share), record, stop)
 
     if threads == 1:  # one search goes through all shares, and nothing has to be put together
-        search, marks = begin()
         regions = np.concatenate([whole(plan.depths, *share) for share in shares])
-        return search.run(indexes, regions, record, marks=marks, advance=advance)
+        return begin().run(indexes, regions, record, advance=advance)
     _, results = each_share(shares, begin, work, threads, advance)
     if len(results) == 1:
         return results[0]

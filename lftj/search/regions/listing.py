@@ -8,8 +8,8 @@ there is no intersection: the rows are products of ranges of keys.  They are wri
 
 Invariants
 
-1. Rows are those of the region search, in the same order, with the weight of their binding.
-2. Every index is a base alone: versions with runs are for the region search.
+1. Rows are those of the search, in the same order, with the weight of their binding.
+2. Every index is a base alone: versions with runs are for the search.
 3. A path's range at level l + 1 are the keys below the binding's key at level l, and none below a key that
    is not there.  It stays as long as bindings agree in what leads to it.  A path is not looked up where one
    before it lacks a key: it is compared with the binding for which it was looked up last.
@@ -28,8 +28,8 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.records import WORD, Record, record_at
 from lftj.memory import address, view
+from lftj.search.machine.plan import Participant, RegionPlan
 from lftj.search.regions.evaluation import Operations
-from lftj.search.regions.plan import Participant, RegionPlan
 from lftj.search.shares import SLICE
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.seek import gallop, lower_bound, ranked
@@ -49,7 +49,7 @@ class ListedRows(Record):
     sign: int
     binding: int  # number of the binding
     offset: int  # rows of it that were listed
-    opens: int  # operations, as the region search counts them
+    opens: int  # operations, as the search counts them
     nexts: int
     seeks: int
     failed: int  # bindings of which an index lacks a key

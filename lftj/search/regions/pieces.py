@@ -10,7 +10,7 @@ Invariants
 1. What is left and what was searched hold every binding that was asked for.
 2. Coverage (docs/design/engine.md section 4): of every node reached, also of those that are open when the
    search is left, the keys outside of what is left are covered, over the versions that were searched.
-3. No tail (:mod:`lftj.search.regions.tail`) is divided.
+3. No tail (:mod:`lftj.search.machine.tail`) is divided.
 
 Cost: a piece takes as many operations as are asked for, and those to the end of the innermost node, or of the
 tail, that is being searched then.

@@ -34,6 +34,10 @@ from indices.records import WORD, Record, record_at
 from lftj.errors import RangeError
 from lftj.memory import address, view
 from lftj.process import debug
+from lftj.search.machine import plan_check
+from lftj.search.machine.cursor import bind_indexes
+from lftj.search.machine.plan import RegionPlan
+from lftj.search.machine.search import add_up_counts, begin_counts, run_search
 from lftj.search.records import (
     MOVE_REGION,
     STATUS_DONE,
@@ -42,12 +46,8 @@ from lftj.search.records import (
     STATUS_PAUSED,
     search_at,
 )
-from lftj.search.regions import plan_check
-from lftj.search.regions.cursor import bind_indexes
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.search.regions.listing import Listing, listing_of, with_room
-from lftj.search.regions.plan import RegionPlan
-from lftj.search.regions.search import run_search
 from lftj.search.shares import SLICE
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import IndexVersion
@@ -243,9 +243,10 @@ def _regions_below(bindings, depths):
 @part
 def _begin(search):
     """Let a search begin with its first region."""
-    search.depth = search.rows = search.opens = search.nexts = search.seeks = search.weight = 0
+    search.depth = search.rows = search.weight = 0
     search.region = search.floor = search.valid = search.failed_regions = search.held = search.paths = 0
-    search.move, search.failed, search.marked = MOVE_REGION, -1, -1
+    search.move, search.failed, search.outer = MOVE_REGION, -1, 1
+    begin_counts(search)
 
 
 @part
@@ -315,6 +316,7 @@ def _begin_term(term, indexes):
 @part
 def _end_term(search, progress):
     """Add up what a term's search took; the next one is to begin."""
+    add_up_counts(search)
     progress.opens += search.opens
     progress.nexts += search.nexts
     progress.seeks += search.seeks
@@ -349,6 +351,7 @@ def _search_all(terms, columns, indexes, bindings, weights, buffer, budget, coun
         before = progress.opens + progress.nexts + progress.seeks
         status = STATUS_FULL
         while status == STATUS_FULL:
+            add_up_counts(search)
             taken = before + search.opens + search.nexts + search.seeks
             if taken > budget or work >= SLICE:
                 status = STATUS_PAUSED

@@ -22,8 +22,8 @@ import numpy as np
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.base.plan import BoundPlan, Plan, compile_plan
-from lftj.search.base.search import BATCH_ROWS, all_rows, batches
+from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
+from lftj.search.queries.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
 from lftj.storage.zset import Weighted
@@ -113,7 +113,7 @@ class DeltaBody(BodySearch):
             return found.finish(), operations
         plan = self._bound(building.versions)
         counters = plan.new_counters()
-        rows = self._ordered(*all_rows(plan, counters, building.threads, True, building.advance))
+        rows = self._ordered(*all_rows(plan, counters, building.threads, building.advance))
         operations.add(Operations(*counters.sum(axis=0).tolist()))
         return rows, operations
 
@@ -126,7 +126,7 @@ class DeltaBody(BodySearch):
             return
         plan = self._bound(building.versions)
         counters = plan.new_counters()
-        for columns, weights in batches(plan, counters, BATCH_ROWS, building.threads, True, building.advance):
+        for columns, weights in batches(plan, counters, BATCH_ROWS, building.threads, building.advance):
             assert weights is not None
             yield self._ordered(columns, weights)
         operations.add(Operations(*counters.sum(axis=0).tolist()))

@@ -41,9 +41,9 @@ from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.machine.plan import RegionPlan
 from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole
 from lftj.search.regions.pieces import PieceSearch
-from lftj.search.regions.plan import RegionPlan
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_weights
 from lftj.storage.signed_rows import Columns, gathered, table_of

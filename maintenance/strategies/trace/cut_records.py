@@ -5,7 +5,7 @@ Specification: docs/design/engine.md section 5.
 A record that is matched stays needed at most where no other participant that lacks the key is covered.  So
 where the path of its region fails at the record's own depth, for want of a key, the *next* participant in
 turn that lacks the key records its gap around it, as far as the matched record goes
-(:mod:`lftj.search.regions.gap`).  There the matched record is cut: what is left of it, a piece on each side
+(:mod:`lftj.search.machine.gap`).  There the matched record is cut: what is left of it, a piece on each side
 at most, takes its place.
 
 Invariants
@@ -36,9 +36,9 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.search.machine.plan import RegionPlan
 from lftj.search.records import PATH, Path, path_at
 from lftj.search.regions.evaluation import Records
-from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
 from maintenance.strategies.trace.oracle import (
     MATCHED_HI,

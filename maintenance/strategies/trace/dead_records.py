@@ -17,7 +17,7 @@ dropped for one of five reasons, each of which can be told from what a step has 
 5. *The witness is elsewhere*: its node is in a tail that holds, and the witness does not pass through the
    node.  Only witnesses are covered in such a tail; when one is lost, the tail is searched and recorded anew.
 
-Reasons 1 to 3 hold in tails (:mod:`lftj.search.regions.tail`) as well: a search that stops at a success,
+Reasons 1 to 3 hold in tails (:mod:`lftj.search.machine.tail`) as well: a search that stops at a success,
 or is left out since the tail holds, leaves a tail where the witness is covered and nothing else has to be.
 A region that was not searched says nothing for 1 and 3: its place in ``came`` and ``went`` is UNSEARCHED.
 
@@ -39,8 +39,8 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.keys import KEY_MIN
+from lftj.search.machine.plan import RegionPlan
 from lftj.search.records import PATH, path_at
-from lftj.search.regions.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
 from maintenance.strategies.trace.cut_records import no_paths, paths_of
 from maintenance.strategies.trace.oracle import (

@@ -33,7 +33,7 @@ from indices.compiled import kernel
 from indices.keys import KEY_MIN
 from indices.max_scan import M_CONTEXT, M_HI, M_LO, M_QUERY, M_RECORD, M_RUN
 from indices.sensitivity import SensitivityIndex
-from lftj.search.regions.plan import RegionPlan
+from lftj.search.machine.plan import RegionPlan
 from lftj.storage.signed_rows import row_order
 from maintenance.strategies.surgery import Surgeries
 
@@ -53,7 +53,7 @@ MATCHED_FIELDS = M_CONTEXT
 
 @dataclass(frozen=True)
 class Regions:
-    """``rows``: int64 (n, 2 + depths), as lftj.search.regions.search takes them; ``signs``: int64 (n,).
+    """``rows``: int64 (n, 2 + depths), as lftj.search.machine.search takes them; ``signs``: int64 (n,).
 
     ``matched``: int64 (MATCHED_FIELDS, m), the surgeries and records that named regions; of each of them
     ``lengths``, how many variables that region binds, and ``parts_of``, the number of the region here that it

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.machine.plan import compile_regions
 from lftj.search.problem import JoinProblem
-from lftj.search.regions.plan import compile_regions
 from maintenance.strategies.existence import counting, plan_existence
 from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy
 from maintenance.strategies.trace.body_trace import BodyTrace

@@ -1,7 +1,7 @@
 """A body kept by short circuit: one witness for each binding of the head variables that holds.
 
 All existential variables stand behind the head variables in the key order, in the plan's
-*tail* (:mod:`lftj.search.regions.tail`).  A binding that holds depends on its witness alone; one
+*tail* (:mod:`lftj.search.machine.tail`).  A binding that holds depends on its witness alone; one
 that fails depends on its whole failed search, whose records are kept (docs/design/engine.md section
 5.5; ILFTJ 2.2.1).  So a region inside of the tail matters only in two cases:
 
@@ -33,9 +33,9 @@ from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
+from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
-from lftj.search.regions.plan import RegionPlan, compile_regions
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import net_weights
 from lftj.storage.signed_rows import Columns, net_rows

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from lftj.planning.lowering import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.regions.plan import compile_regions
+from lftj.search.machine.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Building, Round

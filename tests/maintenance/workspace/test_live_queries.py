@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lftj
-from lftj.search.base.plan import BoundPlan
+from lftj.search.queries.plan import BoundPlan
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.patch import Patch
 from lftj.storage.relation import Relation

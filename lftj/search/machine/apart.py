@@ -2,7 +2,7 @@
 
 The keys that runs have stand *apart*: each is looked up in every participant, base and runs.  Between two of
 them only the bases count, and there ranges are intersected as those of a plain node are
-(:mod:`lftj.search.regions.plain`).  The matches are those that :mod:`lftj.search.regions.node` gives.
+(:mod:`lftj.search.machine.plain`).  The matches are those that :mod:`lftj.search.machine.node` gives.
 
 Invariant: what is ahead of a cursor, in its base from its position on and in its runs, is beyond every key
 that was tried.
@@ -20,10 +20,11 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view
+from lftj.search.machine.block import kept_matches
+from lftj.search.machine.cursor import holds
+from lftj.search.machine.plain import list_common, range_below
+from lftj.search.machine.rows import take_matches
 from lftj.search.records import CURSOR, RANGE, STATUS_DONE, STATUS_FULL, cursor_at, range_at
-from lftj.search.regions.cursor import holds
-from lftj.search.regions.node import repeat_prefix
-from lftj.search.regions.plain import kept_matches, list_shared, range_below
 from lftj.storage.seek import gallop, upper_bound
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at, run_column
 
@@ -59,9 +60,9 @@ def list_apart(search, node, rows):
         if at == rows.shape[1]:
             return STATUS_FULL
         if all_hold(search, node, key):
-            keys = rows[search.depths - 1]
+            keys = rows[search.scratch]
             keys[at] = key
-            repeat_prefix(search, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
+            take_matches(search, node, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
         pass_key(node, key)
 
 
@@ -97,8 +98,12 @@ def list_before(search, node, rows, some, key):
         cursor.stop = end
         if leader == 0 or end - start < cursor_at(leader).stop - cursor_at(leader).position:
             leader = np.int64(where)
-    if cursor_at(leader).position < cursor_at(leader).stop:
-        status = list_shared(search, node, rows, leader, False)
+    first = cursor_at(leader)
+    if first.position < first.stop:
+        node.leader, node.staged, node.others = leader, 0, node.n_participants - 1
+        node.keys, node.position, node.stop = first.keys, first.position, first.stop
+        status = list_common(search, node, rows)
+        first.position = node.position
         if status != STATUS_DONE:
             return status
     for where in range(node.participants, node.negations, CURSOR):
@@ -113,7 +118,7 @@ def all_hold(search, node, key):
         search.work += 1
         if not holds(cursor_at(where), key):
             return False
-        search.seeks += 1
+        node.seeks += 1
     return True
 
 

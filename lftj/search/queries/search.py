@@ -1,4 +1,4 @@
-"""Running a plan: search states, counts and batches of rows, by threads that take shares of the first key.
+"""Running a plan of a query: search states, counts and batches of rows, by threads that take shares.
 
 A share (:mod:`lftj.search.shares`) is here a range of keys of the first depth that no
 constant pins.
@@ -20,12 +20,15 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
-from lftj.search.base.kernel import search
-from lftj.search.base.plan import BoundPlan
-from lftj.search.base.records import MOVE_OPEN
-from lftj.search.base.records import Search as SearchRecord
-from lftj.search.records import STATUS_DONE, STATUS_OVERFLOW
+from lftj.memory import address
+from lftj.search.machine.search import search_regions
+from lftj.search.queries.plan import BoundPlan
+from lftj.search.records import START, STARTED, STATUS_DONE
+from lftj.search.records import Search as SearchRecord
 from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
+
+COUNT_ROOM = 1 << 10
+"""Matches of the last depth that are counted at once."""
 
 
 class Search:
@@ -33,36 +36,50 @@ class Search:
 
     def __init__(self, plan: BoundPlan, low: int = KEY_MIN, high: int = KEY_MAX) -> None:
         self.plan = plan
-        self.memory, self._address = plan.new_memory()
+        self.memory = plan.new_memory()
+        self._address = address(self.memory)
         self._state = SearchRecord.view(self.memory)
-        self._state.low, self._state.high = low, high
+        self._found = 0
+        self._share = low, high
+        self._region: np.ndarray | None = None  # not asked for yet
         self.done = plan.empty
 
-    def run(self, rows: np.ndarray, weights: np.ndarray, budget: int = SLICE) -> int:
-        """One kernel call; returns the number of columns of ``rows`` filled so far.
+    def run(self, rows: np.ndarray, budget: int = SLICE) -> int:
+        """One kernel call; returns the number of rows filled so far.
 
-        Raises RangeError when a number of assignments exceeds int64.
+        ``rows``: int64 (``width`` of the plan's layout, capacity).  Raises RangeError when a number of
+        assignments exceeds int64.
         """
-        status = search(self._address, rows, weights, budget)
-        if status == STATUS_OVERFLOW:
-            raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+        plan, state = self.plan.plan, self._state
+        if self._region is None:
+            self._region = self.plan.region(*self._share)
+        before = int(state.rows)
+        status = search_regions(self._address, self.plan.versions, self._region, rows, budget)
         self.done = status == STATUS_DONE
-        return int(self._state.rows)
+        filled = int(state.rows)
+        found = filled - before
+        if plan.weighs and found:
+            weights = rows[-1, before:filled]
+            if weights[weights.argmin()] < 0:
+                raise RangeError("the number of assignments of one result row exceeds 2**63 - 1")
+            if not plan.writes:
+                found = sum(weights.tolist())
+        self._found += found
+        return filled
 
     def count_only(self, budget: int) -> None:
         """Run a plan that writes no rows until done or ``budget`` operations are spent."""
-        nothing = np.empty((len(self.plan.problem.emitted), 0), dtype=np.int64)
-        self.run(nothing, np.empty(0, dtype=np.int64), budget)
+        self.restart_rows()
+        self.run(np.empty((1, COUNT_ROOM), np.int64), budget)
 
     def restart(self, low: int, high: int) -> None:
         """Begin anew over another share.
 
-        The counters, the number of rows and stamps go on: differences count, and no stage is up to date.
+        The counters and the number of rows go on.
         """
-        state = self._state
-        state.depth, state.move = 0, MOVE_OPEN
-        state.weight, state.rows = 0, 0
-        state.low, state.high = low, high
+        self.memory[STARTED] = START
+        self._share = low, high
+        self._region = None
         self.done = self.plan.empty
 
     def restart_rows(self) -> None:
@@ -76,15 +93,15 @@ class Search:
 
     @property
     def total(self) -> int:
-        """Rows emitted so far."""
-        return int(self._state.total)
+        """Rows found so far, written or not."""
+        return self._found + (0 if self.plan.plan.writes else int(self._state.weight))
 
 
 def shares(plan: BoundPlan, wanted: int) -> list[Share]:
     """Cut the split depth's keys into at most ``wanted`` shares."""
-    if not plan.depths:
+    if wanted < 2 or not plan.depths:
         return cut_shares(None, wanted)
-    name = plan.order[plan.plan.search.split]
+    name = plan.order[plan.plan.split]
     # two shares of an existential key would prove one row twice
     is_proof = name in plan.problem.existentials and not plan.plan.needs_distinct
     return cut_shares(None if is_proof else plan.first_trie, wanted)
@@ -94,40 +111,30 @@ BATCH_ROWS = 1 << 16
 """Rows that are searched for at once where all are wanted."""
 
 Batch = tuple[list[np.ndarray], np.ndarray | None]
-"""Code columns, one per emitted variable, and weights where they were asked for."""
+"""Code columns, one per emitted variable, and weights where the problem is counted."""
 
 
-def count_rows(
+def count(
     plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> int:
-    """Number of rows, nothing written; for a plan with ``write=False`` whose problem is not counted."""
-    if plan.empty:
-        return 0
-    if plan.depths == 0:
-        return 1
-    nothing = np.empty((len(plan.problem.emitted), 0), dtype=np.int64), np.empty(0, dtype=np.int64)
-    searches = _search_shares(plan, threads, lambda one: one.run(*nothing), counters, advance)
-    return sum(one.total for one in searches)
+    """Number of rows, or of the assignments that they stand for where the problem is counted.
 
-
-def count_assignments(
-    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
-) -> int:
-    """Number of assignments; for a plan whose problem is counted and emits no variable."""
+    For a plan that puts nothing out: one with ``write=False``, or of a counted problem that emits nothing.
+    """
     if plan.empty:
         return 0
     if plan.depths == 0:
         return plan.factor
-    rows, totals = np.empty((0, 1), dtype=np.int64), []
+    totals = []
 
     def work(one: Search) -> None:
-        weights = np.zeros(1, dtype=np.int64)
+        rows = np.empty((1, COUNT_ROOM), np.int64)
         one.restart_rows()
-        if one.run(rows, weights):
-            totals.append(int(weights[0]) * plan.factor)
+        if one.run(rows):
+            totals.append(int(rows[0, 0]))
 
     _search_shares(plan, threads, work, counters, advance)
-    return sum(totals)
+    return sum(totals) * plan.factor
 
 
 def _search_shares(
@@ -155,10 +162,9 @@ def all_rows(
     plan: BoundPlan,
     counters: np.ndarray,
     threads: int = 1,
-    weighted: bool = False,
     advance: Callable[[float], None] | None = None,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """All rows, in the plan's key order, and their weights: how often each is found, 1 unless ``weighted``.
+    """All rows, in the plan's key order, and their weights: the assignments of a counted problem, else 1.
 
     Memory: the rows twice, in the end.
     """
@@ -172,7 +178,7 @@ def all_rows(
         one.restart(*share)
         found = []
         while not one.done and not stop.is_set():
-            batch = _fill(one, BATCH_ROWS, weighted, stop.is_set)
+            batch = _fill(one, BATCH_ROWS, stop.is_set)
             if batch is not None:
                 found.append(batch)
         return found
@@ -201,7 +207,6 @@ def batches(
     counters: np.ndarray,
     batch_rows: int,
     threads: int = 1,
-    weighted: bool = False,
     advance: Callable[[float], None] | None = None,
 ) -> Iterator[Batch]:
     """The plan's rows in batches of at most ``batch_rows``; with several threads in no fixed order.
@@ -211,12 +216,12 @@ def batches(
     if plan.empty:
         return
     if plan.depths == 0:
-        yield [], np.array([plan.factor], dtype=np.int64) if weighted else None
+        yield [], np.array([plan.factor], dtype=np.int64) if plan.problem.counted else None
         return
     pieces = shares(plan, share_count(threads, advance))
     stopped = False
 
-    fill = partial(_fill, batch_rows=batch_rows, weighted=weighted, is_stopped=lambda: stopped)
+    fill = partial(_fill, batch_rows=batch_rows, is_stopped=lambda: stopped)
     if threads == 1 or len(pieces) == 1:
         for done, (low, high) in enumerate(pieces, 1):
             one = Search(plan, low, high)
@@ -256,18 +261,18 @@ def batches(
             stopped = True
 
 
-def _fill(one: Search, batch_rows: int, weighted: bool, is_stopped: Callable[[], bool]) -> Batch | None:
+def _fill(one: Search, batch_rows: int, is_stopped: Callable[[], bool]) -> Batch | None:
     """The next rows of a search, at most ``batch_rows``; None where there are none."""
     plan = one.plan
-    rows = np.empty((len(plan.problem.emitted), batch_rows), dtype=np.int64)
-    weights = np.empty(batch_rows if weighted else 0, dtype=np.int64)
+    rows = np.empty((plan.plan.layout.width, batch_rows), dtype=np.int64)
     one.restart_rows()
     filled = 0
     while not one.done and filled < batch_rows and not is_stopped():
-        filled = one.run(rows, weights)
+        filled = one.run(rows)
     if filled == 0:
         return None
-    return [column[:filled] for column in rows], _scaled(weights[:filled], plan.factor) if weighted else None
+    columns = [column[:filled] for column in rows[: len(plan.problem.emitted)]]
+    return columns, _scaled(rows[-1, :filled], plan.factor) if plan.problem.counted else None
 
 
 def _scaled(weights: np.ndarray, factor: int) -> np.ndarray:

@@ -12,8 +12,8 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
+from lftj.search.machine.cursor import holds, land, open_cursor
 from lftj.search.records import RANGE, range_at
-from lftj.search.regions.cursor import holds, land, open_cursor
 from lftj.storage.seek import lower_bound
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at, run_column
 

@@ -1,13 +1,14 @@
-"""A plain node (:mod:`lftj.search.regions.plain`) with two participants, in one loop.
+"""A plain node (:mod:`lftj.search.machine.plain`) with two participants, in one loop.
 
-The same matches as :mod:`lftj.search.regions.node` gives, and records that cover at
+The same matches as :mod:`lftj.search.machine.node` gives, and records that cover at
 least as much.  Three ways, by the lengths of the two ranges:
 
 * one is more than ``gap`` times the other, as always where ``gap`` is 0: leapfrog, with a record per gap.
   ``turn`` is the participant, 0 or 1, that steps after a match: the one that did not move last;
 * else a merge, in which neither side skips much: one record each;
-* the same by a bit map (*marks*) of the side that stays while the depth above
-  varies, for whole evaluations over dense keys: one load per key of the other.
+* the same by the marks of the side that stays while the depth above
+  varies (:mod:`lftj.search.machine.stage`), for whole evaluations over dense keys: one load per key of the
+  other.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -19,10 +20,12 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import view
-from lftj.search.marks import clear_marks, intersect_marked, set_marks
+from lftj.search.intersect import intersect_marked
+from lftj.search.machine.cursor import flush
+from lftj.search.machine.node import has_room
+from lftj.search.machine.rows import take_matches
+from lftj.search.machine.stage import build_stage, is_current, stage_of
 from lftj.search.records import CURSOR, STATUS_DONE, STATUS_FULL, STATUS_LOG_FULL, cursor_at
-from lftj.search.regions.cursor import flush
-from lftj.search.regions.node import has_room, repeat_prefix
 from lftj.storage.seek import gallop, upper_bound
 
 
@@ -41,17 +44,17 @@ def merge_pair(search, node, rows):
     start = search.rows
     if longer > search.gap * shorter:
         status = leapfrog_pair(search, node, i_stop, j_stop, rows)
-    elif search.marks == 0 or node.fixed < 0:  # neither skips much: both sides stay one record
-        status = merge_both(search, left, right, i_stop, j_stop, rows)
-    elif node.fixed == 0:
-        status = list_marked(search, left, i_stop, right, j_stop, rows)
+    elif node.n_stages == 0 or left.staged == right.staged:  # neither skips much: both sides stay one record
+        status = merge_both(search, node, left, right, i_stop, j_stop, rows)
+    elif left.staged:
+        status = list_marked(search, node, left, i_stop, right, j_stop, rows)
     else:
-        status = list_marked(search, right, j_stop, left, i_stop, rows)
+        status = list_marked(search, node, right, j_stop, left, i_stop, rows)
     land_at(left, a)
     land_at(right, b)
     count = search.rows - start
     search.rows = start
-    repeat_prefix(search, rows, start, count)
+    take_matches(search, node, rows, start, count)
     return status
 
 
@@ -64,18 +67,18 @@ def land_at(cursor, keys):
 
 
 @part(forceinline=True)
-def count_seeks(search, n):
+def count_seeks(search, node, n):
     """Count operations."""
-    search.seeks += n
+    node.seeks += n
     search.work += n
 
 
 @part(forceinline=True)
-def merge_both(search, left, right, i_stop, j_stop, rows):
+def merge_both(search, node, left, right, i_stop, j_stop, rows):
     """Merge two ranges, up to their stops; a STATUS_*."""
     i, j, at, capacity = left.position, right.position, search.rows, rows.shape[1]
     a, b = view(left.keys, i_stop), view(right.keys, j_stop)
-    out = rows[search.depths - 1]
+    out = rows[search.scratch]
     before = i + j
     status = STATUS_DONE
     while i < i_stop and j < j_stop:
@@ -87,14 +90,19 @@ def merge_both(search, left, right, i_stop, j_stop, rows):
         at += x == y
         i += x <= y
         j += y <= x
-    count_seeks(search, i + j - before)
+    count_seeks(search, node, i + j - before)
     left.position, right.position, search.rows = i, j, at
     return status
 
 
 @part
-def list_marked(search, fixed, fixed_stop, varying, varying_stop, rows):
-    """List what two ranges share, by marks of the one that is fixed; a STATUS_*."""
+def list_marked(search, node, fixed, fixed_stop, varying, varying_stop, rows):
+    """List what two ranges share, by the stage of the one that is fixed; a STATUS_*."""
+    stage = stage_of(node, 1)
+    if stage.marks_words == 0:
+        return merge_both(search, node, fixed, varying, fixed_stop, varying_stop, rows)
+    if not is_current(stage):
+        build_stage(search, node, 1)
     i, j, at = fixed.position, varying.position, search.rows
     a, b = view(fixed.keys, fixed.end), view(varying.keys, varying.end)
     i_to, j_to = fixed_stop, varying_stop  # nothing is shared beyond the side that ends first
@@ -102,28 +110,14 @@ def list_marked(search, fixed, fixed_stop, varying, varying_stop, rows):
         j_to = upper_bound(b, j, j_to, a[i_to - 1])
     else:
         i_to = upper_bound(a, i, i_to, b[j_to - 1])
-    mark_keys(search, fixed.keys, i, fixed.end)
-    marks = view(search.marks, search.marks_words)
+    marks = view(stage.marks, stage.marks_words)
     stop = min(j_to, j + rows.shape[1] - at)
-    out = rows[search.depths - 1]
-    at += intersect_marked(b, j, stop, marks, search.marks_first, out, at)
+    out = rows[search.scratch]
+    at += intersect_marked(b, j, stop, marks, stage.marks_first, out, at)
     i_to = i_to if stop == j_to else gallop(a, i, fixed.end, b[stop])
-    count_seeks(search, i_to + stop - i - j)
+    count_seeks(search, node, i_to + stop - i - j)
     fixed.position, varying.position, search.rows = i_to, stop, at
     return STATUS_DONE if stop == j_to else STATUS_FULL
-
-
-@part
-def mark_keys(search, where, start, end):
-    """Let the bit map hold the keys [start, end) at an address and no others; nothing to do if it does."""
-    if search.marked_from == start and search.marked_to == end:
-        return
-    marks = view(search.marks, search.marks_words)
-    keys = view(where, max(end, search.marked_to))
-    base = search.marks_first
-    clear_marks(marks, base, keys, search.marked_from, search.marked_to)
-    set_marks(marks, base, keys, start, end)
-    search.marked_from, search.marked_to = start, end
 
 
 @part
@@ -132,7 +126,7 @@ def leapfrog_pair(search, node, i_stop, j_stop, rows):
     left, right = cursor_at(node.participants), cursor_at(node.participants + CURSOR)
     i, j, at, capacity = left.position, right.position, search.rows, rows.shape[1]
     a, b = view(left.keys, left.end), view(right.keys, right.end)
-    out = rows[search.depths - 1]
+    out = rows[search.scratch]
     operations = np.int64(0)
     status = STATUS_DONE
     turn = node.turn
@@ -158,7 +152,7 @@ def leapfrog_pair(search, node, i_stop, j_stop, rows):
             break
         turn = np.int64(x < y)
     node.turn = turn
-    count_seeks(search, operations)
+    count_seeks(search, node, operations)
     left.position, right.position, search.rows = i, j, at
     return status
 

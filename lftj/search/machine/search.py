@@ -1,25 +1,24 @@
-"""The region search: what lies below given bindings, over versions, with records of what it depended on.
+"""The search: leapfrog triejoin as one compiled, resumable state machine, for all rules.
 
-One compiled, resumable state machine for all rules, like :mod:`lftj.search.base.kernel`,
-which stays the quicker one for whole evaluations over base runs: where something is
-recorded or later runs have tuples, this one does the leapfrog of LFTJ section 3 step
-by step, so that what it records is the trace (docs/design/engine.md section 4); elsewhere it works
-in blocks (:mod:`lftj.search.regions.block`).  It starts from *regions*.
+It gives what lies below given bindings, over versions of indices, and records of what it depended on where
+they are asked for.  At each depth a node is opened, and the way in which its matches are found is chosen
+then: step by step as in LFTJ section 3, so that what is recorded is the trace (docs/design/engine.md section
+4), or, where nothing is recorded and only bases have tuples, in blocks (:mod:`lftj.search.machine.block`).
 
-A plan may have a *tail* (:mod:`lftj.search.regions.tail`): then there is one row, of all
+A plan may have a *tail* (:mod:`lftj.search.machine.tail`): then there is one row, of all
 depths, for each binding of the variables before it that holds.
 
-A region is a binding of the first d variables, or of d - 1 and an interval of
-the next (the whole evaluation is the region with d = 1 and all keys).  Along
-fixed coordinates only membership is tested (docs/design/engine.md section 5): the first
-participant that lacks its key records that point and the region is done.  Where
-none does, all record the last coordinate: an iterator may have passed over it
+The search starts from *regions*.  A region is a binding of the first d variables, or of
+d - 1 and an interval of the next (the whole evaluation is the region with d = 1 and all
+keys).  Along fixed coordinates only membership is tested (docs/design/engine.md section
+5): the first participant that lacks its key records that point and the region is done.
+Where none does, all record the last coordinate: an iterator may have passed over it
 before it was a match (invariant 2).
 
 Where paths are asked for, a region comes with the interval of the record that named it.  Where its path
 fails at the last coordinate for want of a key, the participant whose turn comes after the record's own and
 that lacks the key records more than the point: all of its gap that is inside of the interval
-(:mod:`lftj.search.regions.gap`).  That part the other record need not cover any longer.
+(:mod:`lftj.search.machine.gap`).  That part the other record need not cover any longer.
 
 Sorted regions share the path that they have in common.
 
@@ -34,6 +33,9 @@ Invariants
 4. Where not all depths are listed, a row is a binding of those that are, with the number of assignments
    below it in the column behind; of a region that binds more of them, with those of the region alone.
 
+5. Where one success below some depths is enough, and others come behind them, these go back over them:
+   ``back`` says to which depth.
+
 Cost: as leapfrog triejoin, O(log runs) more where runs have tuples.
 """
 
@@ -47,9 +49,29 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
 from lftj.search.conditions import condition_bounds
+from lftj.search.machine.apart import goes_apart, list_apart
+from lftj.search.machine.block import bind_match, fill_block, has_keys, has_match, is_on_bases, open_block
+from lftj.search.machine.cursor import bind_indexes, extend, flush, holds, open_cursor
+from lftj.search.machine.gap import gap_around
+from lftj.search.machine.node import (
+    ALIGN_END,
+    ALIGN_LOG_FULL,
+    accept,
+    align,
+    begin_records,
+    close_node,
+    has_room,
+    open_negations,
+    open_node,
+    step,
+)
+from lftj.search.machine.plain import is_plain, list_plain, open_plain
+from lftj.search.machine.rows import begin_weights, emit, emit_counted
+from lftj.search.machine.tail import enter_tail, keep_witness, same_tail, tail_has_room
 from lftj.search.records import (
     CURSOR,
     MOVE_ALIGN,
+    MOVE_BEGIN,
     MOVE_NEXT,
     MOVE_OPEN,
     MOVE_REGION,
@@ -70,26 +92,6 @@ from lftj.search.records import (
     search_at,
     stream_at,
 )
-from lftj.search.regions.apart import goes_apart, list_apart
-from lftj.search.regions.block import bind_match, fill_block, has_keys, has_match, may_block, open_block
-from lftj.search.regions.cursor import bind_indexes, extend, flush, holds, open_cursor
-from lftj.search.regions.gap import gap_around
-from lftj.search.regions.node import (
-    ALIGN_END,
-    ALIGN_LOG_FULL,
-    accept,
-    align,
-    begin_records,
-    close_node,
-    emit,
-    emit_counted,
-    has_room,
-    open_negations,
-    open_node,
-    step,
-)
-from lftj.search.regions.plain import is_plain, list_plain, open_plain
-from lftj.search.regions.tail import enter_tail, keep_witness, same_tail, tail_has_room
 
 
 @kernel
@@ -99,8 +101,14 @@ def search_regions(where, indexes, regions, rows, budget):
     indexes: int64, the address of the memory of each index's version, by number; the same in each call.
     """
     search = search_at(where)
-    bind_indexes(search, indexes)
-    return run_search(search, regions, rows, budget)
+    if search.move == MOVE_BEGIN:
+        bind_indexes(search, indexes)
+        if not search.counts_on:
+            begin_counts(search)
+        search.move = MOVE_REGION
+    status = run_search(search, regions, rows, budget)
+    add_up_counts(search)
+    return status
 
 
 @part
@@ -111,7 +119,7 @@ def run_search(search, regions, rows, budget):
     of bound variables d >= 1, end of the interval of the last of them, the values; read only.
     rows: int64 (depths, capacity), written from column ``search.rows`` on.
     """
-    search.work = 0
+    search.work, search.budget = 0, budget
     while search.work <= budget:
         if search.move == MOVE_REGION:
             if search.region == regions.shape[0]:
@@ -122,6 +130,25 @@ def run_search(search, regions, rows, budget):
         if status != STATUS_DONE:
             return status
     return STATUS_PAUSED
+
+
+@part
+def begin_counts(search):
+    """Nothing is counted as yet."""
+    for depth in range(search.depths):
+        node = node_at(search.nodes + depth * NODE)
+        node.opens = node.nexts = node.seeks = 0
+
+
+@part
+def add_up_counts(search):
+    """Add the operations of all depths up, for who asks of the search."""
+    search.opens = search.nexts = search.seeks = 0
+    for depth in range(search.depths):
+        node = node_at(search.nodes + depth * NODE)
+        search.opens += node.opens
+        search.nexts += node.nexts
+        search.seeks += node.seeks
 
 
 # -- regions -----------------------------------------------------------------------------------
@@ -151,6 +178,8 @@ def begin_region(search, regions, rows):
     if not held:
         search.failed_regions += 1
     elif fixed == search.depths:
+        if search.n_factors:
+            begin_weights(search, True)
         emit(search, rows)
         emit_counted(search, rows)
         if tail < search.depths:
@@ -192,6 +221,7 @@ def follow_path(search, regions, region, fixed):
             search.failed = depth
             return False
         keys[depth] = key
+        stamp(search, node)
         depth += 1
     search.valid = fixed
     return True
@@ -214,12 +244,12 @@ def on_path(search, node, key, is_last, path):
     for number in range(turn, turn + count):
         cursor = cursor_at(node.participants + (number if number < count else number - count) * CURSOR)
         open_cursor(cursor)
-        search.opens += 1
+        node.opens += 1
         search.work += 1
         held = holds(cursor, key)
         low = high = key
         if path and not held:
-            low, high = cover_gap(search, cursor, key, path_at(path))
+            low, high = cover_gap(search, node, cursor, key, path_at(path))
         if is_last or not held:
             extend(search, node, cursor, low, high, False)
         if not held:
@@ -244,13 +274,13 @@ def first_turn(node, path):
 
 
 @part
-def cover_gap(search, cursor, key, path):
+def cover_gap(search, node, cursor, key, path):
     """What a participant that lacks the last coordinate records: its gap within the interval asked for."""
     low, high = path.low, path.high
     if low >= high:
         return key, key
     start, end = gap_around(cursor, key)
-    search.seeks += 1
+    node.seeks += 1
     search.work += 1
     low, high = max(low, start), min(high, end)
     path.gap_low, path.gap_high = low, high
@@ -264,14 +294,12 @@ def cover_gap(search, cursor, key, path):
 def visit(search, node, regions, rows):
     """Go on at the open depth: open its node, bind its next match, or leave it.  A STATUS_*."""
     depth = search.depth
-    if not has_room(node):
-        return STATUS_LOG_FULL
-    if depth + 1 == search.depths and search.tail < search.depths and not tail_has_room(search):
+    if search.records and not may_go_on(search, node):
         return STATUS_LOG_FULL
     if search.move == MOVE_OPEN:
         if search.rows == rows.shape[1] and (depth == search.listed or node.n_participants == 0):
             return STATUS_FULL
-        if depth == search.tail and regions[search.region - 1, 0] <= depth:
+        if search.records and depth == search.tail and regions[search.region - 1, 0] <= depth:
             enter_tail(search)
         search.move = MOVE_ALIGN
         if not open_in_its_way(search, node):
@@ -288,6 +316,14 @@ def visit(search, node, regions, rows):
 
 
 @part(forceinline=True)
+def may_go_on(search, node):
+    """Whether logs take what one more step may record."""
+    if not has_room(node):
+        return False
+    return search.depth + 1 < search.depths or search.tail == search.depths or tail_has_room(search)
+
+
+@part(forceinline=True)
 def open_in_its_way(search, node):
     """Open the node, and choose the way in which its matches are found; False: it has none."""
     depth = search.depth
@@ -296,12 +332,14 @@ def open_in_its_way(search, node):
         low, high = search.low, search.high
     low, high = condition_bounds(search.keys, node.conditions, node.n_conditions, low, high)
     search.work += 1
+    if search.n_factors and depth + 1 == search.depths:
+        begin_weights(search, False)
+    if is_on_bases(search, node):
+        node.way = WAY_PLAIN if node.lists_matches else WAY_BLOCKS
+        return open_block(search, node, low, high)
     if low == KEY_MIN and high == KEY_MAX and open_plain(search, node):
         node.way = WAY_PLAIN
         return True
-    if may_block(node):
-        node.way = WAY_BLOCKS
-        return open_block(search, node, low, high)
     node.way = WAY_STEPS
     if not open_node(search, node, low, high):
         return False
@@ -319,14 +357,14 @@ def open_in_its_way(search, node):
 @part(forceinline=True)
 def visit_block(search, node, rows):
     """Bind the next match that waits, or try more of the leader's keys, or leave the node."""
+    if search.depth + 1 == search.depths and search.rows == rows.shape[1]:
+        return STATUS_FULL
     search.move = MOVE_NEXT
-    if has_match(node):
-        key = bind_match(node)
-        if accept(search, node, key):
-            bind(search, rows, key)
-    elif has_keys(node):
+    while not has_match(node) and has_keys(node) and search.work <= search.budget:
         fill_block(search, node)
-    else:
+    if has_match(node):
+        bind(search, node, rows, bind_match(node))
+    elif not has_keys(node):
         leave(search, node, rows)
     return STATUS_DONE
 
@@ -348,7 +386,7 @@ def visit_step(search, node, rows):
         key = cursor_at(node.participants).key
         search.move = MOVE_NEXT
         if accept(search, node, key):
-            bind(search, rows, key)
+            bind(search, node, rows, key)
     return STATUS_DONE
 
 
@@ -360,7 +398,7 @@ def visit_equal(search, node, rows):
     else:
         search.move = MOVE_NEXT
         if accept(search, node, node.high):
-            bind(search, rows, node.high)
+            bind(search, node, rows, node.high)
     return STATUS_DONE
 
 
@@ -381,33 +419,43 @@ def list_rest(search, node, rows):
 
 
 @part(forceinline=True)
-def bind(search, rows, key):
+def bind(search, node, rows, key):
     """After a match: what comes next.  A whole binding is emitted, and ends its tail."""
     depth = search.depth
     view(search.keys, search.depths)[depth] = key
+    stamp(search, node)
     if depth + 1 < search.depths:
         search.depth, search.move = depth + 1, MOVE_OPEN
         return
     emit(search, rows)
     search.move = MOVE_NEXT
     if search.tail < search.depths:
-        keep_witness(search)
+        if search.records:
+            keep_witness(search)
         if search.floor < search.tail:
             search.depth = search.tail - 1
         else:
             search.held = search.region
             search.move = MOVE_REGION
+            emit_counted(search, rows)
+
+
+@part(forceinline=True)
+def stamp(search, node):
+    """A key is bound: whatever was made of the one before is out of date."""
+    search.stamp += 1
+    node.stamp = search.stamp
 
 
 @part(forceinline=True)
 def leave(search, node, rows):
     """The node has no further match: go back to the one above, or to the next region."""
     close_node(search, node)
-    at_floor = search.depth == search.floor
-    if at_floor or search.depth == search.listed:
+    is_done = node.back < search.floor
+    if is_done or search.depth == search.listed:
         emit_counted(search, rows)
-    if at_floor:
+    if is_done:
         search.move = MOVE_REGION
     else:
-        search.depth -= 1
+        search.depth = node.back
         search.move = MOVE_NEXT

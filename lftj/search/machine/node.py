@@ -1,4 +1,4 @@
-"""One node of the region search: open it, align its participants, step, with records (LFTJ section 3).
+"""One node, step by step: open it, align its participants, step, with records (LFTJ section 3).
 
 Invariants
 
@@ -20,8 +20,8 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.search.conditions import filters_hold
+from lftj.search.machine.cursor import extend, flush, hide_branch, holds, land, open_cursor
 from lftj.search.records import CURSOR, ROOM, cursor_at, node_log_at, stream_at
-from lftj.search.regions.cursor import extend, flush, hide_branch, holds, land, open_cursor
 
 ALIGN_MATCH = 1
 ALIGN_END = 0
@@ -79,7 +79,7 @@ def open_node(search, node, low, high):
         where = node.participants + number * CURSOR
         cursor = cursor_at(where)
         open_cursor(cursor)
-        search.opens += 1
+        node.opens += 1
         landed = land(cursor, low, np.int64(0))
         key = cursor.key
         extend(search, node, cursor, low, key, False)
@@ -118,7 +118,7 @@ def align(search, node):
         if not has_room(node):
             found = ALIGN_LOG_FULL
             break
-        search.seeks += 1
+        node.seeks += 1
         search.work += 1
         landed = land(cursor, greatest, gap)
         key = cursor.key
@@ -141,7 +141,7 @@ def accept(search, node, key):
         return False
     for where in range(node.negations, node.end, CURSOR):
         negation = cursor_at(where)
-        search.seeks += 1
+        node.seeks += 1
         held = holds(negation, key)
         if negation.is_last:
             extend(search, node, negation, key, key, False)
@@ -162,56 +162,10 @@ def step(search, node):
     cursor = cursor_at(view(node.ring, count)[turn])
     node.turn = turn + 1 if turn + 1 < count else 0
     key = cursor.key
-    search.nexts += 1
+    node.nexts += 1
     search.work += 1
     if key >= node.high:
         return False
     landed = land(cursor, key + 1, np.int64(0))
     extend(search, node, cursor, key + 1, cursor.key, False)
     return landed
-
-
-@part(forceinline=True)
-def repeat_prefix(search, rows, start, count):
-    """Write the keys above the last depth beside ``count`` of its keys, which stand from row ``start`` on.
-
-    Where not all depths are listed the matches are counted, and their rows are free again.
-    """
-    if search.listed < search.depths:
-        search.weight += count
-        return
-    keys = view(search.keys, search.depths)
-    for depth in range(search.depths - 1):
-        key = keys[depth]
-        column = rows[depth]
-        for row in range(start, start + count):
-            column[row] = key
-    search.rows = start + count
-
-
-@part(forceinline=True)
-def emit(search, rows):
-    """Write the whole binding as a row, or count it; the caller sees to room."""
-    if search.listed < search.depths:
-        search.weight += 1
-        return
-    at = search.rows
-    keys = view(search.keys, search.depths)
-    for depth in range(search.depths):
-        rows[depth, at] = keys[depth]
-    search.rows = at + 1
-
-
-@part(forceinline=True)
-def emit_counted(search, rows):
-    """Write the listed part of the binding with the assignments counted below it; the caller sees to room."""
-    listed = search.listed
-    if listed == search.depths or search.weight == 0:
-        return
-    at = search.rows
-    keys = view(search.keys, search.depths)
-    for depth in range(listed):
-        rows[depth, at] = keys[depth]
-    rows[listed, at] = search.weight
-    search.weight = 0
-    search.rows = at + 1

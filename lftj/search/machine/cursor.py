@@ -1,7 +1,8 @@
 """Cursors over versions of an index: open, land, and the records they leave.
 
 A cursor is one participant of one node: a range of base keys and, under
-prefixes that later runs touch, a range of every run.  A seek lands on the
+prefixes that later runs touch, a range of every run.  Or there are no runs, and a patch
+(:mod:`lftj.storage.patch`) lists what is otherwise than in the base.  A seek lands on the
 least *present* key (docs/design/engine.md section 2).  Where no run has a tuple under the
 prefix (``active`` is 0) only the base is looked at, so runs cost nothing
 where nothing changed.
@@ -32,6 +33,7 @@ from lftj.search.records import (
     range_at,
     stream_at,
 )
+from lftj.storage.patch import patch_places_at, table_row
 from lftj.storage.seek import gallop, lower_bound, ranked, upper_bound
 from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at, run_column
 
@@ -39,26 +41,66 @@ from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, 
 @part
 def bind_indexes(search, indexes):
     """Let all cursors read these versions: int64, the address of the memory of each, by number."""
+    search.runs = 0
     for number in range(search.n_cursors):
         cursor = cursor_at(search.cursors + number * CURSOR)
         index = indexes[cursor.number]
         cursor.index = index
         cursor.level = index + INDEX + cursor.level_number * LEVEL
+        level = level_at(cursor.level)
+        cursor.keys, cursor.children, cursor.patch = level.keys, level.children, level.patch
+        cursor.in_patch = index_at(index).in_patch if cursor.level_number == 0 else 0
+        if index_at(index).runs:
+            search.runs = 1
+
+
+@part(forceinline=True)
+def child_range(cursor):
+    """Half-open range of a cursor's base keys below the key that its parent landed on."""
+    if cursor.parent == 0:
+        return np.int64(0), level_at(cursor.level).length
+    above = cursor_at(cursor.parent)
+    at = above.at
+    if at < 0:  # the base lacks it
+        return np.int64(0), np.int64(0)
+    if above.patch:
+        return patched_range(cursor, above)
+    children = view(above.children, at + 2)
+    return children[at], children[at + 1]
+
+
+@part
+def patched_range(cursor, above):
+    """:func:`child_range` where the index has a patch: the keys may be such as the patch lists."""
+    changed = patch_places_at(above.patch)
+    row, at = table_row(changed, above.in_patch, above.at)
+    if row >= 0:
+        listed = view(changed.child, row + 1)[row]
+        if listed >= 0:
+            own = patch_places_at(cursor.patch)
+            starts = view(own.starts, listed + 2)
+            cursor.keys = own.keys
+            cursor.in_patch = 1
+            return starts[listed], starts[listed + 1]
+    cursor.keys = level_at(cursor.level).keys
+    cursor.in_patch = 0
+    children = view(above.children, at + 2)
+    return children[at], children[at + 1]
 
 
 @part(forceinline=True)
 def open_cursor(cursor):
     """Set the cursor on all keys below its parent's key; it has not landed yet."""
-    level = level_at(cursor.level)
-    cursor.keys = level.keys
     cursor.recording = 0
     cursor.at = -1
+    cursor.position, cursor.end = child_range(cursor)
     active = np.int64(0)
-    if cursor.parent == 0:
-        cursor.position = 0
-        cursor.end = level.length
+    runs = index_at(cursor.index).runs
+    if runs == 0:
+        active = np.int64(0)
+    elif cursor.parent == 0:
         run = first_run(cursor.index)
-        for number in range(index_at(cursor.index).runs):
+        for number in range(runs):
             ahead = range_at(cursor.ranges + number * RANGE)
             ahead.start = 0
             ahead.stop = run_at(run + number * RUN).length
@@ -66,16 +108,8 @@ def open_cursor(cursor):
             active += 1
     else:
         above = cursor_at(cursor.parent)
-        at = above.at
-        if at >= 0:
-            children = view(level_at(above.level).children, at + 2)
-            cursor.position = children[at]
-            cursor.end = children[at + 1]
-        else:
-            cursor.position = 0
-            cursor.end = 0
         if above.active:
-            for number in range(index_at(cursor.index).runs):
+            for number in range(runs):
                 landed = range_at(above.ranges + number * RANGE)
                 start, end = landed.start, landed.end
                 ahead = range_at(cursor.ranges + number * RANGE)
@@ -84,18 +118,6 @@ def open_cursor(cursor):
                 ahead.end = start
                 active += start < end
     cursor.active = active
-
-
-@part(forceinline=True)
-def open_base(cursor):
-    """:func:`open_cursor` below a key that the base holds, under a prefix where no run has tuples."""
-    above = cursor_at(cursor.parent)
-    at = above.at
-    children = view(level_at(above.level).children, at + 2)
-    cursor.keys = level_at(cursor.level).keys
-    cursor.position = children[at]
-    cursor.end = children[at + 1]
-    cursor.active = 0
 
 
 @part(forceinline=True)
@@ -131,6 +153,19 @@ def beyond(cursor, keys, position, end, key):
         if index.ranks:
             return ranked(index.ranks, index.first_key, index.spread, position, end, key)
     return gallop(keys, position, end, key)
+
+
+@part(forceinline=True)
+def led_to(cursor, key):
+    """Lead a participant, which is at a key, on to its first that is not below ``key``; its position."""
+    position, end = cursor.position, cursor.end
+    keys = view(cursor.keys, end)
+    if keys[position] < key:
+        position += 1
+        if position < end and keys[position] < key:
+            position = beyond(cursor, keys, position, end, key)
+        cursor.position = position
+    return position
 
 
 @part

@@ -1,4 +1,4 @@
-"""The tail of the region search: depths below which one success is enough (short circuit).
+"""The tail of a search: depths below which one success is enough (short circuit).
 
 Where all existential variables stand behind the head variables, a binding of the
 head variables holds as soon as one binding of the others is found: its
@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from indices.compiled import part
 from lftj.memory import view
+from lftj.search.machine.cursor import flush
+from lftj.search.machine.node import has_room
 from lftj.search.records import CURSOR, NODE, cursor_at, node_at, node_log_at, stream_at
-from lftj.search.regions.cursor import flush
-from lftj.search.regions.node import has_room
 
 
 @part

@@ -1,1 +1,0 @@
-"""The base machine: blocks, stages and marks over tries without later runs."""

@@ -1,0 +1,116 @@
+"""Intersections of sorted lists of keys: the innermost loops of every search.
+
+A list is a range of an int64 array whose keys increase there.  What two of them share is written one key
+after the other; a key that is refused is written too, where the next one is to stand, so that the processor
+foresees the loops.
+
+Cost: of :func:`intersect` the shorter list times the logarithm of the longer one's length at most; of the
+others one load per key (:mod:`lftj.search.marks`, rank tables of :mod:`lftj.storage.trie`).
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.compiled import part
+from lftj.memory import view32
+from lftj.search.marks import marked
+from lftj.storage.seek import MERGE_RATIO, gallop
+
+
+@part
+def intersect(keys, start, end, others, other, other_end, out, at):
+    """List what keys[start:end] and others[other:other_end] share at ``out[at:]``; return how many.
+
+    ``keys[start:end]`` may be ``out[at:]`` itself: it is never written ahead of what is read.
+    """
+    found = at
+    if other_end - other <= MERGE_RATIO * (end - start):
+        while start < end and other < other_end:
+            key, landed = keys[start], others[other]
+            out[found] = key
+            found += key == landed
+            start += key <= landed
+            other += landed <= key
+        return found - at
+    while start < end:
+        key = keys[start]
+        other = gallop(others, other, other_end, key)
+        if other == other_end:
+            break
+        out[found] = key
+        found += others[other] == key
+        start += 1
+    return found - at
+
+
+@part
+def intersect_ranked(keys, start, end, index, out, at):
+    """:func:`intersect` with level 0 of an Index that has a rank table."""
+    base, spread = index.first_key, index.spread
+    table = view32(index.ranks, spread + 1)
+    found = at
+    for place in range(start, end):
+        key = keys[place]
+        out[found] = key
+        if base <= key and np.uint64(key) - np.uint64(base) < np.uint64(spread):
+            rank = np.uint64(key) - np.uint64(base)
+            found += table[rank + np.uint64(1)] > table[rank]
+    return found - at
+
+
+@part(forceinline=True)
+def intersect_marked(keys, start, end, marks, base, out, at):
+    """:func:`intersect` with the keys of a bit map, whose first bit stands for the key ``base``."""
+    found = np.uint64(at)
+    for place in range(start, end):
+        key = keys[np.uint64(place)]
+        out[found] = key
+        found += np.uint64(marked(marks, base, key))
+    return np.int64(found) - at
+
+
+@part
+def subtract_range(keys, start, end, others, other, other_end):
+    """Keep those of keys[start:end] that others[other:other_end] lacks; return how many."""
+    kept = first = start
+    if other_end - other <= MERGE_RATIO * (end - start):
+        while start < end and other < other_end:
+            key, landed = keys[start], others[other]
+            keys[kept] = key
+            kept += key < landed
+            start += key <= landed
+            other += landed <= key
+    else:
+        while start < end:
+            key = keys[start]
+            other = gallop(others, other, other_end, key)
+            if other == other_end:
+                break
+            keys[kept] = key
+            kept += others[other] != key
+            start += 1
+    while start < end:
+        keys[kept] = keys[start]
+        kept += 1
+        start += 1
+    return kept - first
+
+
+@part
+def subtract_ranked(keys, start, end, index):
+    """:func:`subtract_range` of level 0 of an Index that has a rank table."""
+    base, spread = index.first_key, index.spread
+    table = view32(index.ranks, spread + 1)
+    kept = start
+    for place in range(start, end):
+        key = keys[place]
+        keys[kept] = key
+        held = False
+        if base <= key and np.uint64(key) - np.uint64(base) < np.uint64(spread):
+            rank = np.uint64(key) - np.uint64(base)
+            held = table[rank + np.uint64(1)] > table[rank]
+        kept += not held
+    return kept - start

@@ -1,0 +1,1 @@
+"""The search machine: plans as records, cursors, nodes, stages, rows."""

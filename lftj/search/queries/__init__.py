@@ -1,0 +1,1 @@
+"""Queries by the search machine: plans over patched bases, batches and counts."""
