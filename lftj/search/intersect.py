@@ -46,6 +46,15 @@ def intersect(keys, start, end, others, other, other_end, out, at):
     return found - at
 
 
+@part(forceinline=True)
+def in_table(table, base, spread, key):
+    """Whether a rank table, of ``spread`` keys from ``base`` on, has a key."""
+    if key < base or np.uint64(key) - np.uint64(base) >= np.uint64(spread):
+        return False
+    rank = np.uint64(key) - np.uint64(base)
+    return table[rank + np.uint64(1)] > table[rank]
+
+
 @part
 def intersect_ranked(keys, start, end, index, out, at):
     """:func:`intersect` with level 0 of an Index that has a rank table."""
@@ -55,9 +64,7 @@ def intersect_ranked(keys, start, end, index, out, at):
     for place in range(start, end):
         key = keys[place]
         out[found] = key
-        if base <= key and np.uint64(key) - np.uint64(base) < np.uint64(spread):
-            rank = np.uint64(key) - np.uint64(base)
-            found += table[rank + np.uint64(1)] > table[rank]
+        found += in_table(table, base, spread, key)
     return found - at
 
 
@@ -108,9 +115,5 @@ def subtract_ranked(keys, start, end, index):
     for place in range(start, end):
         key = keys[place]
         keys[kept] = key
-        held = False
-        if base <= key and np.uint64(key) - np.uint64(base) < np.uint64(spread):
-            rank = np.uint64(key) - np.uint64(base)
-            held = table[rank + np.uint64(1)] > table[rank]
-        kept += not held
+        kept += not in_table(table, base, spread, key)
     return kept - start

@@ -62,7 +62,7 @@ def list_apart(search, node, rows):
         if all_hold(search, node, key):
             keys = rows[search.scratch]
             keys[at] = key
-            take_matches(search, node, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
+            take_matches(search, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
         pass_key(node, key)
 
 

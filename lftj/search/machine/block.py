@@ -96,14 +96,15 @@ def open_block(search, node, low, high):
     node.block = node.first_block
     if low > high:
         return False
-    staged = current_stages(node)
-    leader, length = open_cursors(node, staged, low, high)
-    while staged < node.n_stages and leader and length and rent_stage(search, node, staged + 1, length):
-        staged += 1
-        leader, length = open_cursors(node, staged, low, high)
-    node.staged = staged
-    if staged:
-        leader, length = open_stage(node, staged, leader, length, low, high)
+    node.staged = current_stages(node)
+    leader, length = open_cursors(node, low, high)
+    while node.staged < node.n_stages and leader and length:
+        if not rent_stage(search, node, node.staged + 1, length):
+            break
+        node.staged += 1
+        leader, length = open_cursors(node, low, high)
+    if node.staged:
+        leader, length = open_stage(node, node.staged, leader, length, low, high)
     if leader:
         cursor = cursor_at(leader)
         node.keys, node.position, node.stop = cursor.keys, cursor.position, cursor.end
@@ -115,14 +116,14 @@ def open_block(search, node, low, high):
 
 
 @part(forceinline=True)
-def open_cursors(node, staged, low, high):
+def open_cursors(node, low, high):
     """Open those that no stage in use covers; the one with the shortest range, or 0, and its length."""
     leader = np.int64(0)
     length = KEY_MAX
     opens = np.int64(0)
     for where in range(node.participants, node.negations, CURSOR):
         cursor = cursor_at(where)
-        if cursor.staged == 0 or cursor.staged > staged:
+        if is_met(node, cursor):
             start, end = child_range(cursor)
             opens += 1
             if low != KEY_MIN:

@@ -96,9 +96,7 @@ def open_cursor(cursor):
     cursor.position, cursor.end = child_range(cursor)
     active = np.int64(0)
     runs = index_at(cursor.index).runs
-    if runs == 0:
-        active = np.int64(0)
-    elif cursor.parent == 0:
+    if cursor.parent == 0:
         run = first_run(cursor.index)
         for number in range(runs):
             ahead = range_at(cursor.ranges + number * RANGE)

@@ -54,7 +54,7 @@ def merge_pair(search, node, rows):
     land_at(right, b)
     count = search.rows - start
     search.rows = start
-    take_matches(search, node, rows, start, count)
+    take_matches(search, rows, start, count)
     return status
 
 

@@ -99,7 +99,7 @@ def list_one(search, node, rows):
     out = rows[search.scratch]
     for match in range(count):
         out[at + match] = keys[start + match]
-    take_matches(search, node, rows, at, count)
+    take_matches(search, rows, at, count)
     stop = start + count
     cursor.position = stop
     cursor.key = keys[stop] if stop < cursor.end else KEY_MAX
@@ -128,5 +128,5 @@ def list_common(search, node, rows):
     out = rows[search.scratch]
     found, work = meet(node, start, stop, out, at)
     count_met(search, node, stop - start, work)
-    take_matches(search, node, rows, at, kept_matches(search, node, out, at, found))
+    take_matches(search, rows, at, kept_matches(search, node, out, at, found))
     return STATUS_DONE if stop == end else STATUS_FULL

@@ -226,8 +226,7 @@ class RegionPlan:
 
     def new_memory(self, record: bool) -> np.ndarray:
         """The memory of a search that has not begun, without stages; it has to stay where it is."""
-        memory = self.template.copy()
-        memory[self.addresses] += address(memory)
+        memory = placed(self.template, self.addresses, len(self.template))
         memory[self.staging] = 0
         if not record:
             memory[self.recording] = 0
@@ -235,10 +234,7 @@ class RegionPlan:
 
     def staged_memory(self, record: bool, views: Sequence[SearchView]) -> np.ndarray:
         """The same with stages, that have room for these versions of the indices."""
-        template, addresses, length = self.with_stages(views)
-        memory = np.zeros(length, np.int64)
-        memory[: len(template)] = template
-        memory[addresses] += address(memory)
+        memory = placed(*self.with_stages(views))
         if not record:
             memory[self.recording] = 0
         return memory
@@ -254,6 +250,14 @@ class RegionPlan:
         if debug.enabled:
             plan_check.check_staged(template, length, views)
         return template, np.append(self.addresses, np.array(named, np.int64)), length
+
+
+def placed(template: np.ndarray, addresses: np.ndarray, length: int) -> np.ndarray:
+    """A memory of ``length`` items that begins with a template; ``addresses``: items that name others."""
+    memory = np.zeros(length, np.int64)
+    memory[: len(template)] = template
+    memory[addresses] += address(memory)
+    return memory
 
 
 def compile_regions(

@@ -27,14 +27,14 @@ from lftj.storage.patch import patch_places_at, table_row
 
 
 @part(forceinline=True)
-def take_matches(search, node, rows, start, count):
+def take_matches(search, rows, start, count):
     """Let ``count`` matches of the last depth, which stand from row ``start`` on, be rows, or count them.
 
     Where they are counted their rows are free again.
     """
     if search.listed < search.depths:
         if search.n_factors:
-            count_weighed(search, node, rows[search.scratch], start, count)
+            count_weighed(search, rows[search.scratch], start, count)
         else:
             search.weight += count
         return
@@ -47,7 +47,7 @@ def take_matches(search, node, rows, start, count):
             for row in range(np.uint64(start), np.uint64(start + count)):
                 target[row] = key
     if search.weighs:
-        weigh_rows(search, node, rows, start, count)
+        weigh_rows(search, rows, start, count)
     search.rows = start + count
 
 
@@ -141,7 +141,7 @@ def has_inner(search):
 
 
 @part
-def count_weighed(search, node, keys, start, count):
+def count_weighed(search, keys, start, count):
     """Count the assignments that the matches keys[start:] stand for."""
     if count and not has_inner(search):
         search.weight = added(search.weight, times(search.outer, count))
@@ -151,7 +151,7 @@ def count_weighed(search, node, keys, start, count):
 
 
 @part
-def weigh_rows(search, node, rows, start, count):
+def weigh_rows(search, rows, start, count):
     """Write the weights of rows whose last key is in place."""
     keys, weights = rows[search.scratch], rows[search.n_outputs]
     inner = has_inner(search)

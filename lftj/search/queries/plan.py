@@ -27,7 +27,7 @@ from lftj.memory import address
 from lftj.process import debug
 from lftj.search.conditions import Condition, ConditionRow, fill_conditions
 from lftj.search.machine import plan_check
-from lftj.search.machine.plan import Compilation, RegionPlan, Shape
+from lftj.search.machine.plan import Compilation, RegionPlan, Shape, placed
 from lftj.search.problem import JoinAtom, JoinProblem, emit_depth, needs_distinct, segments_of
 from lftj.search.records import Node
 from lftj.storage.catalog import Catalog, IndexUse, SearchView, Side, Table
@@ -250,10 +250,7 @@ class BoundPlan:
 
     def new_memory(self) -> np.ndarray:
         """The memory of a search that has not begun: it has to stay where it is."""
-        memory = np.zeros(self.length, dtype=np.int64)
-        memory[: len(self.template)] = self.template
-        memory[self.addresses] += address(memory)
-        return memory
+        return placed(self.template, self.addresses, self.length)
 
     def region(self, low: int = KEY_MIN, high: int = KEY_MAX) -> np.ndarray:
         """A range of the keys of the first depth that no literal pins, as a region: int64 (1, 2 + depths)."""
