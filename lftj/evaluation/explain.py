@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from lftj.aggregates.group_names import spelled_call
 from lftj.evaluation.evaluation import BodyRun, Evaluation, ScanRun
+from lftj.evaluation.orientation import cheaper_orientation
 from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
 from lftj.evaluation.strata_text import strata_boxes, strata_text
@@ -125,6 +126,8 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
         )
     if planned.lowered.empty:
         notes.append(f"empty without a search: {planned.lowered.empty}")
+    if analyze and (oriented := cheaper_orientation(problem, plan.order, evaluation.relations)):
+        notes.append(oriented)
     return BodyReport(
         head=run.heads[0].relation,
         rule=" ".join(run.rule.text.split()),

@@ -79,6 +79,15 @@ def intersect_marked(keys, start, end, marks, base, out, at):
     return np.int64(found) - at
 
 
+@part(forceinline=True)
+def count_marked(keys, start, end, marks, base):
+    """How many of keys[start:end] a bit map has, whose first bit stands for the key ``base``."""
+    found = np.int64(0)
+    for place in range(start, end):
+        found += marked(marks, base, keys[np.uint64(place)])
+    return found
+
+
 @part
 def subtract_range(keys, start, end, others, other, other_end):
     """Keep those of keys[start:end] that others[other:other_end] lacks; return how many."""

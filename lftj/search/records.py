@@ -85,6 +85,10 @@ class Node(Record):
     first_block: int  # leader keys tried before the first match is used
     stages: int  # first Stage, and how many; they follow each other
     n_stages: int
+    varying: int  # the Cursor, with nothing below it, that the depth above binds, where others are staged; 0
+    counts_below: (
+        int  # 1: the depth below is the last, and nothing but the number of its matches is asked for
+    )
     ring: int  # list of the participants, in the order in which they take turns
     log: int  # NodeLog, 0 where no cursor records
     # -- how far it is ---------------------------------------------------------------------------
@@ -147,6 +151,9 @@ class Stage(Record):
     marks: int  # bit map of its keys, and its length; 0: they are too sparse for marks
     marks_words: int
     marks_first: int  # key of the first bit
+    cuts: int  # the lists that it has cut: first Cut, by position of the parent's key; 0: it cuts none
+    room: int  # list of their keys, and its length
+    room_length: int
     # -- what it holds ---------------------------------------------------------------------------
     stamp: int  # of the node `bound_at`, for which it was built; 0: never
     keys: int
@@ -154,6 +161,16 @@ class Stage(Record):
     end: int
     spent: int  # leader keys tried so far that it might have saved, for `spent_stamp`
     spent_stamp: int
+    filled: int  # keys in the room that belong to lists cut for `cut_stamp`
+    cut_stamp: int
+
+
+class Cut(Record):
+    """What a stage has of the list below one key of a participant's parent."""
+
+    stamp: int  # of the stage, for which the list was met last
+    start: int  # half-open range in the stage's room; start -1: it was met once, and not cut
+    end: int
 
 
 class Factor(Record):
@@ -210,6 +227,7 @@ node_at = record_at(Node)
 cursor_at = record_at(Cursor)
 range_at = record_at(RunRange)
 stage_at = record_at(Stage)
+cut_at = record_at(Cut)
 factor_at = record_at(Factor)
 stream_at = record_at(StreamLog)
 node_log_at = record_at(NodeLog)
@@ -217,6 +235,7 @@ path_at = record_at(Path)
 
 NODE = Node.BYTES
 STAGE = Stage.BYTES
+CUT = Cut.BYTES
 FACTOR = Factor.BYTES
 RANGE = RunRange.BYTES
 PATH = Path.BYTES

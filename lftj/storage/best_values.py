@@ -110,12 +110,13 @@ class BestValues:
             table[column] = codes
         values = np.array(values)  # kernels take what may be written to
         better = np.empty(n, np.int64)
-        done = n_better = 0
+        progress = np.zeros(2, np.int64)
         while True:
-            done, n_better = _improve(
-                table, values, ranks, self._largest, done, self._keys, self._found, self._rounds,
-                self._changed, self._places, self._registers, better, n_better,
+            _improve(
+                table, values, ranks, self._largest, progress, self._keys, self._found, self._rounds,
+                self._changed, self._places, self._registers, better,
             )  # fmt: skip
+            done, n_better = progress.tolist()
             if done == n:
                 return better[:n_better]
             self._grow()
@@ -170,21 +171,23 @@ def is_better(code, other, ranks, largest):
 
 @kernel
 def _improve(
-    table, values, ranks, largest, first, keys, found, rounds, changed, places, registers, better, n_better
+    table, values, ranks, largest, progress, keys, found, rounds, changed, places, registers, better
 ):
-    """See :meth:`BestValues.add`, from row ``first`` on; ends early where there is no room.
+    """See :meth:`BestValues.add`; ends early where there is no room.
 
     table: int64 (columns, n), keys; values: int64 (n,), codes; ranks: int64, by code, or empty; largest: 0 or
-    1; keys: int64 (columns, room); found, rounds, changed: int64 (room,); places: int64 (a power of 2,);
-    registers: int64 (REGISTERS,); better: int64 (n,), the rows that are, written from ``n_better`` on; all
-    six written.  Returns how many rows are done, and how many are better.
+    1.  progress: int64 (2,), how many rows are done, and how many are better; keys: int64 (columns, room);
+    found, rounds, changed: int64 (room,); places: int64 (a power of 2,); registers: int64 (REGISTERS,);
+    better: int64 (n,), the rows that are; all eight written.
     """
-    for row in range(first, table.shape[1]):
+    n_better = progress[1]
+    for row in range(progress[0], table.shape[1]):
         place, tag = place_of(table, row, keys, places)
         group = number_at(places, place)
         if group < 0:
             if registers[GROUPS] == len(found):
-                return row, n_better
+                progress[0], progress[1] = row, n_better
+                return
             group = registers[GROUPS]
             for column in range(table.shape[0]):
                 keys[column, group] = table[column, row]
@@ -200,7 +203,7 @@ def _improve(
             rounds[group] = registers[ROUND]
             changed[registers[CHANGED]] = group
             registers[CHANGED] += 1
-    return table.shape[1], n_better
+    progress[0], progress[1] = table.shape[1], n_better
 
 
 @kernel

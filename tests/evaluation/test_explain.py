@@ -357,6 +357,22 @@ def test_explaining_costs_little_whatever_the_estimate() -> None:
         assert f"    pilot     {', '.join(order)}: {operations:,.0f} operations" in text
 
 
+@pytest.mark.parametrize("rule", [TRIANGLE, "q(c, b, a) <- edge(b, a), edge(c, b), edge(c, a)."])
+def test_edges_that_lead_the_dearer_way(rule: str) -> None:
+    """A hub's 1,000 edges lead away from it: a million pairs."""
+    db = lftj.Database()
+    rim = [(a, a + 1) for a in range(1, 1000)]
+    db.load("edge", [(0, a) for a in range(1, 1001)] + rim, columns=["src", "dst"])
+    order = ["a", "b", "c"] if rule == TRIANGLE else ["c", "b", "a"]
+    (note,) = (n for n in only(db.explain(rule, analyze=True, order=order)).notes if "if each edge led" in n)
+    assert note.startswith("edge: ") and note.endswith("now at up to 1,000,999")
+    assert "if each edge led" not in str(db.explain(rule, order=order))
+    assert "if each edge led" not in str(db.explain(rule, analyze=True, order=order[::-1]))
+    both = [(b, a) for a, b in rim]
+    db.load("edge", rim + both + [(0, a) for a in range(1, 1001)], columns=["src", "dst"])
+    assert "if each edge led" not in str(db.explain(rule, analyze=True, order=order))
+
+
 def test_strata_are_drawn_where_a_head_reads_another(db: lftj.Database) -> None:
     program = "two(a, c) <- edge(a, b), edge(b, c).  far(a) <- edge(a, _), !two(a, _)."
     lines = str(db.explain(program)).split("\n")

@@ -39,6 +39,8 @@ STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
+CUTS = ("search/test_cuts.py",)
+
 FAULTS = (
     # -- storage: versions, seeks, sums of signed rows ---------------------------------------
     Fault(
@@ -47,6 +49,27 @@ FAULTS = (
         "    return stage.stamp == node_at(stage.bound_at).stamp\n",
         "    return stage.stamp > 0\n",
         QUERIES,
+    ),
+    Fault(
+        "a list that a stage has cut stays cut when the stage is another",
+        "lftj/search/machine/cut.py",
+        "        if cut.stamp != stage.stamp and not",
+        "        if cut.stamp == 0 and not",
+        CUTS,
+    ),
+    Fault(
+        "where a stage's room is full its lists are cut all the same",
+        "lftj/search/machine/cut.py",
+        "        return False\n    out =",
+        "        filled = 0\n    out =",
+        CUTS,
+    ),
+    Fault(
+        "the last depth is counted although its stages are those of another binding",
+        "lftj/search/machine/counted.py",
+        "    while staged < n_stages:\n",
+        "    while staged < 0:\n",
+        CUTS,
     ),
     Fault(
         "a search's upper bound leaves its own key out",

@@ -246,6 +246,51 @@ def test_broken_rooms(bound: BoundPlan, change: Break) -> None:
         plan_check.check_staged(template, bound.length, bound.views)
 
 
+CLIQUE = JoinProblem(
+    tuple(atom_of("r", 2, (0, 1), pair) for pair in ("ab", "ac", "bc", "ad", "bd", "cd")),
+    emitted=tuple("abcd"),
+)
+"""At d stages cover what a and b lead to, and what c leads to varies."""
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (13, node(3, "varying", 0)),
+        (13, node(3, "varying", 1)),
+        (13, node(3, "varying", 2)),
+        (14, node(1, "counts_below", 1)),
+        (14, node(2, "counts_below", 1)),
+    ],
+)
+def test_broken_cuts(number: int, change: Break) -> None:
+    """``varying`` by number of the cursor here; of four rows of keys nothing is only counted."""
+    rows = compile_plan(CLIQUE, "abcd", write=True).layout
+
+    def change_cut(template: np.ndarray, plan: RegionPlan) -> None:
+        change(template, plan)
+        last = Node.view(template, plan.nodes[3])
+        if number == 13:
+            last.varying = plan.cursors[last.varying] * WORD
+
+    check(rows, lambda template, plan: None)
+    with pytest.raises(AssertionError, match=rf"^plan invariant {number}: "):
+        check(rows, change_cut)
+
+
+@pytest.mark.parametrize(
+    "change", [stage(0, "cuts", WORD), stage(0, "room", WORD), stage(0, "room_length", 1 << 20)]
+)
+def test_broken_rooms_of_cuts(change: Break) -> None:
+    plan = compile_plan(CLIQUE, "abcd", write=True)
+    bound = plan.bind(ROWS)
+    template = bound.template.copy()
+    plan_check.check_staged(template, bound.length, bound.views)
+    change(template, plan.layout)
+    with pytest.raises(AssertionError, match=r"^plan invariant 12: "):
+        plan_check.check_staged(template, bound.length, bound.views)
+
+
 def test_regions_bind_what_nothing_else_does() -> None:
     """A term of a delta has no atom for what the change binds; as a whole it can't be searched."""
     problem = JoinProblem((atom_of("r", 2, (0, 1), "ab"),), conditions=(JoinCondition("c", "<", "a"),))

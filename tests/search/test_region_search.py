@@ -24,7 +24,7 @@ from lftj.database.database import Database
 from lftj.evaluation.trace import NEXT, OPEN, SEEK, trace_codes
 from lftj.memory import address
 from lftj.search import shares
-from lftj.search.machine.cursor import bind_indexes, land, open_cursor
+from lftj.search.machine.cursor import bind_indexes, open_cursor, seek
 from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.queries.plan import compile_plan
@@ -499,8 +499,8 @@ def open_here(where, indexes, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def land_here(where, number, key, gap):  # type: ignore[no-untyped-def]
-    return land(cursor_at(search_at(where).cursors + number * CURSOR), key, gap)
+def seek_here(where, number, key, gap):  # type: ignore[no-untyped-def]
+    return seek(cursor_at(search_at(where).cursors + number * CURSOR), key, gap)
 
 
 @given(cases(most_steps=5), st.data())
@@ -525,7 +525,7 @@ def test_a_cursor_lands_on_the_least_present_key(case: Case, data: st.DataObject
         open_here(address(memory), memories, level)
         for key in sorted(data.draw(st.lists(st.sampled_from(case.keys), min_size=1, max_size=6))):
             gap = data.draw(st.sampled_from((0, 1, 8)))
-            landed = bool(land_here(address(memory), level, key, gap))
+            landed = bool(seek_here(address(memory), level, key, gap))
             place = bisect_left(present, key)
             assert landed == (place < len(present)), (level, key)
             assert cursors[level].key == (present[place] if landed else TOP)

@@ -42,6 +42,7 @@ from lftj.search.intersect import (
     subtract_ranked,
 )
 from lftj.search.machine.cursor import beyond, child_range, hide_branch, holds, led_to
+from lftj.search.machine.cut import cut_range
 from lftj.search.machine.node import open_negations
 from lftj.search.machine.stage import MARKS_RATIO, current_stages, rent_stage, stage_of
 from lftj.search.records import CURSOR, SHORT_BLOCK, WAY_APART, cursor_at
@@ -103,11 +104,16 @@ def open_block(search, node, low, high):
             break
         node.staged += 1
         leader, length = open_cursors(node, low, high)
-    if node.staged:
-        leader, length = open_stage(node, node.staged, leader, length, low, high)
     if leader:
         cursor = cursor_at(leader)
         node.keys, node.position, node.stop = cursor.keys, cursor.position, cursor.end
+        if leader == node.varying and node.staged == node.n_stages > 1:
+            node.keys, start, end = cut_range(search, node, cursor)
+            node.position, node.stop = narrowed(node.keys, start, end, low, high)
+            length = node.stop - node.position
+    if node.staged:
+        leader, length = open_stage(node, node.staged, leader, length, low, high)
+    if leader:
         node.others -= 1
     node.leader = leader
     search.work += 1
@@ -148,17 +154,22 @@ def open_cursors(node, low, high):
 def open_stage(node, number, leader, length, low, high):
     """Let a stage take part beside a leader and its length; these, 0 for a leader where the stage leads."""
     stage = stage_of(node, number)
-    start, end = stage.start, stage.end
-    keys = view(stage.keys, end)
-    if low != KEY_MIN:
-        start = gallop(keys, start, end, low)
-    if high != KEY_MAX:
-        end = gallop(keys, start, end, high + 1)
+    start, end = narrowed(stage.keys, stage.start, stage.end, low, high)
     node.opens += 1
     if leader == 0 or (end - start) * (MARKS_RATIO if stage.marks_words else 1) < length:
         leader, length = np.int64(0), end - start
         node.keys, node.position, node.stop = stage.keys, start, end
     return leader, length
+
+
+@part(forceinline=True)
+def narrowed(where, start, end, low, high):
+    """Half-open range of those of the keys at an address in [start, end) that are in [low, high]."""
+    if low != KEY_MIN:
+        start = gallop(view(where, end), start, end, low)
+    if high != KEY_MAX:
+        end = gallop(view(where, end), start, end, high + 1)
+    return start, end
 
 
 # -- meet ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Cursors over versions of an index: open, land, and the records they leave.
+"""Cursors over versions of an index: open, next and seek (LFTJ section 3.1), and the records they leave.
 
 A cursor is one participant of one node: a range of base keys and, under
 prefixes that later runs touch, a range of every run.  Or there are no runs, and a patch
@@ -119,8 +119,17 @@ def open_cursor(cursor):
 
 
 @part(forceinline=True)
-def land(cursor, key, gap):
-    """Move to the least present key >= ``key``, never backwards; False: there is none."""
+def next_key(cursor):
+    """Move to the next present key; False: there is none."""
+    return seek(cursor, cursor.key + 1, np.int64(0))
+
+
+@part(forceinline=True)
+def seek(cursor, key, gap):
+    """Move to the least present key >= ``key``, never backwards; False: there is none.
+
+    gap: how many keys to try one after the other before searching.
+    """
     end = cursor.end
     keys = view(cursor.keys, end)
     position = before = cursor.position
@@ -184,7 +193,7 @@ def holds(cursor, key):
 
 @part
 def land_in_runs(cursor, key, exact):
-    """:func:`land`, where runs have tuples under the prefix; the base stands at its least key >= ``key``.
+    """:func:`seek`, where runs have tuples under the prefix; the base stands at its least key >= ``key``.
 
     ``exact``: land on the key itself or not at all.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from indices.compiled import part
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
-from lftj.search.machine.cursor import holds, land, open_cursor
+from lftj.search.machine.cursor import holds, open_cursor, seek
 from lftj.search.records import RANGE, range_at
 from lftj.storage.seek import lower_bound
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at, run_column
@@ -25,7 +25,7 @@ def gap_around(cursor, key):
     The cursor has looked for the key, and lacks it; where it stands afterwards says nothing.
     """
     position = cursor.position
-    high = cursor.key - 1 if land(cursor, key, np.int64(0)) else KEY_MAX
+    high = cursor.key - 1 if seek(cursor, key, np.int64(0)) else KEY_MAX
     before = key
     while True:
         open_cursor(cursor)

@@ -20,7 +20,7 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.search.conditions import filters_hold
-from lftj.search.machine.cursor import extend, flush, hide_branch, holds, land, open_cursor
+from lftj.search.machine.cursor import extend, flush, hide_branch, holds, next_key, open_cursor, seek
 from lftj.search.records import CURSOR, ROOM, cursor_at, node_log_at, stream_at
 
 ALIGN_MATCH = 1
@@ -80,7 +80,7 @@ def open_node(search, node, low, high):
         cursor = cursor_at(where)
         open_cursor(cursor)
         node.opens += 1
-        landed = land(cursor, low, np.int64(0))
+        landed = seek(cursor, low, np.int64(0))
         key = cursor.key
         extend(search, node, cursor, low, key, False)
         if not landed:
@@ -120,7 +120,7 @@ def align(search, node):
             break
         node.seeks += 1
         search.work += 1
-        landed = land(cursor, greatest, gap)
+        landed = seek(cursor, greatest, gap)
         key = cursor.key
         extend(search, node, cursor, greatest, key, cursor.moved <= gap)
         if not landed:
@@ -166,6 +166,6 @@ def step(search, node):
     search.work += 1
     if key >= node.high:
         return False
-    landed = land(cursor, key + 1, np.int64(0))
+    landed = next_key(cursor)
     extend(search, node, cursor, key + 1, cursor.key, False)
     return landed

@@ -36,6 +36,7 @@ from lftj.search.records import (
     CURSOR,
     SHORT_BLOCK,
     Cursor,
+    Cut,
     Factor,
     Node,
     NodeLog,
@@ -48,6 +49,12 @@ from lftj.storage.relation_version import levels_of
 
 FIRST_BLOCK = 8
 """Leader keys that a node tries first, where it is not to stop at its first success."""
+
+CUT_ROOM = 1 << 20
+"""Most keys of lists that a stage has cut."""
+
+CUT_MOST = 1 << 22
+"""Most lists of which a stage cuts some: each has a Cut, of 24 bytes, whether it is or not."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +79,19 @@ class StageRow:
     row: int  # item at which the record begins
     first: tuple[tuple[int, int], ...]  # what the first intersection is of; one where nothing is listed
     participants: tuple[tuple[int, int], ...]  # of all of the depth
+    cut: tuple[int, int] | None  # whose lists it cuts
 
     def fill(self, memory: np.ndarray, views: Sequence[SearchView], length: int) -> tuple[int, list[int]]:
         """Give the stage its room behind ``length`` items; the new length, and the items that name it."""
         ranges = [views[use].key_ranges[level] for use, level in self.participants]
         largest = max(len(views[use].base.keys[level]) for use, level in self.participants)
         marks_first, words = mark_words(ranges, largest)
-        room = self.list_room(views)
+        cuts, room = self.cut_rooms(views) if words else (0, 0)
         stage = Stage.view(memory, self.row)
-        stage.marks_words, stage.marks_first = words, marks_first
+        stage.marks_words, stage.marks_first, stage.room_length = words, marks_first, room
         named = []
-        for field, size in (("list", room), ("marks", words)):
+        sizes = {"list": self.list_room(views), "marks": words, "cuts": cuts, "room": room}
+        for field, size in sizes.items():
             if size:
                 setattr(stage, field, length * WORD)
                 named.append(self.row + Stage.place(field))
@@ -94,6 +103,14 @@ class StageRow:
         if len(self.first) < 2:
             return 0
         return 1 + min(views[use].max_fanouts[level] for use, level in self.first)
+
+    def cut_rooms(self, views: Sequence[SearchView]) -> tuple[int, int]:
+        """Items of the Cuts and of their keys.  A refused last key is written too."""
+        if self.cut is None:
+            return 0, 0
+        use, level = self.cut
+        lists, keys = len(views[use].base.keys[level - 1]), len(views[use].base.keys[level])
+        return (lists * Cut.LENGTH, 1 + min(keys, CUT_ROOM)) if lists <= CUT_MOST else (0, 0)
 
 
 @dataclass(frozen=True)
@@ -472,6 +489,11 @@ class Compilation:
         memory.point(node, Node, stages=rows[0])
         self.staging.append(node + Node.place("n_stages"))
         levels = [self.level_of(i) for i in own]
+        varying = self.varying(depth)
+        if varying is not None:
+            memory.point(node, Node, varying=self.cursor_of[varying])
+            if self.is_counted(depth) and len(own) == len(fixed) + len(roots) + 1:
+                memory.put(nodes[depth - 1], Node, counts_below=1)
         before: list[int] = []
         for number, (row, (bound, group)) in enumerate(zip(rows, groups.items(), strict=True), 1):
             # in the order in which the stage intersects them
@@ -480,8 +502,26 @@ class Compilation:
                 memory.put(self.cursor_of[i], Cursor, staged=number)
             memory.point(row, Stage, bound_at=nodes[bound])
             first = tuple(self.level_of(i) for i in (*before[:1], *covered)[:2])
-            self.stages.append(StageRow(row, first, tuple(levels)))
+            cut = self.level_of(varying) if varying is not None and number < len(groups) else None
+            self.stages.append(StageRow(row, first, tuple(levels), cut))
             before = before or group
+
+    def varying(self, depth: int) -> int | None:
+        """The first participant that the depth above binds and nobody asks for its position."""
+        counting = {number for _, number in self.counting} if self.counts else set()
+        for i in self.outline.opening(depth):
+            if self.outline.bound_at(i) == depth - 1 and self.outline.is_last(i) and i not in counting:
+                return i
+        return None
+
+    def is_counted(self, depth: int) -> bool:
+        """Whether all that is asked of a depth is its number of matches below those of the one above."""
+        outline, shape, n = self.outline, self.shape, len(self.order)
+        if not depth + 1 == n == shape.tail or shape.listed >= depth or (self.counts and self.counting):
+            return False
+        if outline.conditions[depth] or outline.negations[depth] or outline.negations[depth - 1]:
+            return False
+        return shape.back(depth) == depth - 1 and shape.back(depth - 1) == depth - 2
 
     def level_of(self, iterator: int) -> tuple[int, int]:
         """Index and level that an iterator walks."""

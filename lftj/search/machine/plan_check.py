@@ -25,7 +25,11 @@ Invariants, of plans as their template has them, with offsets from its beginning
    that fix them, which `bound_at` names; those on level 0 belong to the first.
 11. A depth goes back to the one before, or over whole blocks of depths that nothing behind them
    depends on and that are not written.
-12. Of a plan over data: a stage's list and marks have room for all that may be written there.
+12. Of a plan over data: a stage's list, marks and cuts have room for all that may be written there.
+13. The varying cursor of a depth with stages is one that the depth above binds, and nobody asks for its
+   position.
+14. Where a depth counts what is below its matches, that is the last one, where all participants but the
+   varying one are staged, nothing refuses a key, and no key is asked for.
 
 Cost: O(fields of the plan), some tenths of a millisecond; switched off, nothing.
 """
@@ -44,6 +48,7 @@ from lftj.search.records import (
     CURSOR,
     SHORT_BLOCK,
     Cursor,
+    Cut,
     Factor,
     Node,
     NodeLog,
@@ -235,7 +240,7 @@ class _Plan:
             count = (int(node.negations) - int(node.participants)) // CURSOR
             holds(1, node.n_participants == count, "participants of node {}", item)
             fields += self.named(item, node, "participants", "negations", "end", "conditions", "ring")
-            fields += self.named(item, node, "matches", "log", "stages")
+            fields += self.named(item, node, "matches", "log", "stages", "varying")
         for depth in range(self.depths):
             for item in self.stages(depth):
                 fields += self.named(item, Stage.view(self.template, item), "bound_at")
@@ -327,6 +332,31 @@ class _Plan:
                 named = self.item(Stage.view(self.template, item).bound_at)
                 holds(10, named == self.node_items[bound_at], "bound_at of stage {}", item)
                 before = bound_at
+            if self.nodes[depth].varying:
+                holds(13, stages and self.varies(depth), "the varying cursor of depth {}", depth)
+            if self.nodes[depth].counts_below:
+                self.check_counted(depth, depth + 1)
+
+    def varies(self, depth: int) -> bool:
+        """Whether a depth's varying cursor is what its name says."""
+        cursor = self.cursors[self.item(self.nodes[depth].varying)]
+        bound = cursor.parent and self.cursors[self.item(cursor.parent)].depth == depth - 1
+        return bool(bound and not cursor.leads)
+
+    def check_counted(self, depth: int, last: int) -> None:
+        """Invariant 14."""
+        search, below, node = self.search, self.nodes[last], self.nodes[depth]
+        holds(14, last == self.depths - 1 == search.tail - 1, "depth {} is not above the last", depth)
+        alone = [item for item in self.participants(last) if not self.cursors[item].staged]
+        holds(14, alone == [self.item(below.varying)], "depth {} has other participants", last)
+        refuses = below.n_conditions or self.negations(last) or self.negations(depth)
+        holds(
+            14,
+            not refuses and not search.n_factors and search.listed <= depth,
+            "more than a number of depth {}",
+            last,
+        )
+        holds(14, node.matches and node.back == depth - 1, "depth {} can't count below", depth)
 
     def stage_rooms(self, views: Sequence[SearchView]) -> Iterator[Extent]:
         """Invariant 12: lists and marks of stages over the data, behind the template."""
@@ -349,6 +379,12 @@ class _Plan:
                     words = (max(high for _, high in ranges) - first) // 64 + 1
                     holds(12, stage.marks_words == words, "marks of stage {} are {} words", item, words)
                     yield self.item(stage.marks), words, "marks of stage {}", item
+                if stage.cuts:
+                    holds(12, stage.marks_words, "stage {} cuts without marks", item)
+                    cut = self.cursors[self.item(self.nodes[depth].varying)]
+                    keys = views[int(cut.number)].base.keys[int(cut.level_number) - 1]
+                    yield self.item(stage.cuts), len(keys) * Cut.LENGTH, "cuts of stage {}", item
+                    yield self.item(stage.room), int(stage.room_length), "room of stage {}", item
 
     def check_ways_back(self) -> None:
         """Invariant 11."""

@@ -51,6 +51,7 @@ from lftj.memory import view
 from lftj.search.conditions import condition_bounds
 from lftj.search.machine.apart import goes_apart, list_apart
 from lftj.search.machine.block import bind_match, fill_block, has_keys, has_match, is_on_bases, open_block
+from lftj.search.machine.counted import count_below
 from lftj.search.machine.cursor import bind_indexes, extend, flush, holds, open_cursor
 from lftj.search.machine.gap import gap_around
 from lftj.search.machine.node import (
@@ -362,6 +363,8 @@ def visit_block(search, node, rows):
     search.move = MOVE_NEXT
     while not has_match(node) and has_keys(node) and search.work <= search.budget:
         fill_block(search, node)
+    if node.counts_below and has_match(node):
+        count_below(search, node, node_at(search.nodes + (search.depth + 1) * NODE))
     if has_match(node):
         bind(search, node, rows, bind_match(node))
     elif not has_keys(node):

@@ -78,8 +78,8 @@ def rent_stage(search, node, number, length):
         if cursor.staged == number:
             low, high = child_range(cursor)
             price = min(price, high - low)
+    stage.spent += length
     if stage.spent < price:
-        stage.spent += length
         return False
     build_stage(search, node, number)
     return True

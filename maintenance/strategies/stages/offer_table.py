@@ -14,7 +14,8 @@ Each offer has a slot as in :mod:`maintenance.strategies.stages.stage_table`, an
 Invariants
 
 1. ``groups`` has per group the slot + 1 of its current offer, 0 without one, and of the last one that came,
-   which begins its list.  ``group_places`` holds group + 1 at the first free place from the key's hash on.
+   which begins its list.  ``group_places`` are those of the keys of each group's first slot
+   (:mod:`lftj.storage.row_places`).
 2. Only a current offer has a rank.  Between two steps it is the best of the offers of its group that have
    instances, and every group that has such an offer has a current one.
 3. A slot is of no more use when it has no instances.
@@ -34,6 +35,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
 from lftj.storage.best_values import is_better, ranks_in
+from lftj.storage.row_places import entry_of, number_at, place_of
 from lftj.storage.signed_rows import Columns, row_order, table_of
 from lftj.values.schema import Schema
 from maintenance.strategies.stages.stage_table import (
@@ -42,6 +44,7 @@ from maintenance.strategies.stages.stage_table import (
     JOURNALED,
     LEAST_ROOM,
     RANK,
+    REGISTERS,
     SLOT_FIELDS,
     SLOTS,
     SOLID,
@@ -57,6 +60,11 @@ HIGH, GROUP, NEXT = SLOT_FIELDS, SLOT_FIELDS + 1, SLOT_FIELDS + 2
 # -- fields of a group
 CURRENT, LAST = 0, 1
 
+# -- registers, behind those of a StageTable
+N_GROUPS = REGISTERS
+N_KEYS = REGISTERS + 1  # columns of a key
+LARGEST = REGISTERS + 2  # 1: the best value is the largest one, 0: the least
+
 
 class OfferTable(StageTable):
     """One head's.
@@ -71,9 +79,8 @@ class OfferTable(StageTable):
         arity = len(schema.columns)
         super().__init__(arity, journaled)
         self._domain = schema.columns[-1].type.domain
-        self._n_keys = arity if extremum is None else arity - 1
-        self._largest = int(extremum == "max")
-        self._n_groups = np.zeros(1, np.int64)
+        n_keys = arity if extremum is None else arity - 1
+        self._registers = np.append(self._registers, [0, n_keys, int(extremum == "max")])
         self._groups = np.zeros((LEAST_ROOM, 2), np.int64)
         self._group_places = np.zeros(2 * LEAST_ROOM, np.int64)
 
@@ -93,13 +100,13 @@ class OfferTable(StageTable):
         table = table_of(columns, len(highs))
         ranks = ranks_in(self._domain)
         touched = np.empty(table.shape[1], np.int64)
-        done = n_touched = 0
+        progress = np.zeros(2, np.int64)
         while True:
-            done, n_touched = _gain(
-                table, highs, done, self._n_keys, ranks, self._largest, self._rows, self._slots, self._places,
-                self._journal, self._registers, self._groups, self._group_places, self._n_groups,
-                touched, n_touched,
+            _gain(
+                table, highs, ranks, progress, self._rows, self._slots, self._places, self._journal,
+                self._registers, self._groups, self._group_places, touched,
             )  # fmt: skip
+            done, n_touched = progress.tolist()
             if done == table.shape[1]:
                 return touched[:n_touched].copy()
             self._make_room()
@@ -108,7 +115,7 @@ class OfferTable(StageTable):
         """The slot of the best offer of each group that has instances, -1 without any."""
         found = np.empty(len(groups), np.int64)
         ranks = ranks_in(self._domain)
-        _best(groups, self._rows, self._slots, self._groups, ranks, self._largest, found)
+        _best(groups, self._rows, self._slots, self._groups, ranks, self._registers, found)
         return found
 
     def current(self, groups: np.ndarray) -> np.ndarray:
@@ -168,25 +175,26 @@ class OfferTable(StageTable):
     def _room_for(self, room: int) -> None:
         fresh = copy(self)
         super(OfferTable, fresh)._room_for(room)
-        fresh._groups, fresh._n_groups = np.zeros((room, 2), np.int64), np.zeros(1, np.int64)
+        fresh._registers = self._registers.copy()
+        fresh._registers[N_GROUPS] = 0
+        fresh._groups = np.zeros((room, 2), np.int64)
         fresh._group_places = np.zeros_like(fresh._places)
         _group_all(
-            self.n_slots, self._n_keys, fresh._rows, fresh._slots, fresh._groups, fresh._group_places,
-            fresh._n_groups,
-        )  # fmt: skip
+            self.n_slots, fresh._rows, fresh._slots, fresh._groups, fresh._group_places, fresh._registers
+        )
         self.__dict__.update(fresh.__dict__)
 
     @wraps_around
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header; between two steps."""
         super().check_invariants()
-        n, n_groups = self.n_slots, int(self._n_groups[0])
+        n, n_groups, n_keys = self.n_slots, int(self._registers[N_GROUPS]), int(self._registers[N_KEYS])
         every = np.arange(n_groups)
         assert (self.current(every) == self.best(every)).all()
         there = np.flatnonzero(self._slots[:n, RANK])
         assert sorted(there) == sorted(slot for slot in self.current(every) if slot >= 0)
         assert (self._slots[there, HIGH] + 1 >= 1).all()
-        keys = [tuple(row) for row in self._rows[:n, : self._n_keys].tolist()]
+        keys = [tuple(row) for row in self._rows[:n, :n_keys].tolist()]
         assert len(set(keys)) == n_groups == len(set(zip(keys, self._slots[:n, GROUP].tolist(), strict=True)))
         listed = []
         for slot in (self._groups[:n_groups, LAST] - 1).tolist():
@@ -197,33 +205,25 @@ class OfferTable(StageTable):
 
 
 @part
-def _group_of(slot, n_keys, rows, groups, places, n_groups):
+def _group_of(slot, rows, slots, places, registers):
     """The group of a slot's key, a new one where there was none; arguments as of _gain."""
-    length = len(places)
-    mixed = np.uint64(0x9E3779B97F4A7C15)
-    for column in range(n_keys):
-        mixed = (mixed ^ np.uint64(rows[slot, column])) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
-    place = np.int64(mixed & np.uint64(length - 1))
-    while places[place] != 0:
-        group = places[place] - 1
-        other = groups[group, LAST] - 1
-        same = True
-        for column in range(n_keys):
-            same = same and rows[other, column] == rows[slot, column]
-        if same:
-            return group
-        place = (place + 1) & (length - 1)
-    group = n_groups[0]
-    n_groups[0] = group + 1
-    places[place] = group + 1
+    n_keys, group = registers[N_KEYS], registers[N_GROUPS]
+    if n_keys == 0:
+        registers[N_GROUPS] = 1
+        return np.int64(0)
+    place, tag = place_of(rows.T[:n_keys], slot, rows.T, places)
+    first = number_at(places, place)
+    if first >= 0:
+        return slots[first, GROUP]
+    registers[N_GROUPS] = group + 1
+    places[place] = entry_of(slot, tag)
     return group
 
 
 @part
-def _enter_group(slot, n_keys, rows, slots, groups, places, n_groups):
+def _enter_group(slot, rows, slots, groups, places, registers):
     """Put a slot into its group; arguments as of _gain."""
-    group = _group_of(slot, n_keys, rows, groups, places, n_groups)
+    group = _group_of(slot, rows, slots, places, registers)
     slots[slot, GROUP] = group
     slots[slot, NEXT] = groups[group, LAST]
     groups[group, LAST] = slot + 1
@@ -231,27 +231,27 @@ def _enter_group(slot, n_keys, rows, slots, groups, places, n_groups):
 
 @kernel
 def _gain(
-    table, highs, first, n_keys, ranks, largest, rows, slots, places, journal, registers, groups,
-    group_places, n_groups, touched, n_touched,
-):  # fmt: skip
-    """See :meth:`OfferTable.gain`, from instance ``first`` on; ends early where there is no room.
+    table, highs, ranks, progress, rows, slots, places, journal, registers, groups, group_places, touched
+):
+    """See :meth:`OfferTable.gain`; ends early where there is no room.
 
-    table: int64 (columns, n), offers; highs: int64 (n,).  n_keys: columns of a key; ranks: int64, by code of
-    a value, or empty; largest: 0 or 1.  rows: int64 (room, columns); slots: int64 (room, fields); places:
-    int64 (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers: int64 (REGISTERS,); groups: int64
-    (room, 2); group_places: int64 (a power of 2,); n_groups: int64 (1,), all written; touched: int64 (n,),
-    groups, written from ``n_touched`` on.  Returns how many instances are done, and how many groups are
-    named.
+    table: int64 (columns, n), offers; highs: int64 (n,); ranks: int64, by code of a value, or empty.
+    progress: int64 (2,), how many instances are done, and how many groups are named; rows: int64 (room,
+    columns); slots: int64 (room, fields); places: int64 (a power of 2,); journal: int64 (room,
+    JOURNAL_FIELDS); registers: int64, with N_GROUPS and what follows; groups: int64 (room, 2); group_places:
+    int64 (a power of 2,); touched: int64 (n,), groups; all nine written.
     """
-    for instance in range(first, table.shape[1]):
+    n_keys, largest, n_touched = registers[N_KEYS], registers[LARGEST], progress[1]
+    for instance in range(progress[0], table.shape[1]):
+        progress[0], progress[1] = instance, n_touched
         if registers[JOURNALED] == len(journal):
-            return instance, n_touched
+            return
         n_slots = registers[SLOTS]
         slot = slot_of(table, instance, rows, places, registers)
         if slot < 0:
-            return instance, n_touched
+            return
         if slot == n_slots:
-            _enter_group(slot, n_keys, rows, slots, groups, group_places, n_groups)
+            _enter_group(slot, rows, slots, groups, group_places, registers)
         write_down(slot, slots, journal, registers)
         slots[slot, TOTAL] += 1
         slots[slot, HIGH] = max(slots[slot, HIGH], highs[instance])
@@ -264,13 +264,13 @@ def _gain(
         if current < 0 or is_better(rows[slot, n_keys], rows[current, n_keys], ranks, largest):
             touched[n_touched] = group
             n_touched += 1
-    return table.shape[1], n_touched
+    progress[0], progress[1] = table.shape[1], n_touched
 
 
 @kernel
-def _best(of, rows, slots, groups, ranks, largest, found):
+def _best(of, rows, slots, groups, ranks, registers, found):
     """See :meth:`OfferTable.best`; of: int64 (n,), groups; found: int64 (n,), written; others as of _gain."""
-    value = rows.shape[1] - 1
+    value, largest = rows.shape[1] - 1, registers[LARGEST]
     for number in range(len(of)):
         best = np.int64(-1)
         slot = groups[of[number], LAST] - 1
@@ -293,9 +293,9 @@ def _write_all(of, first, slots, journal, registers):
 
 
 @kernel
-def _group_all(n, n_keys, rows, slots, groups, places, n_groups):
+def _group_all(n, rows, slots, groups, places, registers):
     """Enter the first ``n`` slots into groups, none of which is there yet; arguments as of _gain."""
     for slot in range(n):
-        _enter_group(slot, n_keys, rows, slots, groups, places, n_groups)
+        _enter_group(slot, rows, slots, groups, places, registers)
         if slots[slot, RANK] > 0:
             groups[slots[slot, GROUP], CURRENT] = slot + 1

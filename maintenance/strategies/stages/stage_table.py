@@ -134,12 +134,13 @@ class StageTable:
         """Count instances by a kernel, with room made where it ends early; returns the slots it names."""
         table = table_of(columns, len(highs))
         named = np.empty(table.shape[1], np.int64)
-        done = n_named = 0
+        progress = np.zeros(2, np.int64)
         while True:
-            done, n_named = counting(
-                table, highs, done, self._rows, self._slots, self._places, self._journal, self._registers,
-                named, n_named,
+            counting(
+                table, highs, progress, self._rows, self._slots, self._places, self._journal, self._registers,
+                named,
             )  # fmt: skip
+            done, n_named = progress.tolist()
             assert done >= 0, "an instance went that had not been there"
             if done == table.shape[1]:
                 return named[:n_named].copy()
@@ -191,7 +192,7 @@ class StageTable:
 
     def _next_step(self, gone: int) -> None:
         slots, steps = self.n_slots, int(self._registers[STEPS]) + 1
-        self._registers[:] = np.array([slots, slots, 0, steps, gone])
+        self._registers[:REGISTERS] = np.array([slots, slots, 0, steps, gone])
 
     @wraps_around
     def tidy(self) -> None:
@@ -200,7 +201,8 @@ class StageTable:
             return
         there = np.flatnonzero(self._slots[: self.n_slots, self.gone_by])
         fresh = copy(self)
-        fresh._registers = np.array([len(there), len(there), 0, self._registers[STEPS], 0])
+        fresh._registers = self._registers.copy()
+        fresh._registers[:REGISTERS] = [len(there), len(there), 0, self._registers[STEPS], 0]
         fresh._rows, fresh._slots = self._rows[there], self._slots[there]
         fresh._n_ordered = int(np.searchsorted(there, self._n_ordered))
         fresh._room_for(max(LEAST_ROOM, 2 * len(there)))
@@ -314,20 +316,22 @@ def write_down(slot, slots, journal, registers):
 
 
 @kernel
-def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_new):
-    """See :meth:`StageTable.gain`, from instance ``first`` on; ends early where there is no room.
+def _gain(table, highs, progress, rows, slots, places, journal, registers, new):
+    """See :meth:`StageTable.gain`; ends early where there is no room.
 
-    table: int64 (columns, n), heads; highs: int64 (n,).  rows: int64 (room, columns); slots: int64
-    (room, SLOT_FIELDS); places: int64 (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers:
-    int64 (REGISTERS,), all written; new: int64 (n,), the slots of new facts, written from ``n_new`` on.
-    Returns how many instances are done, and how many new facts there are.
+    table: int64 (columns, n), heads; highs: int64 (n,).  progress: int64 (2,), how many instances are done,
+    and how many slots are named; rows: int64 (room, columns); slots: int64 (room, SLOT_FIELDS); places: int64
+    (a power of 2,); journal: int64 (room, JOURNAL_FIELDS); registers: int64 (REGISTERS,); new: int64 (n,),
+    the slots of new facts; all seven written.
     """
-    for instance in range(first, table.shape[1]):
+    n_new = progress[1]
+    for instance in range(progress[0], table.shape[1]):
+        progress[0], progress[1] = instance, n_new
         if registers[JOURNALED] == len(journal):
-            return instance, n_new
+            return
         slot = slot_of(table, instance, rows, places, registers)
         if slot < 0:
-            return instance, n_new
+            return
         write_down(slot, slots, journal, registers)
         if slots[slot, RANK] == 0:
             new[n_new] = slot
@@ -338,21 +342,24 @@ def _gain(table, highs, first, rows, slots, places, journal, registers, new, n_n
             slots[slot, SOLID] += 1
         elif highs[instance] < slots[slot, RANK]:
             slots[slot, SOLID] += 1
-    return table.shape[1], n_new
+    progress[0], progress[1] = table.shape[1], n_new
 
 
 @kernel
-def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, n_fallen):
-    """See :meth:`StageTable.lose`; arguments as of _gain; fallen: int64 (n,), written from ``n_fallen`` on.
+def _lose(table, highs, progress, rows, slots, places, journal, registers, fallen):
+    """See :meth:`StageTable.lose`; arguments as of _gain, but of instances -1 are done where a head has none.
 
-    Returns how many instances are done, -1 where a head has no such instance, and how many facts have fallen.
+    fallen: int64 (n,), the slots of facts that have fallen, written.
     """
-    for instance in range(first, table.shape[1]):
+    n_fallen = progress[1]
+    for instance in range(progress[0], table.shape[1]):
+        progress[0], progress[1] = instance, n_fallen
         if registers[JOURNALED] == len(journal):
-            return instance, n_fallen
+            return
         slot = number_at(places, place_of(table, instance, rows.T, places)[0])
         if slot < 0 or slots[slot, TOTAL] == 0:
-            return -1, n_fallen
+            progress[0] = -1
+            return
         write_down(slot, slots, journal, registers)
         slots[slot, TOTAL] -= 1
         if highs[instance] < slots[slot, RANK]:
@@ -360,7 +367,7 @@ def _lose(table, highs, first, rows, slots, places, journal, registers, fallen, 
             if slots[slot, SOLID] == 0:
                 fallen[n_fallen] = slot
                 n_fallen += 1
-    return table.shape[1], n_fallen
+    progress[0], progress[1] = table.shape[1], n_fallen
 
 
 @kernel
