@@ -178,7 +178,10 @@ def text_of(expression: Expression) -> str:
         if expression.function == "in":
             return f"{first} in ({', '.join(others)})"
         if expression.function == "like":
-            return f"{first} like {others[0]}"
+            escape = f" escape {others[1]}" if others[1:] else ""
+            return f"{first} like {others[0]}{escape}"
+        if expression.function == "||":
+            return f"{first} || {others[0]}"
         return f"{expression.function}({', '.join([first, *others])})"
     rank = _PRECEDENCE[expression.operator]
     left, right = text_of(expression.left), text_of(expression.right)

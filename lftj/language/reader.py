@@ -260,8 +260,8 @@ class Reader(LiteralReader):
         return self._infix(meta, "in", operator, (value, *items))
 
     def like(self, meta: Any, children: list[Any]) -> Comparison:
-        value, operator, pattern = children
-        return self._infix(meta, "like", operator, (value, pattern))
+        value, operator, pattern, _, escape = children
+        return self._infix(meta, "like", operator, (value, pattern, *([] if escape is None else [escape])))
 
     def null_test(self, meta: Any, children: list[Any]) -> Comparison:
         tested, operator = children
@@ -362,6 +362,12 @@ class Reader(LiteralReader):
         for side in (left, right):
             self._check_operand(side)
         return BinaryOperation(str(operator), left, right, span_of(meta))
+
+    def joined(self, meta: Any, children: list[Any]) -> Call:
+        left, operator, right = children
+        for side in (left, right):
+            self._check_operand(side)
+        return Call(str(operator), (left, right), span_of(meta))
 
     def negative(self, meta: Any, children: list[Any]) -> Expression:
         _, operand = children

@@ -46,7 +46,7 @@ _IS_FAR = r"^([0-9]{5,}(-[0-9]{2}){2}|[0-9]{4}(-[0-9]{2}){2} \(BC\))"
 _FAR = r"(?s)^(?P<year>[0-9]{4,})(?P<days>-[0-9]{2}-[0-9]{2})(?P<era> \(BC\))?(?P<clock>.*)$"
 
 
-class _Anchored(NamedTuple):
+class Anchored(NamedTuple):
     """Moments in the 400 years from 1970 on: dates as ``date32``, timestamps as local ``timestamp[s]``.
 
     ``cycles``: how many times 400 years later they are; ``rest``: what their seconds leave, in their own
@@ -65,26 +65,26 @@ class _Anchored(NamedTuple):
         return years + _CYCLE_YEARS * self.cycles
 
 
-def _anchored(moments: pa.Array) -> _Anchored:
+def anchored(moments: pa.Array) -> Anchored:
     """Of ``date32`` or timestamps."""
     if pa.types.is_date(moments.type):
         cycles, days = np.divmod(moments.cast(pa.int32()).to_numpy().astype(np.int64), CYCLE_DAYS)
-        return _Anchored(_int32s(days).cast(pa.date32()), cycles)
-    seconds, rest = np.divmod(moments.cast(pa.int64()).to_numpy(), _per_second(moments.type))
+        return Anchored(int32s(days).cast(pa.date32()), cycles)
+    seconds, rest = np.divmod(moments.cast(pa.int64()).to_numpy(), per_second(moments.type))
     cycles, seconds = np.divmod(seconds, CYCLE_SECONDS)
     ahead: np.ndarray | int = 0
     if moments.type.tz is not None:
         ahead = offsets(cycles, seconds, moments.type.tz)
         more, seconds = np.divmod(seconds + ahead, CYCLE_SECONDS)
         cycles += more
-    return _Anchored(pa.array(seconds).cast(pa.timestamp("s")), cycles, rest, ahead)
+    return Anchored(pa.array(seconds).cast(pa.timestamp("s")), cycles, rest, ahead)
 
 
-def _per_second(type_: pa.DataType) -> int:
+def per_second(type_: pa.DataType) -> int:
     return 10**9 // NANOSECONDS[type_.unit]
 
 
-def _int32s(numbers: np.ndarray) -> pa.Array:
+def int32s(numbers: np.ndarray) -> pa.Array:
     return pa.array(numbers).cast(pa.int32())
 
 
@@ -98,11 +98,11 @@ def part_kernel(part: str, source: pa.DataType) -> Kernel:
     if kind(source) not in kinds:
         raise TypeClashError(f"there is no {part} for type {plain_type(source)}")
     if part == "year":
-        return lambda moments: pa.array(_anchored(moments).years)
+        return lambda moments: pa.array(anchored(moments).years)
     taken = _DAYS.get(part) or _CLOCK[part]
     if kind(source) == "time":
         return lambda times: taken(times).cast(pa.int64())
-    return lambda moments: taken(_anchored(moments).moments).cast(pa.int64())
+    return lambda moments: taken(anchored(moments).moments).cast(pa.int64())
 
 
 def truncation(unit: object, source: pa.DataType) -> tuple[pa.DataType, Kernel]:
@@ -125,16 +125,16 @@ def truncation(unit: object, source: pa.DataType) -> tuple[pa.DataType, Kernel]:
 
 def _truncated(unit: object, moments: pa.Array) -> pa.Array:
     """Less what is beyond the unit; the difference is small, so that only a result out of range overflows."""
-    anchored = _anchored(moments)
-    floors = pc.floor_temporal(anchored.moments, unit=unit)
+    its = anchored(moments)
+    floors = pc.floor_temporal(its.moments, unit=unit)
     if pa.types.is_date(moments.type):
-        beyond = pc.subtract(anchored.moments.cast(pa.int32()), floors.cast(pa.int32()))
+        beyond = pc.subtract(its.moments.cast(pa.int32()), floors.cast(pa.int32()))
         return pc.subtract_checked(moments.cast(pa.int32()), beyond).cast(moments.type)
-    local = anchored.moments.cast(pa.int64()).to_numpy()
+    local = its.moments.cast(pa.int64()).to_numpy()
     floor = floors.cast(pa.int64()).to_numpy()
     if moments.type.tz is not None:
-        local, floor = local - anchored.ahead, instants_of(anchored.cycles, floor, moments.type.tz)
-    beyond = pa.array((local - floor) * _per_second(moments.type) + anchored.rest)
+        local, floor = local - its.ahead, instants_of(its.cycles, floor, moments.type.tz)
+    beyond = pa.array((local - floor) * per_second(moments.type) + its.rest)
     return pc.subtract_checked(moments.cast(pa.int64()), beyond).cast(moments.type)
 
 
@@ -147,9 +147,9 @@ def dates_of(moments: pa.Array) -> pa.Array:
     >>> dates_of(pa.array([-1], pa.timestamp("ns"))).to_pylist()
     [datetime.date(1969, 12, 31)]
     """
-    anchored = _anchored(moments)
-    days = anchored.moments.cast(pa.int64()).to_numpy() // DAY_SECONDS + CYCLE_DAYS * anchored.cycles
-    return _int32s(days).cast(pa.date32())
+    its = anchored(moments)
+    days = its.moments.cast(pa.int64()).to_numpy() // DAY_SECONDS + CYCLE_DAYS * its.cycles
+    return int32s(days).cast(pa.date32())
 
 
 def local_times(moments: pa.Array) -> pa.Array:
@@ -162,7 +162,7 @@ def local_times(moments: pa.Array) -> pa.Array:
     """
     if moments.type.tz is None:
         return moments
-    ahead = pa.array(np.asarray(_anchored(moments).ahead) * _per_second(moments.type))
+    ahead = pa.array(np.asarray(anchored(moments).ahead) * per_second(moments.type))
     return pc.add_checked(moments.cast(pa.int64()), ahead).cast(pa.timestamp(moments.type.unit))
 
 
@@ -172,18 +172,18 @@ def written(moments: pa.Array) -> pa.Array:
     >>> written(pa.array([20_000_000, -719_529], pa.int32()).cast(pa.date32())).to_pylist()
     ['56728-02-22', '0002-12-31 (BC)']
     """
-    anchored = _anchored(moments)
-    years = anchored.years
-    text = anchored.moments.cast(pa.string())
+    its = anchored(moments)
+    years = its.years
+    text = its.moments.cast(pa.string())
     numbers = pa.array(np.where(years > 0, years, 1 - years)).cast(pa.string())
     era = pc.if_else(pa.array(years > 0), "", " (BC)")
     days = pc.utf8_slice_codeunits(text, 4, 10)  # the anchor's year has four digits
     parts = [pc.utf8_lpad(numbers, 4, "0"), days, era, pc.utf8_slice_codeunits(text, 10)]
     if pa.types.is_timestamp(moments.type):
-        width = len(str(_per_second(moments.type))) - 1
+        width = len(str(per_second(moments.type))) - 1
         if width:
-            parts += [".", pc.utf8_lpad(pa.array(anchored.rest).cast(pa.string()), width, "0")]
-        parts += _zones(moments.type.tz, anchored.ahead)
+            parts += [".", pc.utf8_lpad(pa.array(its.rest).cast(pa.string()), width, "0")]
+        parts += _zones(moments.type.tz, its.ahead)
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -206,7 +206,7 @@ def read_text(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
     near = pc.binary_join_element_wise(
         anchors, pc.struct_field(far, "days"), pc.struct_field(far, "clock"), ""
     )
-    length = CYCLE_DAYS if wanted == pa.date32() else CYCLE_SECONDS * _per_second(wanted)
+    length = CYCLE_DAYS if wanted == pa.date32() else CYCLE_SECONDS * per_second(wanted)
     number = pa.int32() if wanted == pa.date32() else pa.int64()
     moments = near.cast(wanted).cast(number).cast(pa.int64())
     cycles = cycles - 2000 // _CYCLE_YEARS

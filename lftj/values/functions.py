@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import FunctionError, TypeClashError
-from lftj.values import calendar, texts
-from lftj.values.arithmetic import Kernel
+from lftj.values import calendar, maths, moments, regular, texts
+from lftj.values.arithmetic import Kernel, Refused
 from lftj.values.casts import cast_kernel, named_type
 from lftj.values.comparisons import compare_arrays
 from lftj.values.kinds import (
@@ -33,6 +33,7 @@ from lftj.values.kinds import (
     plain_type,
 )
 from lftj.values.literals import Value
+from lftj.values.texts import by_options
 
 
 class Argument(NamedTuple):
@@ -163,6 +164,13 @@ def _meeting_type(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.date32() if kinds == {"date"} else plain[0]
 
 
+def _of_floats(name: str, arguments: Sequence[Argument]) -> Bound:
+    for argument in arguments:
+        _number(name, argument.type)
+    float64 = pa.float64()
+    return Bound(tuple(range(len(arguments))), (float64,) * len(arguments), float64, maths.KERNELS[name])
+
+
 # -- strings -----------------------------------------------------------------------------
 
 
@@ -204,12 +212,60 @@ def _substring(arguments: Sequence[Argument]) -> Bound:
 
 
 def _text_test(name: str, arguments: Sequence[Argument]) -> Bound:
+    if len(arguments) == 3:  # like with an escape
+        return _by_options(name, texts.like, "ss", pa.bool_(), arguments)
     _strings(name, arguments)
     types = tuple(_string_type(argument.type) for argument in arguments)
     pattern = arguments[1].value
     if isinstance(pattern, str):
         return Bound((0,), types[:1], pa.bool_(), texts.text_test(name, pattern))
     return Bound((0, 1), types, pa.bool_(), texts.text_test(name, None))
+
+
+def _by_options(
+    name: str,
+    make: Callable[..., Kernel],
+    kinds: str,
+    result: pa.DataType | None,
+    arguments: Sequence[Argument],
+    of: pa.DataType | None = None,
+) -> Bound:
+    """A function of strings and of options, of which the kernel is made: at once, where they are literals.
+
+    kinds: of the options, ``s`` for a string, ``i`` for an integer; ``result`` None: a string; ``of``: what
+    the first argument is cast to, where that is no string.
+    """
+    for place, (argument, letter) in enumerate(zip(arguments, "s" + kinds, strict=False), 1):
+        wanted = {"s": "string", "i": "integer"}[letter]
+        if kind(argument.type) != wanted and (place > 1 or of is None):
+            shown = plain_type(argument.type)
+            raise TypeClashError(f"argument {place} of {name} is of type {wanted}, not {shown}")
+    type_ = of or _string_type(arguments[0].type)
+    options = [argument.value for argument in arguments[1:]]
+    if None not in options:
+        try:
+            return Bound((0,), (type_,), result or type_, make(*options))
+        except Refused as error:
+            raise TypeClashError(f"{name}: {error}") from None
+    types = [pa.int64() if kind(one.type) == "integer" else _string_type(one.type) for one in arguments[1:]]
+    return Bound(
+        tuple(range(len(arguments))), (type_, *types), result or type_, by_options(make, result or type_)
+    )
+
+
+def _joined(arguments: Sequence[Argument]) -> Bound:
+    """``s || t``."""
+    if any(kind(argument.type) != "string" for argument in arguments):
+        shown = " and ".join(str(plain_type(argument.type)) for argument in arguments)
+        raise TypeClashError(f'there is no || for types {shown}: cast(x, "string") makes a string of a value')
+    type_ = reduce(common_type, (_string_type(argument.type) for argument in arguments))
+    places = tuple(range(len(arguments)))
+    return Bound(
+        places,
+        (type_,) * len(places),
+        type_,
+        lambda *sides: pc.binary_join_element_wise(*sides, pa.scalar("", type_)),
+    )
 
 
 # -- dates, casts ------------------------------------------------------------------------
@@ -228,6 +284,24 @@ def _date_trunc(arguments: Sequence[Argument]) -> Bound:
     unit, moment = arguments
     result, kernel = calendar.truncation(unit.value if unit.fixed else None, moment.type)
     return Bound((1,), (result,), result, kernel)
+
+
+def _add_months(arguments: Sequence[Argument]) -> Bound:
+    moment, number = arguments
+    if kind(moment.type) not in ("date", "timestamp") or getattr(moment.type, "tz", None) is not None:
+        way = ': cast(x, "timestamp") is the local time' if kind(moment.type) == "timestamp" else ""
+        raise TypeClashError(f"there is no add_months for type {plain_type(moment.type)}{way}")
+    if kind(number.type) != "integer":
+        raise TypeClashError(f"add_months takes whole months, not type {plain_type(number.type)}")
+    type_ = _moment_type(moment.type)
+    return Bound((0, 1), (type_, pa.int64()), type_, moments.add_months)
+
+
+def _strftime(arguments: Sequence[Argument]) -> Bound:
+    moment = arguments[0]
+    if kind(moment.type) not in ("date", "timestamp"):
+        raise TypeClashError(f"there is no strftime for type {plain_type(moment.type)}")
+    return _by_options("strftime", moments.formatting, "s", pa.string(), arguments, _moment_type(moment.type))
 
 
 def _cast(arguments: Sequence[Argument]) -> Bound:
@@ -258,9 +332,28 @@ FUNCTIONS: dict[str, Function] = {
     "upper": Function(1, 1, partial(_of_string, "upper", pc.utf8_upper, None)),
     "length": Function(1, 1, partial(_of_string, "length", texts.length, pa.int64())),
     "substring": Function(2, 3, _substring),
-    **{name: Function(2, 2, partial(_text_test, name), is_test=True) for name in texts.TESTS},
+    **{name: Function(n, n, partial(_of_floats, name)) for name, n in maths.ARITIES.items()},
+    "||": Function(2, 2, _joined),
+    **{
+        name: Function(1, 2, partial(_by_options, name, partial(texts.trimming, name), "s", None))
+        for name in texts.TRIMS
+    },
+    "position": Function(2, 2, partial(_by_options, "position", texts.position, "s", pa.int64())),
+    "replace": Function(3, 3, partial(_by_options, "replace", texts.replacing, "ss", None)),
+    "split_part": Function(3, 3, partial(_by_options, "split_part", texts.part_between, "si", None)),
+    "regexp_replace": Function(3, 4, partial(_by_options, "regexp_replace", regular.replacing, "sss", None)),
+    "regexp_extract": Function(2, 3, partial(_by_options, "regexp_extract", regular.extracting, "si", None)),
+    "regexp_matches": Function(
+        2, 2, partial(_by_options, "regexp_matches", regular.matching, "s", pa.bool_()), is_test=True
+    ),
+    **{
+        name: Function(2, 3 if name == "like" else 2, partial(_text_test, name), is_test=True)
+        for name in texts.TESTS
+    },
     **{name: Function(1, 1, partial(_part, name)) for name in calendar.PARTS},
     "date_trunc": Function(2, 2, _date_trunc),
+    "add_months": Function(2, 2, _add_months),
+    "strftime": Function(2, 2, _strftime),
     "cast": Function(2, 2, _cast),
 }
 """The functions of the language, and behind them those that a user registered

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fuzz.draw_data import Source
+from support.calls import ESCAPED, REGULAR, text_calls
 from support.kinds import DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
 from support.rules import (
     Aggregate,
@@ -127,6 +128,9 @@ def _called(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression,
                 (Call("length", (x,)), INTEGER),
                 (Call("substring", (x, Constant(r.choice((1, 2, -1))))), STRING),
                 (Call("least", (x, y)), STRING),
+                (Call("position", (x, r.choice((y, Constant("a"))))), INTEGER),
+                (r.choice(text_calls(x, y, r.choice)), STRING),
+                (r.choice(text_calls(x, y, r.choice)), STRING),
             )
         )
     if kind in (DATE, MOMENT):
@@ -158,8 +162,13 @@ def comparison(r: random.Random, body: Body) -> Comparison:
         call = Call("in", (Variable(name), *(Constant(v) for v in r.choices(kind.literals, k=2)), right))
         return Comparison("=", call, Constant(r.random() < 0.5))
     if choice < 0.3 and kind is STRING:
-        call = Call(
-            r.choice(("like", "starts_with", "contains")), (Variable(name), Constant(r.choice(PATTERNS)))
+        asked = Variable(name)
+        call = r.choice(
+            (
+                Call(r.choice(("like", "starts_with", "contains")), (asked, Constant(r.choice(PATTERNS)))),
+                Call("like", (asked, Constant(r.choice(ESCAPED)), Constant("!"))),
+                Call("regexp_matches", (asked, Constant(r.choice(REGULAR)))),
+            )
         )
         return Comparison("=", call, Constant(r.random() < 0.5))
     if kind.affine and choice < 0.55:

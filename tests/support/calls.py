@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -12,6 +14,27 @@ from support.rules import Arithmetic, Call, Comparison, Constant, Expression, Va
 
 NUMBERS = (INTEGER, SIGNED, FLOAT, DECIMAL)
 PATTERNS = ("", "a", "%a%", "_", "%", "a_", "%\\n%", "_%", "\\%")
+ESCAPED = ("!%", "a!_%", "%!!%", "!a%")
+"""With the escape ``!``."""
+REGULAR = ("a", "^a", "[^a]+", "a|b", "(a)(.)?", "", "a*", "A|a$")
+"""Regular expressions that mean the same to RE2 and to Python."""
+
+
+def text_calls(x: Expression, y: Expression, choose: Callable[[Sequence[Any]], Any]) -> list[Call]:
+    """Functions of strings that give strings, and one of each for which ``choose`` picks the options."""
+    pattern, other = (Constant(choose(REGULAR)) for _ in range(2))
+    which = [] if choose((True, False)) else [Constant("g")]
+    return [
+        Call("||", (x, choose((y, Constant("!"), Call("lower", (y,)))))),
+        Call(choose(("trim", "ltrim", "rtrim")), (x, *choose(((), (Constant("ab "),), (y,))))),
+        Call("replace", (x, Constant(choose(("a", "", "b"))), choose((y, Constant("aa"))))),
+        Call("split_part", (x, choose((Constant("a"), Constant(""), y)), Constant(choose((1, 2, -1, 9))))),
+        Call("regexp_extract", (x, choose((pattern, other)))),
+        Call("regexp_extract", (x, Constant("(a)(.)?"), Constant(choose((0, 1, 2))))),
+        Call("regexp_replace", (x, pattern, Constant(choose(("", "<\\0>", "b"))), *which)),
+    ]
+
+
 DAY_PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear")
 CLOCK = ("hour", "minute", "second")
 CALLED = (*NUMBERS, STRING, DATE, MOMENT, TIME, BOOLEAN)
@@ -35,6 +58,8 @@ def draw_call(draw: DrawFn, kind: Kind, names: list[str]) -> tuple[Expression, K
                     (Call("substring", (x, place, Constant(abs(length.value)))), STRING),
                     (Call("substring", (x, Call("length", (y,)), Constant(1))), STRING),
                     (Call("greatest", (x, y, Constant("aa"))), STRING),
+                    (Call("position", (x, draw(st.sampled_from((y, Constant("a")))))), INTEGER),
+                    *((call, STRING) for call in text_calls(x, y, lambda some: draw(st.sampled_from(some)))),
                 )
             )
         )
@@ -87,6 +112,9 @@ def draw_test(draw: DrawFn, kind: Kind, names: list[str]) -> Comparison:
         pattern = Constant(draw(st.sampled_from(PATTERNS)))
         name = draw(st.sampled_from(("like", "starts_with", "ends_with", "contains")))
         call = Call(name, (x, draw(st.sampled_from((pattern, pattern, y)))))
+        escaped = Call("like", (x, Constant(draw(st.sampled_from(ESCAPED))), Constant("!")))
+        regular = Call("regexp_matches", (x, Constant(draw(st.sampled_from(REGULAR)))))
+        call = draw(st.sampled_from((call, call, escaped, regular)))
     else:
         literals = st.sampled_from(kind.literals).map(Constant)
         items = draw(st.lists(st.one_of(literals, literals, st.just(y)), min_size=1, max_size=4))

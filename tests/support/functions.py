@@ -12,7 +12,7 @@ from typing import Any
 
 EXACT = Context(prec=200)
 INT64 = range(-(2**63), 2**63)
-TESTS = ("in", "like", "starts_with", "ends_with", "contains")
+TESTS = ("in", "like", "starts_with", "ends_with", "contains", "regexp_matches")
 """What stands in a body by itself."""
 
 
@@ -77,13 +77,31 @@ def substring(text: str, start: int, length: int | None = None) -> str:
     return "".join(character for place, character in enumerate(text, 1) if first <= place <= last)
 
 
-def like(text: str, pattern: str) -> bool:
+def like(text: str, pattern: str, escape: str | None = None) -> bool:
     """By trying every split at each ``%``."""
     if not pattern:
         return not text
+    if pattern[0] == escape:
+        return text[:1] == pattern[1] and like(text[1:], pattern[2:], escape)
     if pattern[0] == "%":
-        return any(like(text[cut:], pattern[1:]) for cut in range(len(text) + 1))
-    return bool(text) and pattern[0] in ("_", text[0]) and like(text[1:], pattern[1:])
+        return any(like(text[cut:], pattern[1:], escape) for cut in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and like(text[1:], pattern[1:], escape)
+
+
+def split_part(text: str, separator: str, number: int) -> str:
+    parts = text.split(separator) if separator else list(text)
+    numbered = dict(enumerate(parts, 1)) | {place - len(parts): part for place, part in enumerate(parts)}
+    return numbered.get(number, "")
+
+
+def regexp_extract(text: str, pattern: str, group: int = 0) -> str:
+    found = re.search(pattern, text)
+    return (found.group(group) or "") if found else ""
+
+
+def regexp_replace(text: str, pattern: str, replacement: str, which: str = "") -> str:
+    named = re.sub(r"\\(\d)", r"\\g<\1>", replacement)
+    return re.sub(pattern, named, text, count=0 if which == "g" else 1)
 
 
 def date_trunc(unit: str, moment: Any) -> Any:
@@ -139,6 +157,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "upper": same_width(str.upper),
     "length": len,
     "substring": substring,
+    "||": str.__add__,
+    "trim": lambda text, characters=" ": text.strip(characters) if characters else text,
+    "ltrim": lambda text, characters=" ": text.lstrip(characters) if characters else text,
+    "rtrim": lambda text, characters=" ": text.rstrip(characters) if characters else text,
+    "position": lambda text, part: text.find(part) + 1,
+    "replace": lambda text, part, other: text.replace(part, other) if part else text,
+    "split_part": split_part,
+    "regexp_matches": lambda text, pattern: re.search(pattern, text) is not None,
+    "regexp_extract": regexp_extract,
+    "regexp_replace": regexp_replace,
+    "sqrt": math.sqrt,
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": str.__contains__,

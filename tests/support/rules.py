@@ -261,6 +261,9 @@ def render_expression(node: Expression, nested: bool = False) -> str:
         left = render_expression(node.left, nested=True)
         text = f"{left} {node.operator} {render_expression(node.right, nested=True)}"
         return f"({text})" if nested else text
+    if isinstance(node, Call) and node.function == "||":
+        text = " || ".join(render_expression(argument, nested=True) for argument in node.arguments)
+        return f"({text})" if nested else text
     if isinstance(node, Call):
         return f"{node.function}({', '.join(map(render_expression, node.arguments))})"
     return render_term(node)
@@ -272,7 +275,7 @@ def render_test(node: Call, wanted: bool) -> str:
     if node.function not in ("in", "like"):
         return ("" if wanted else "!") + render_expression(node)
     operator = node.function if wanted else f"not {node.function}"
-    right = f"({', '.join(others)})" if node.function == "in" else others[0]
+    right = f"({', '.join(others)})" if node.function == "in" else " escape ".join(others)
     return f"{first} {operator} {right}"
 
 

@@ -45,8 +45,11 @@ def sql_expression(node: Expression, places: dict[str, str]) -> str:
         if node.function == "in":
             return f"({first} in ({', '.join(others)}))"
         if node.function == "like":
-            return f"({first} like {others[0]})"
-        return f"{node.function}({', '.join([first, *others])})"
+            return f"({first} like {' escape '.join(others)})"
+        if node.function == "||":
+            return f"({first} || {others[0]})"
+        name = {"position": "strpos"}.get(node.function, node.function)
+        return f"{name}({', '.join([first, *others])})"
     assert isinstance(node, Arithmetic)
     return f"({sql_expression(node.left, places)} {node.operator} {sql_expression(node.right, places)})"
 
