@@ -78,6 +78,10 @@ class Finishing:
                     found = found.fill_null(False)
                 table.keep(found.to_numpy(zero_copy_only=False))
             else:
+                if found.null_count and not self._lowered.types[name].nullable:
+                    known = found.is_valid()
+                    table.keep(known.to_numpy(zero_copy_only=False))
+                    found = found.filter(known)
                 table.assign(name, found)
         for negation in self._lowered.negations:
             table.keep(~_holds(table, negation, catalog))
@@ -124,7 +128,10 @@ class _Table(Mapping[str, pa.Array]):
         if array.type != self._value_types[name]:
             array = array.cast(self._value_types[name])
         self._values[name] = array
-        self.rows[name] = self.types[name].domain.encode(array)
+        type_ = self.types[name]
+        self.rows[name] = (
+            type_.domain.encode_nullable(array) if type_.nullable else type_.domain.encode(array)
+        )
 
 
 def _value_type(arrow: pa.DataType) -> pa.DataType:

@@ -5,8 +5,9 @@ disjunction binds it is reported at the alternative; what nothing binds, at the
 variable.
 
 NULL equals nothing and is less than nothing.  So a variable that joins, or that a comparison, an assignment,
-a negated atom or an aggregate reads, is never NULL: where its columns may hold one, the body gets a test
-``x is not null``.  What is left can be NULL, and stands in plain columns of heads and in ``x is null`` only.
+a negated atom or an aggregate reads, is never NULL: where its columns, or what it is computed by, may give
+one, the body gets a test ``x is not null``.  What is left can be NULL, and stands in plain columns of heads,
+in ``x is null`` and in expressions that know of NULL (:mod:`lftj.language.conditionals`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from lftj.errors import RuleError, TypeClashError, UnboundVariableError, UnsafeNegationError
 from lftj.language.body import Assignment, Body
+from lftj.language.conditionals import gives_null, read_strictly
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import comparison_types, result_type, text_of, variables_of
 from lftj.language.folding import fold
@@ -139,10 +141,11 @@ class BodyChecker:
         read.update(variable.name for atom in part.negations for variable in _variables(atom))
         expressions = [assignment.expression for assignment in assignments]
         expressions += [side for test in tests if not test.tests_null for side in (test.left, test.right)]
-        read.update(variable.name for expression in expressions for variable in variables_of(expression))
+        read = read.union(*map(read_strictly, expressions))
+        computed = (assignment.variable for assignment in assignments)
         return [
             Comparison("!=", Variable(name), Constant(NULL))
-            for name in places
+            for name in dict.fromkeys((*places, *computed))
             if name in read and types[name].nullable
         ]
 
@@ -206,7 +209,8 @@ class _Typing:
         """Type the assigned variable by its expression."""
         try:
             arrow = result_type(assignment.expression, self._arrow_types())
-            type_ = ColumnType(self._domains.of(arrow), arrow)
+            nullable = gives_null(assignment.expression, self._nullable())
+            type_ = ColumnType(self._domains.of(arrow), arrow, nullable)
         except TypeClashError as error:
             raise self._located(error, assignment.span) from None
         self.types[assignment.variable] = type_
@@ -234,7 +238,7 @@ class _Typing:
 
     def _check_may_be_null(self, test: Comparison) -> None:
         (variable,) = variables_of(test.left)
-        if variable.name in self._computed:
+        if variable.name in self._computed and not self.types[variable.name].nullable:
             message = f"'{variable.name}' is computed, so it is never NULL: test what it is computed from"
             raise error_at(RuleError, self._text, test.span, message)
 
@@ -254,6 +258,9 @@ class _Typing:
 
     def _located(self, error: TypeClashError, span: Span) -> TypeClashError:
         return error_at(TypeClashError, self._text, error.span or span, str(error))
+
+    def _nullable(self) -> set[str]:
+        return {name for name, type_ in self.types.items() if type_.nullable}
 
     def _arrow_types(self) -> Mapping[str, pa.DataType]:
         return {name: type_.arrow for name, type_ in self.types.items()}

@@ -9,15 +9,16 @@ Invariants
    they meet a column (:mod:`lftj.language.folding`).
 
 A literal like ``1.2`` is a decimal beside a decimal column, else a float; the types of operations stand in
-:mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  Columns hold no NULL: the
-checker has rows left out in which a variable of an expression is NULL.
+:mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  The checker has rows left out
+in which a variable is NULL whose value an expression needs; what NULL is to others is said in
+:mod:`lftj.language.conditionals`.
 
 Cost: whole-array operations, one per operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial, reduce
 from typing import Any
@@ -26,6 +27,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import EvaluationError, RangeError, TypeClashError
+from lftj.language.conditionals import (
+    COMPARISONS,
+    CONDITIONS,
+    CONNECTIVES,
+    IS_NULL,
+    NOT,
+    Evaluator,
+    children,
+    chosen,
+    first_known,
+    on_known_rows,
+)
 from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
 from lftj.values.arithmetic import (
@@ -40,12 +53,10 @@ from lftj.values.arithmetic import (
     signature,
 )
 from lftj.values.comparisons import comparable, compare_arrays
-from lftj.values.functions import Argument, Bound, bind
+from lftj.values.functions import CONDITIONALS, Argument, Bound, bind
 from lftj.values.kinds import kind, literal_type, plain_type
+from lftj.values.literals import NULL
 from lftj.values.spelling import literal, spelled
-
-Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
-"""Columns of an expression's variables, and their number of rows, to its values."""
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _MEMBER = "member#"  # no variable has such a name
@@ -126,6 +137,9 @@ def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evalua
 
     Raises :class:`~lftj.errors.TypeClashError`.
     """
+    if comparison.tests_null:
+        of, is_null = evaluator(comparison.left, types), comparison.operator == "="
+        return lambda columns, n_rows: (pc.is_null if is_null else pc.is_valid)(of(columns, n_rows))
     comparison_types(comparison, types)
     left, right, left_type, right_type = _sides(comparison, types)
     left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
@@ -173,6 +187,8 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression, Negative):
         inner = text_of(expression.operand)
         return f"-({inner})" if isinstance(expression.operand, BinaryOperation) else f"-{inner}"
+    if isinstance(expression, Call) and expression.function in CONDITIONS:
+        return _condition_text(expression)
     if isinstance(expression, Call):
         first, *others = map(text_of, expression.arguments)
         if expression.function == "in":
@@ -190,6 +206,21 @@ def text_of(expression: Expression) -> str:
     if isinstance(expression.right, BinaryOperation) and _PRECEDENCE[expression.right.operator] <= rank:
         right = f"({right})"
     return f"{left} {expression.operator} {right}"
+
+
+def _condition_text(condition: Call) -> str:
+    """A condition as it stands first in ``if``; one by ``and`` and ``or`` in parentheses."""
+    parts = [text_of(argument) for argument in condition.arguments]
+    if condition.function in COMPARISONS:
+        return f"{parts[0]} {condition.function} {parts[1]}"
+    if condition.function == IS_NULL:
+        return f"{parts[0]} is null"
+    if condition.function == NOT:
+        (of,) = condition.arguments
+        if isinstance(of, Call) and of.function == IS_NULL:
+            return f"{text_of(of.arguments[0])} is not null"
+        return comparison_text(Comparison("=", of, Constant(False)))
+    return f"({(', ' if condition.function == 'and' else ' ; ').join(parts)})"
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -214,24 +245,18 @@ def variables_of(expression: Expression) -> list[Variable]:
     """The variables of an expression, in the order of writing, as often as they occur."""
     if isinstance(expression, Variable):
         return [expression]
-    if isinstance(expression, Negative):
-        return variables_of(expression.operand)
-    if isinstance(expression, BinaryOperation):
-        return variables_of(expression.left) + variables_of(expression.right)
-    if isinstance(expression, Call):
-        return [variable for argument in expression.arguments for variable in variables_of(argument)]
-    return []
+    return [variable for child in children(expression) for variable in variables_of(child)]
 
 
 def functions_of(expression: Expression) -> set[str]:
     """The names of what an expression calls."""
-    if isinstance(expression, Negative):
-        return functions_of(expression.operand)
-    if isinstance(expression, BinaryOperation):
-        return functions_of(expression.left) | functions_of(expression.right)
-    if isinstance(expression, Call):
-        return {expression.function}.union(*map(functions_of, expression.arguments))
-    return set()
+    return {call.function for call in calls_of(expression)}
+
+
+def calls_of(expression: Expression) -> list[Call]:
+    """The calls in an expression, its own first; conditions are some, too."""
+    own = [expression] if isinstance(expression, Call) else []
+    return own + [call for child in children(expression) for call in calls_of(child)]
 
 
 def _standing_alone(value_type: pa.DataType, folded: Expression) -> pa.DataType:
@@ -276,12 +301,30 @@ def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Si
 
 
 def _call_type(call: Call, types: Mapping[str, pa.DataType]) -> pa.DataType:
+    if call.function in COMPARISONS:
+        comparison_types(_comparison(call), types)
+        return pa.bool_()
+    if call.function == IS_NULL:
+        _type(call.arguments[0], types)
+        return pa.bool_()
+    if call.function in CONDITIONS:
+        for argument in call.arguments:
+            type_ = _type(argument, types)
+            if type_ != pa.bool_():
+                raise TypeClashError(f"{text_of(argument)} is no condition, but of type {plain_type(type_)}")
+        return pa.bool_()
     if call.function != "in":
         return _bound(call, types).result
     first, *items = call.arguments
     for item in items:
         comparison_types(Comparison("=", first, item), types)
     return pa.bool_()
+
+
+def _comparison(call: Call) -> Comparison:
+    """A condition as a body would compare it."""
+    left, right = call.arguments
+    return Comparison(call.function, left, right, call.span)
 
 
 def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
@@ -320,6 +363,10 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
         values = _checked(negated, [_evaluator(node.operand, types, value_type)], node, value_type)
     elif isinstance(node, Call) and node.function == "in":
         value_type, values = pa.bool_(), _membership(node, types)
+    elif isinstance(node, Call) and node.function in CONDITIONS:
+        value_type, values = pa.bool_(), _condition(node, types)
+    elif isinstance(node, Call) and node.function in CONDITIONALS:
+        value_type, values = _conditional(node, types)
     elif isinstance(node, Call):
         bound = _bound(node, types)
         taken = [node.arguments[place] for place in bound.places]
@@ -336,6 +383,31 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
     return _checked(partial(cast, wanted=wanted), [values], node, wanted)
 
 
+def _condition(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
+    """Whether a condition holds, or NULL."""
+    if call.function in COMPARISONS:
+        return comparer(_comparison(call), types)
+    if call.function == IS_NULL:
+        (of,) = call.arguments
+        return comparer(Comparison("=", of, Constant(NULL)), types)
+    sides = [_evaluator(argument, types, pa.bool_()) for argument in call.arguments]
+    operation = CONNECTIVES.get(call.function, pc.invert)
+    return lambda columns, n_rows: operation(*(side(columns, n_rows) for side in sides))
+
+
+def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataType, Evaluator]:
+    """The type and the values of ``if`` or ``coalesce``."""
+    bound = _bound(call, types)
+    sides = [
+        _evaluator(argument, types, type_)
+        for argument, type_ in zip(call.arguments, bound.types, strict=True)
+    ]
+    if call.function == "coalesce":
+        return bound.result, first_known(sides, bound.result)
+    condition, then, *otherwise = sides
+    return bound.result, chosen(condition, then, otherwise[0] if otherwise else None, bound.result)
+
+
 def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     """Whether the first argument, which is evaluated once, equals one of the others."""
     first, *items = call.arguments
@@ -346,7 +418,7 @@ def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
 
     def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
         with_member = _WithMember(columns, value(columns, n_rows))
-        return reduce(pc.or_, (equal(with_member, n_rows) for equal in equals))
+        return reduce(pc.or_kleene, (equal(with_member, n_rows) for equal in equals))
 
     return values
 
@@ -383,10 +455,15 @@ def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result
 
     def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
         arrays = [side(columns, n_rows) for side in sides]
+        if any(array.null_count for array in arrays):
+            return on_known_rows(computed, arrays, columns, result)
+        return computed(arrays, columns)
+
+    def computed(arrays: Sequence[pa.Array], columns: Mapping[str, pa.Array]) -> pa.Array:
         try:
             return operation(*arrays)
         except pa.ArrowInvalid as error:
-            where = _row_text(node, columns, first_refused(operation, arrays))
+            where = _row_text(node, columns, first_refused(operation, list(arrays)))
             if isinstance(error, Refused):
                 raise error.raised(f"{error} in {text_of(node)}{where}") from error.__cause__
             if "divide by zero" in str(error):

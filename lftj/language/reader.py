@@ -15,6 +15,7 @@ from typing import Any
 from lark.visitors import v_args
 
 from lftj.errors import ArityError
+from lftj.language.conditionals import as_condition, connected, is_condition
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.literal_reader import LiteralReader, span_of, token_span
 from lftj.language.predicates import holds, is_test
@@ -308,6 +309,10 @@ class Reader(LiteralReader):
 
     def _terms(self, expressions: list[Expression | Wildcard]) -> tuple[Term, ...]:
         for expression in expressions:
+            if isinstance(expression, Comparison) or is_condition(expression):
+                written = self._written(expression)
+                way = f"an atom takes variables and constants: write the condition '{written}' beside it"
+                raise self.error(expression.span, way)
             if not isinstance(expression, Variable | Constant | Wildcard):
                 written = self._written(expression)
                 raise self.error(
@@ -338,15 +343,26 @@ class Reader(LiteralReader):
             if arrow:  # read as a comparison of a call with what is negative
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
             raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
-        for argument in arguments or []:
-            if not isinstance(argument, _Named):
-                self._check_operand(argument)
-                continue
-            raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
+        for place, argument in enumerate(arguments or []):
+            if isinstance(argument, _Named):
+                raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
+            if isinstance(argument, Comparison) and (name != "if" or place):
+                where = "behind it" if name == "if" else f"in '{name}'"
+                raise self.error(argument.span, f"a condition stands first in 'if', not {where}")
+            self._check_operand(argument)
         function = FUNCTIONS[name]
         if not function.least <= len(arguments or []) <= function.most:
             raise error_at(ArityError, self._text, span_of(meta), f"'{name}' takes {function.arity}")
-        return Call(str(name), tuple(arguments), span_of(meta))
+        return Call(str(name), tuple(map(_condition, arguments)), span_of(meta))
+
+    def failing(self, meta: Any, children: list[Call]) -> Comparison:
+        return holds(children[0], negated=True)
+
+    def all_of(self, meta: Any, children: list[Any]) -> Expression:
+        return connected("and", [_condition(child) for child in children])
+
+    def any_of(self, meta: Any, children: list[Expression]) -> Expression:
+        return connected("or", children)
 
     def variable(self, meta: Any, children: list[Any]) -> Variable:
         name = str(children[0])
@@ -388,3 +404,7 @@ class Reader(LiteralReader):
 
     def _written(self, expression: Expression | Aggregate | Wildcard) -> str:
         return " ".join(self._text[slice(*expression.span)].split())
+
+
+def _condition(argument: Expression | Comparison) -> Expression:
+    return as_condition(argument) if isinstance(argument, Comparison) else argument

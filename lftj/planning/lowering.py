@@ -378,6 +378,9 @@ class _Lowering:
     def _push(self, comparison: Comparison) -> bool:
         """Make the comparison part of the search; False when it has to wait for the rows."""
         if comparison.tests_null:
+            assert isinstance(comparison.left, Variable)
+            if comparison.left.name not in self.in_atoms:
+                return False
             self._push_null_test(comparison)
             return True
         left, right = fold(comparison.left), fold(comparison.right)

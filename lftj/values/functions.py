@@ -80,6 +80,36 @@ MANY = 1000
 """Arguments that a function takes at most."""
 
 
+# -- conditionals --------------------------------------------------------------------------
+
+
+def _if(arguments: Sequence[Argument]) -> Bound:
+    """NULL where the condition does not hold and nothing stands for that."""
+    condition, *branches = arguments
+    if condition.type != pa.bool_():
+        raise TypeClashError(f"if takes a condition first, not a value of type {plain_type(condition.type)}")
+    wanted = _branch_type("if", branches)
+    return Bound(tuple(range(len(arguments))), (pa.bool_(), *[wanted] * len(branches)), wanted, pc.if_else)
+
+
+def _coalesce(arguments: Sequence[Argument]) -> Bound:
+    wanted = _branch_type("coalesce", arguments)
+    return Bound(tuple(range(len(arguments))), (wanted,) * len(arguments), wanted, pc.coalesce)
+
+
+def _branch_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
+    types = [plain_type(argument.type) for argument in arguments]
+    alike = all(type_ == types[0] for type_ in types)
+    return types[0] if alike and kind(types[0]) in ("boolean", "time") else _meeting_type(name, types)
+
+
+CONDITIONALS = ("if", "coalesce")
+"""Functions that compute an argument only where it is asked for, and read NULL as a value.
+
+Their kernels take whole arrays; :mod:`lftj.language.conditionals` calls them row by row of what is needed.
+"""
+
+
 # -- numbers -----------------------------------------------------------------------------
 
 
@@ -324,6 +354,8 @@ _ROUNDED: dict[str, Kernel] = {
 }
 
 FUNCTIONS: dict[str, Function] = {
+    "if": Function(2, 3, _if),
+    "coalesce": Function(2, MANY, _coalesce),
     "abs": Function(1, 1, partial(_of_number, "abs", pc.abs_checked)),
     **{name: Function(1, 1, partial(_to_whole, name, kernel)) for name, kernel in _ROUNDED.items()},
     "div": Function(2, 2, _div),

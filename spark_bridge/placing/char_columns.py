@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import CharType, StructField
 
 from lftj.errors import TypeClashError
+from lftj.language.conditionals import COMPARISONS
+from lftj.language.expressions import calls_of
 from lftj.language.syntax import (
     Atom,
-    Call,
     Comparison,
     Constant,
     Expression,
@@ -92,10 +93,10 @@ class _Compared:
         for literal in literals:
             if isinstance(literal, Comparison):
                 self._compare(literal.left, literal.right)
-                for side in (literal.left, literal.right):
-                    if isinstance(side, Call) and side.function == "in":
-                        for value in side.arguments[1:]:
-                            self._compare(side.arguments[0], value)
+                for call in (*calls_of(literal.left), *calls_of(literal.right)):
+                    if call.function in ("in", *COMPARISONS):
+                        for value in call.arguments[1:]:
+                            self._compare(call.arguments[0], value)
 
     def _compare(self, left: Expression, right: Expression) -> None:
         for one, other in ((left, right), (right, left)):

@@ -83,7 +83,11 @@ def test_what_spark_pads_first_is_refused(spark: SparkSession, texts: dict[str, 
         assert rows(spark.sql(sql)) != []  # where values as they are held give less, or something else
         with pytest.raises(errors.TypeClashError, match=r"char\(5\).*rtrim"):
             join_sql(sql, texts)
-    for rule in ('h(x) <- five("ab", x).', "k(c) <- five(c, _). h(c) <- k(c), three(c, _)."):
+    for rule in (
+        'h(x) <- five("ab", x).',
+        'h(x, v) <- five(c, x), v = if(c = "ab", 1, 2).',
+        "k(c) <- five(c, _). h(c) <- k(c), three(c, _).",
+    ):
         with pytest.raises(errors.TypeClashError, match=r"char\(5\)"):
             join(rule, texts)
     cast = {**texts, "five": texts["five"].selectExpr("rtrim(c) AS c", "x")}

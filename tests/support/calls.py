@@ -41,9 +41,30 @@ CALLED = (*NUMBERS, STRING, DATE, MOMENT, TIME, BOOLEAN)
 """Kinds that :func:`draw_call` knows."""
 
 
+def conditional(x: Expression, y: Expression, choose: Callable[[Sequence[Any]], Any], last: Any) -> Call:
+    """``if`` or ``coalesce`` over values of one kind, of which ``last`` is a literal or None.
+
+    A condition is one comparison, a test of NULL, or two of them.
+    """
+    tests = [
+        Call(choose(("<", "<=", "=", "!=")), (x, y)),
+        Call("is null", (choose((x, y)),)),
+        Call("not", (Call("is null", (choose((x, y)),)),)),
+    ]
+    condition = choose(
+        (*tests, Call("and", (choose(tests), tests[0])), Call("or", (choose(tests), tests[1])))
+    )
+    known = () if last is None else (Constant(last),)
+    branches = choose(((x,), (x, y), (y, x), *(((x, *known), (*known, x)) if known else ())))
+    return choose((Call("if", (condition, *branches)), Call("coalesce", (x, y, *known))))
+
+
 def draw_call(draw: DrawFn, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
     """A call over variables of a kind, and the kind of its values."""
     x, y = (Variable(draw(st.sampled_from(names))) for _ in range(2))
+    if kind is not TIME and draw(st.integers(0, 3)) == 0:  # whose types may be of two units
+        last = draw(st.sampled_from((None, *kind.literals))) if kind is not DECIMAL else None
+        return conditional(x, y, lambda some: draw(st.sampled_from(some)), last), kind
     if kind in NUMBERS:
         return _of_number(draw, kind, x, y)
     if kind is STRING:

@@ -39,7 +39,9 @@ from typing import Any
 
 from support.functions import EXACT, FUNCTIONS, DivisionByZero, in_range, remainder
 from support.rules import (
+    OPERATORS,
     Aggregate,
+    Arithmetic,
     Atom,
     Call,
     Comparison,
@@ -98,6 +100,9 @@ def meet(left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
+KNOW_NULL = ("if", "coalesce", "is null", "and", "or", "not")
+
+
 def holds(operator: str, left: Any, right: Any) -> bool:
     left, right = meet(left, right)
     if operator == "=":
@@ -109,13 +114,57 @@ def holds(operator: str, left: Any, right: Any) -> bool:
     return bool(left > right or (operator == ">=" and left == right))
 
 
+def children(node: Expression) -> tuple[Expression, ...]:
+    if isinstance(node, Arithmetic):
+        return node.left, node.right
+    if isinstance(node, Minus):
+        return (node.operand,)
+    return node.arguments if isinstance(node, Call) else ()
+
+
+def strict(node: Expression) -> set[str]:
+    """The variables whose NULL leaves a binding out."""
+    if isinstance(node, Variable):
+        return {node.name}
+    if isinstance(node, Call) and node.function in ("if", "coalesce"):
+        return set()
+    return set().union(*map(strict, children(node)))
+
+
+def with_null(node: Call, binding: Binding) -> Any:
+    """What takes NULL for a value: SQL's CASE, COALESCE, IS NULL, AND, OR, NOT."""
+    if node.function == "coalesce":
+        return next((v for one in node.arguments if (v := calculate(one, binding)) is not None), None)
+    if node.function == "if":
+        condition, then, *otherwise = node.arguments
+        if calculate(condition, binding):
+            return calculate(then, binding)
+        return calculate(otherwise[0], binding) if otherwise else None
+    if node.function == "is null":
+        return calculate(node.arguments[0], binding) is None
+    found = [calculate(argument, binding) for argument in node.arguments]
+    if node.function == "not":
+        return None if found[0] is None else not found[0]
+    decides = node.function == "or"
+    if decides in found:
+        return decides
+    return None if None in found else not decides
+
+
 def calculate(node: Expression, binding: Binding) -> Any:
     if isinstance(node, Variable):
         return binding[node.name]
     if isinstance(node, Constant):
         return node.value
+    if isinstance(node, Call) and node.function in KNOW_NULL:
+        return with_null(node, binding)
+    if any(calculate(child, binding) is None for child in children(node)):
+        return None
     if isinstance(node, Minus):
         return in_range(-calculate(node.operand, binding))
+    if isinstance(node, Call) and node.function in OPERATORS:
+        left, right = (calculate(argument, binding) for argument in node.arguments)
+        return holds(node.function, left, right)
     if isinstance(node, Call):
         return FUNCTIONS[node.function](*(calculate(argument, binding) for argument in node.arguments))
     left, right = calculate(node.left, binding), calculate(node.right, binding)
@@ -238,14 +287,18 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
         if not possible:
             return rest, binding
         _, place, name, source = min(possible, key=lambda one: one[:2])
-        if reads_null(source, binding):
+        value = None if reads_null(source, binding) else calculate(source, binding)
+        if value is None and not (isinstance(source, Call) and source.function in ("if", "coalesce")):
             return None
-        binding[name] = calculate(source, binding)
+        binding[name] = value
         del rest[place]
 
 
 def reads_null(node: Atom | Comparison | Expression, binding: Binding) -> bool:
-    return any(binding[name] is None for name in variables_of(node))
+    if isinstance(node, Comparison):
+        return reads_null(node.left, binding) or reads_null(node.right, binding)
+    names = variables_of(node) if isinstance(node, Atom) else strict(node)
+    return any(binding[name] is None for name in names)
 
 
 def passes(test: Comparison, binding: Binding) -> bool:
@@ -253,7 +306,8 @@ def passes(test: Comparison, binding: Binding) -> bool:
         return (calculate(test.left, binding) is None) == (test.operator == "=")
     if reads_null(test, binding):
         return False
-    return holds(test.operator, calculate(test.left, binding), calculate(test.right, binding))
+    left, right = calculate(test.left, binding), calculate(test.right, binding)
+    return None not in (left, right) and holds(test.operator, left, right)
 
 
 def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Binding]:

@@ -261,12 +261,35 @@ def render_expression(node: Expression, nested: bool = False) -> str:
         left = render_expression(node.left, nested=True)
         text = f"{left} {node.operator} {render_expression(node.right, nested=True)}"
         return f"({text})" if nested else text
+    if isinstance(node, Call) and node.function in CONDITIONS:
+        return render_condition(node)
     if isinstance(node, Call) and node.function == "||":
         text = " || ".join(render_expression(argument, nested=True) for argument in node.arguments)
         return f"({text})" if nested else text
     if isinstance(node, Call):
         return f"{node.function}({', '.join(map(render_expression, node.arguments))})"
     return render_term(node)
+
+
+OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
+CONDITIONS = (*OPERATORS, "and", "or", "not", "is null")
+"""Calls that stand first in ``if``."""
+
+
+def render_condition(node: Call) -> str:
+    parts = [render_expression(argument, nested=True) for argument in node.arguments]
+    if node.function in OPERATORS:
+        return f"{parts[0]} {node.function} {parts[1]}"
+    if node.function == "is null":
+        return f"{parts[0]} is null"
+    if node.function == "not":
+        (of,) = node.arguments
+        return (
+            f"{render_expression(of.arguments[0])} is not null"
+            if of.function == "is null"
+            else f"!{parts[0]}"
+        )
+    return f"({(', ' if node.function == 'and' else ' ; ').join(parts)})"
 
 
 def render_test(node: Call, wanted: bool) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.rules import (
+    OPERATORS,
     Arithmetic,
     Atom,
     Call,
@@ -42,6 +43,14 @@ def sql_expression(node: Expression, places: dict[str, str]) -> str:
         return f"(-{sql_expression(node.operand, places)})"
     if isinstance(node, Call):
         first, *others = (sql_expression(argument, places) for argument in node.arguments)
+        if node.function in ("and", "or", *OPERATORS):
+            return f"({first} {node.function.replace('!=', '<>')} {others[0]})"
+        if node.function == "is null":
+            return f"({first} is null)"
+        if node.function == "not":
+            return f"(not {first})"
+        if node.function == "if":
+            return f"(case when {first} then {' else '.join(others)} end)"
         if node.function == "in":
             return f"({first} in ({', '.join(others)}))"
         if node.function == "like":
