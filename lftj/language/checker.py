@@ -14,6 +14,8 @@ that have both a constant and another source take that time each.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import reduce
 
 import pyarrow as pa
 
@@ -134,7 +136,29 @@ class _Checker:
                 if number not in bodies:
                     bodies[number] = self._check_rule(number)
             self._recursive = {}
+        self._widen_arguments(bodies)
         return bodies
+
+    def _widen_arguments(self, bodies: Mapping[int, tuple[Body, ...]]) -> None:
+        """Let decimals that an aggregate reads have one type in all bodies: sums add numbers of one scale."""
+        read: dict[tuple[str, int, int], list[tuple[Body, str]]] = {}
+        for number, its in bodies.items():
+            for head in self._program.rules[number].heads:
+                for column, term in enumerate(head.columns):
+                    for place, one in enumerate(term.arguments if isinstance(term, Aggregate) else ()):
+                        if isinstance(one, Variable):
+                            meeting = read.setdefault((head.relation, column, place), [])
+                            meeting += [(body, one.name) for body in its]
+        settled = False
+        while not settled:  # a variable may be read by several heads
+            settled = True
+            for meeting in read.values():
+                if any(kind(body.types[name].arrow) != "decimal" for body, name in meeting):
+                    continue
+                widest = reduce(common_type, (body.types[name].arrow for body, name in meeting))
+                for body, name in meeting:
+                    settled = settled and body.types[name].arrow == widest
+                    body.types[name] = replace(body.types[name], arrow=widest)
 
     def _typed(self, component: tuple[str, ...]) -> dict[str, Schema]:
         """The schemas of relations that depend on each other; where they can't be had, what is wrong."""

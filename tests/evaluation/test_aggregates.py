@@ -412,6 +412,33 @@ def test_sum_of_durations() -> None:
         case("sum", pa.duration("us"), [(1, 10**8 * 86400 * second, 1 << 22)], pa.duration("us")).run()
 
 
+@pytest.mark.parametrize(
+    ("rule", "rows"),
+    [
+        ("h[] = sum(v) <- (r(v, _) ; r(_, v)).", [("3.75",)]),
+        ("h[] = sum(v) <- (r(_, v) ; r(v, _)).", [("3.75",)]),
+        ("h[v] = sum(w) <- (r(v, _) ; r(_, v)), w = v - 1.5.", [("1.50", "0.00"), ("2.25", "0.75")]),
+        ("h(n: sum(v), m: max(v)) <- (r(v, _) ; r(_, v)).", [("3.75", "2.25")]),
+    ],
+)
+def test_decimals_of_several_scales_in_one_sum(rule: str, rows: list[tuple[str, ...]]) -> None:
+    """The first alternative had the fewest digits behind the point, and the sum failed, once and kept."""
+    one, two = pa.decimal128(10, 1), pa.decimal128(6, 2)
+    table = pa.table({"a": pa.array([Decimal("1.5")], one), "b": pa.array([Decimal("2.25")], two)})
+    workspace = lftj.Workspace()
+    workspace.load("r", table)
+    workspace.install(rule)
+    for found in (lftj_database(table).query(rule), workspace["h"].to_arrow()):
+        shown = [tuple(map(str, row)) for row in zip(*found.to_pydict().values(), strict=True)]
+        assert sorted(shown) == rows
+
+
+def lftj_database(table: pa.Table) -> lftj.Database:
+    database = lftj.Database()
+    database.load("r", table)
+    return database
+
+
 def test_dictionary_encoded_decimals() -> None:
     plain = pa.array([Decimal("1.25"), Decimal("-0.50")], pa.decimal128(5, 2))
     columns = {"k": pa.array([1, 1]), "v": plain.dictionary_encode()}
