@@ -1,20 +1,22 @@
-"""Counts and sums of whole numbers by group, added up as rows come: no row is kept.
+"""Counts, sums of whole numbers, least and greatest codes by group, found as rows come: no row is kept.
 
-A sum is linear in its rows, so they need not be distinct, nor in order.  A group has a number; its place is
-found by a table of all keys that the ranges of the columns allow, where these are few enough, or by a hash
-table.  Each has its number of assignments and, for each summed variable, a sum of 128 bits.
+A sum is linear in its rows, and an extreme is the same whatever else came, so they need not be distinct, nor
+in order.  A group has a number; its place is found by a table of all keys that the ranges of the columns
+allow, where these are few enough, or by a hash table.  Each has its number of assignments and, for each
+summed variable, a sum of 128 bits.
 
 Invariants
 
-1. ``keys[:, :n]`` are the distinct keys in the order in which they came; ``counts`` and both words of
-   ``sums`` are of the same groups.
+1. ``keys[:, :n]`` are the distinct keys in the order in which they came; ``counts``, both words of ``sums``
+   and ``extremes`` are of the same groups.
 2. With ranges known (``extent``), every key lies within them, and ``table`` has at its number, ``SUM (key -
    low) * stride``, that of its group + 1; elsewhere 0.  Without, ``table`` is as
    :mod:`lftj.storage.row_places` has it.
 3. No sum wraps: a summand has 64 bits and there are less than ``2**63`` assignments.
 
-Cost: O(1) per row.  Memory 8 bytes per key column, 8 for the count and 16 per sum of each group, up to twice
-for growth, and 8 bytes for each place: up to ``MOST_NUMBERS``, or two to four for each group.
+Cost: O(1) per row.  Memory 8 bytes per key column, 8 for the count, 16 per sum and 8 per extreme of each
+group, up to twice for growth, and 8 bytes for each place: up to ``MOST_NUMBERS``, or two to four for each
+group.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -26,7 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indices.compiled import kernel, part
-from indices.keys import KEY_MAX
+from indices.keys import KEY_MAX, KEY_MIN
 from indices.wrapping import wraps_around
 from lftj.errors import RangeError
 from lftj.storage.row_places import entry_of, number_at, place_of
@@ -42,18 +44,21 @@ _MASK = (1 << 32) - 1
 class RunningSums:
     """Groups in the making.
 
-    >>> sums = RunningSums(1, 1)
-    >>> sums.add([np.array([7, 5, 7])], [np.array([10, 20, 30])], np.array([1, 1, 2]))
-    >>> keys, counts, words = sums.finish()
-    >>> keys[0].tolist(), counts.tolist(), words[0][:, 0].tolist()
-    ([5, 7], [1, 3], [20, 70])
+    >>> sums = RunningSums(1, 1, [True])
+    >>> sums.add([np.array([7, 5, 7])], [np.array([10, 20, 30])], [np.array([4, 1, 3])], np.array([1, 1, 2]))
+    >>> keys, counts, words, extremes = sums.finish()
+    >>> keys[0].tolist(), counts.tolist(), words[0][:, 0].tolist(), extremes[0].tolist()
+    ([5, 7], [1, 3], [20, 70], [1, 4])
     """
 
-    def __init__(self, n_keys: int, n_sums: int) -> None:
+    def __init__(self, n_keys: int, n_sums: int, largest: Sequence[bool] = ()) -> None:
+        """``largest``: for each extreme whether it is the greatest code, else the least."""
         self.n_groups = 0
         self._keys = np.empty((n_keys, LEAST_GROUPS), np.int64)
         self._counts = np.zeros(LEAST_GROUPS, np.int64)
         self._sums = np.zeros((2 * n_sums, LEAST_GROUPS), np.int64)
+        self._largest = tuple(largest)
+        self._extremes = self._no_extremes(LEAST_GROUPS)
         self._low = np.zeros(n_keys, np.int64)
         self._extent = np.zeros(n_keys, np.int64)
         self._is_ranged = True
@@ -61,8 +66,16 @@ class RunningSums:
         self._total = 0
 
     @wraps_around
-    def add(self, keys: Sequence[np.ndarray], summands: Sequence[np.ndarray], weights: np.ndarray) -> None:
-        """Add rows: int64 columns of the keys and of what is summed; ``weights``: int64, above 0.
+    def add(
+        self,
+        keys: Sequence[np.ndarray],
+        summands: Sequence[np.ndarray],
+        compared: Sequence[np.ndarray],
+        weights: np.ndarray,
+    ) -> None:
+        """Add rows: int64 columns of the keys, of what is summed and of what may be an extreme.
+
+        ``weights``: int64, above 0.
 
         Raises :class:`~lftj.errors.RangeError` when there are ``2**63`` assignments or more in all.
         """
@@ -73,9 +86,11 @@ class RunningSums:
             raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
         for number, values in enumerate(summands):
             _sum(groups, np.require(values, np.int64, ("C", "W")), weights, self._sums, 2 * number)
+        for number, (codes, largest) in enumerate(zip(compared, self._largest, strict=True)):
+            _compare(groups, np.require(codes, np.int64, ("C", "W")), largest, self._extremes[number])
 
-    def finish(self) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
-        """Sorted keys, the assignments of each, and the sums: int64 (groups, 2), the low word first."""
+    def finish(self) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray], list[np.ndarray]]:
+        """Sorted keys, the assignments of each, the sums: int64 (groups, 2), the low word first; extremes."""
         n = self.n_groups
         keys = [column[:n] for column in self._keys]
         order = np.lexsort(keys[::-1]) if keys else np.arange(n)
@@ -83,7 +98,13 @@ class RunningSums:
             np.ascontiguousarray(self._sums[place : place + 2, :n].T[order])
             for place in range(0, len(self._sums), 2)
         ]
-        return [column[order] for column in keys], self._counts[:n][order], words
+        extremes = [codes[:n][order] for codes in self._extremes]
+        return [column[order] for column in keys], self._counts[:n][order], words, extremes
+
+    def _no_extremes(self, room: int) -> np.ndarray:
+        """What is below or above every code, for so many groups."""
+        none = [KEY_MIN if largest else KEY_MAX for largest in self._largest]
+        return np.repeat(np.array(none, np.int64)[:, np.newaxis], room, axis=1)
 
     def _groups_of(self, rows: np.ndarray) -> np.ndarray:
         """The group of each row of int64 keys (columns, n); new ones are made."""
@@ -107,6 +128,8 @@ class RunningSums:
         room = 2 * len(self._counts)
         self._keys, self._sums = (_widened(rows, room) for rows in (self._keys, self._sums))
         self._counts = _widened(self._counts[np.newaxis], room)[0]
+        before, self._extremes = self._extremes, self._no_extremes(room)
+        self._extremes[:, : before.shape[1]] = before
         if not self._is_ranged:
             self._enter_again()
 
@@ -227,6 +250,15 @@ def _sum(groups, values, weights, sums, place):
         after = before + np.uint64(low)
         lows[group] = np.int64(after)
         highs[group] += high + np.int64(after < before)
+
+
+@kernel
+def _compare(groups, codes, largest, extremes):
+    """Let the extreme of each group be of these codes too; extremes: int64, written."""
+    for row in range(len(groups)):
+        group, code = groups[row], codes[row]
+        if (code > extremes[group]) if largest else (code < extremes[group]):
+            extremes[group] = code
 
 
 @part

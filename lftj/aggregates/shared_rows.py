@@ -7,7 +7,8 @@ head's Z-set::
     Aggregation(head, rows) = Aggregation(head, net rows of any variables that include the head's)
 
 Counts, sums and averages of whole numbers need no net rows: they are added up as rows come
-(:mod:`lftj.aggregates.running_sums`), for all heads of the same keys together.
+(:mod:`lftj.aggregates.running_sums`), for all heads of the same keys together; and so are the least and the
+greatest value of what has codes in its order.
 
 Invariants
 
@@ -63,7 +64,7 @@ class SharedRows:
         self._running: dict[tuple[str, ...], _Running] = {}
         for head in heads:
             if _is_running(head, types):
-                self._running.setdefault(head.variables, _Running()).summed.update(_arguments(head))
+                self._running.setdefault(head.variables, _Running()).feed(head)
         self._sources: dict[tuple[str, ...], tuple[str, ...] | None] = {}
         others = [head for head in heads if not _is_running(head, types)]
         for names in sorted(map(row_variables, others), key=lambda names: -len(set(names))):
@@ -105,31 +106,47 @@ class SharedRows:
 
 
 def keeps_no_rows(heads: Sequence[CheckedHead], types: Mapping[str, ColumnType]) -> bool:
-    """Whether the heads are all counts, sums and averages of whole numbers; others need distinct rows."""
+    """Whether the heads are all found as rows come; others need distinct rows."""
     return all(isinstance(head.value, Aggregate) and _is_running(head, types) for head in heads)
 
 
 class _Running:
-    """Sums by the same keys.  ``summed``: the variables that are, once each, in their order."""
+    """Sums and extremes by the same keys: of which variables, once each, in their order."""
 
     def __init__(self) -> None:
         self.summed: dict[str, None] = {}
+        self.compared: dict[tuple[str, str], None] = {}  # the function, and of what
         self._sums: RunningSums | None = None
-        self._found: tuple[list[np.ndarray], np.ndarray, list[np.ndarray]] | None = None
+        self._found: tuple[list[np.ndarray], np.ndarray, list[np.ndarray], list[np.ndarray]] | None = None
+
+    def feed(self, head: CheckedHead) -> None:
+        """A head takes its values from here."""
+        if head.extremum:
+            (name,) = _arguments(head)
+            self.compared[head.extremum, name] = None
+        else:
+            self.summed.update(_arguments(head))
+
+    def _none(self, n_keys: int) -> RunningSums:
+        return RunningSums(n_keys, len(self.summed), [function == "max" for function, _ in self.compared])
 
     def add(self, keys: tuple[str, ...], columns: Mapping[str, np.ndarray], weights: np.ndarray) -> None:
         if self._sums is None:
-            self._sums = RunningSums(len(keys), len(self.summed))
-        self._sums.add([columns[name] for name in keys], [columns[name] for name in self.summed], weights)
+            self._sums = self._none(len(keys))
+        self._sums.add(
+            [columns[name] for name in keys],
+            [columns[name] for name in self.summed],
+            [columns[name] for _, name in self.compared],
+            weights,
+        )
 
     def aggregated(
         self, head: CheckedHead, types: Mapping[str, ColumnType]
     ) -> tuple[list[np.ndarray], pa.Array]:
         """A head's keys and values, as :func:`lftj.aggregates.whole.aggregated` gives them."""
         if self._found is None:
-            sums = self._sums or RunningSums(len(head.variables), len(self.summed))
-            self._found, self._sums = sums.finish(), None
-        keys, counts, sums_ = self._found
+            self._found, self._sums = (self._sums or self._none(len(head.variables))).finish(), None
+        keys, counts, sums, extremes = self._found
         groups = GroupNames(head, types, keys)
         if not len(counts):
             return keys, groups.declared.domain.decode(counts, groups.declared.arrow)
@@ -138,7 +155,10 @@ class _Running:
         if call.function == "count":
             return keys, pa.array(counts, groups.declared.arrow)
         (name,) = _arguments(head)
-        words = sums_[list(self.summed).index(name)].view(np.uint32)
+        if head.extremum:
+            codes = extremes[list(self.compared).index((head.extremum, name))]
+            return keys, groups.declared.domain.decode(codes, groups.declared.arrow)
+        words = sums[list(self.summed).index(name)].view(np.uint32)
         if call.function == "sum":
             return keys, values_of_sums(groups, words, types[name])
         return keys, values_of_floats(groups, quotients(words, counts, 0))
@@ -150,8 +170,10 @@ def _arguments(head: CheckedHead) -> dict[str, None]:
 
 
 def _is_running(head: CheckedHead, types: Mapping[str, ColumnType]) -> bool:
-    """Whether a head counts, or sums whole numbers, whose codes are the numbers."""
+    """Whether a head counts, sums whole numbers, whose codes are the numbers, or takes the least of codes."""
     assert isinstance(head.value, Aggregate)
+    if head.extremum:
+        return all(types[name].domain.ordered for name in _arguments(head))
     if head.value.function not in ("count", "sum", "avg"):
         return False
     return all(types[name].domain.name not in ("float", "decimal") for name in _arguments(head))

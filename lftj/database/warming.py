@@ -144,7 +144,7 @@ def _tuples() -> None:
 
 def _groups() -> None:
     far_apart = np.array([-1 << 40, 1 << 40])
-    RunningSums(1, 1).add([far_apart], [far_apart], np.ones(2, np.int64))
+    RunningSums(1, 1, [True]).add([far_apart], [far_apart], [far_apart], np.ones(2, np.int64))
 
 
 def _scan() -> None:

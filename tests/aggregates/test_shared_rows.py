@@ -81,18 +81,19 @@ def test_differential_each_head_alone(
 
 
 def test_rows_are_kept_of_the_widest_variables() -> None:
-    made = [head("m", ["b"], "max", "a"), head("g", ["a"], "min", "b"), head("l", ["a"], "min", "a")]
+    made = [head("m", ["b"], "max", "s"), head("g", ["s", "b"], "min", "s"), head("l", ["s"], "min", "s")]
     shared = SharedRows(made, TYPES)
-    assert list(shared._rows) == [("b", "a")]
-    assert shared._sources == {("b", "a"): None, ("a", "b"): ("b", "a"), ("a", "a"): ("b", "a")}
+    assert list(shared._rows) == [("b", "s")]
+    assert shared._sources == {("b", "s"): None, ("s", "b", "s"): ("b", "s"), ("s", "s"): ("b", "s")}
 
 
-def test_counts_and_sums_keep_no_rows() -> None:
-    shared = SharedRows(
-        [head("n", ["a"], "count"), head("t", ["a"], "sum", "b"), head("m", ["b"], "avg", "a")], TYPES
-    )
+def test_counts_sums_and_extremes_keep_no_rows() -> None:
+    made = [head("n", ["a"], "count"), head("t", ["a"], "sum", "b"), head("m", ["b"], "avg", "a")]
+    made += [head("g", ["a"], "max", "b"), head("l", ["a"], "min", "b")]
+    shared = SharedRows(made, TYPES)
     assert not shared._rows and list(shared._running) == [("a",), ("b",)]
     assert [list(one.summed) for one in shared._running.values()] == [["b"], ["a"]]
+    assert [list(one.compared) for one in shared._running.values()] == [[("max", "b"), ("min", "b")], []]
 
 
 def test_too_many_assignments_are_the_first_heads_error() -> None:
