@@ -76,3 +76,13 @@ def test_many_groups_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert least.tolist() == list(range(250))
     assert keys.tolist() == list(range(250)) and set(counts.tolist()) == {8}
     assert words[:, 0].tolist() == [2 * sum(range(key, 1000, 250)) for key in range(250)]
+
+
+def test_sums_carry_into_their_high_word() -> None:
+    """From both sides of a power of two, one by one and at once."""
+    for step in (KEY_MAX, KEY_MIN, -1, 1 << 62):
+        sums = RunningSums(0, 1)
+        for weight in (1, 1, 5, 1 << 40):
+            sums.add([], [np.array([step, step])], [], np.array([1, weight]))
+        (_, _, (words,), _) = sums.finish()
+        assert int.from_bytes(words[0].tobytes(), "little", signed=True) == step * (4 + 7 + (1 << 40))

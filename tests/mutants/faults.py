@@ -572,8 +572,8 @@ FAULTS = (
     Fault(
         "a folder of an older format stays one when it is changed",
         "maintenance/durable/store.py",
-        "if (manifest.format, manifest.end) != (FORMAT, end):",
-        "if manifest.end != end:",
+        "manifest = replace(manifest, format=FORMAT, end=end)",
+        "manifest = replace(manifest, end=end)",
         ("maintenance/workspace/test_kept_folders.py",),
     ),
     Fault(
