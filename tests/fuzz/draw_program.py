@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fuzz.draw_data import Source
-from support.calls import ESCAPED, REGULAR, conditional, text_calls
+from support.calls import ESCAPED, REGULAR, conditional, own_literals, text_calls
 from support.kinds import DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
 from support.rules import (
     Aggregate,
@@ -111,7 +111,7 @@ def _called(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression,
     """A function of variables of a kind, and the kind of its value."""
     x, y = (Variable(r.choice(names)) for _ in range(2))
     if r.random() < 0.25:
-        last = r.choice((None, *kind.literals)) if kind not in (DECIMAL, EXTREME) else None
+        last = r.choice((None, *own_literals(kind)))
         return conditional(x, y, r.choice, last), kind
     if kind in WHOLE:
         return r.choice(

@@ -59,11 +59,18 @@ def conditional(x: Expression, y: Expression, choose: Callable[[Sequence[Any]], 
     return choose((Call("if", (condition, *branches)), Call("coalesce", (x, y, *known))))
 
 
+def own_literals(kind: Kind) -> list[Any]:
+    """Literals that are of a kind, not only compared with it: beside them its values keep their type."""
+    if kind in (DECIMAL, EXTREME):
+        return []
+    return [one for one in kind.literals if kind not in (INTEGER, SIGNED) or type(one) is int]
+
+
 def draw_call(draw: DrawFn, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
     """A call over variables of a kind, and the kind of its values."""
     x, y = (Variable(draw(st.sampled_from(names))) for _ in range(2))
     if kind is not TIME and draw(st.integers(0, 3)) == 0:  # whose types may be of two units
-        last = draw(st.sampled_from((None, *kind.literals))) if kind is not DECIMAL else None
+        last = draw(st.sampled_from((None, *own_literals(kind))))
         return conditional(x, y, lambda some: draw(st.sampled_from(some)), last), kind
     if kind in NUMBERS:
         return _of_number(draw, kind, x, y)
