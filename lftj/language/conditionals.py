@@ -40,15 +40,12 @@ def as_condition(comparison: Comparison) -> Expression:
     """
     span, left, right = comparison.span, comparison.left, comparison.right
     if comparison.tests_null:
-        condition: Expression = Call(IS_NULL, (left,), span)
-    elif isinstance(left, Call) and isinstance(right, Constant) and isinstance(right.value, bool):
-        condition = left  # a test, which stands by itself
-        if right.value:
-            return condition
-        return Call(NOT, (condition,), span)
-    else:
-        return Call(comparison.operator, (left, right), span)
-    return condition if comparison.operator == "=" else Call(NOT, (condition,), span)
+        is_null = Call(IS_NULL, (left,), span)
+        return is_null if comparison.operator == "=" else Call(NOT, (is_null,), span)
+    is_test = comparison.operator == "=" and isinstance(left, Call)
+    if is_test and isinstance(right, Constant) and isinstance(right.value, bool):
+        return left if right.value else Call(NOT, (left,), span)
+    return Call(comparison.operator, (left, right), span)
 
 
 def is_condition(expression: object) -> bool:

@@ -42,6 +42,8 @@ EXPRESSIONS = {
     "if(a not in (1, b), 1, 2)": "case when a not in (1, b) then 1 else 2 end",
     'if(s like "%e%", 1, 2)': "case when s like '%e%' then 1 else 2 end",
     'if(!contains(s, "x"), 1, 2)': "case when not contains(s, 'x') then 1 else 2 end",
+    'if(contains(s, "x") != true, 1, 2)': "case when contains(s, 'x') <> true then 1 else 2 end",
+    'if(contains(s, "x") = false, 1, 2)': "case when contains(s, 'x') = false then 1 else 2 end",
     'if(regexp_matches(s, "^[xy]"), s)': "case when regexp_matches(s, '^[xy]') then s end",
     'if(k < 3, "a", if(k < 5, "b", s))': "case when k < 3 then 'a' when k < 5 then 'b' else s end",
     "if(coalesce(a, 0) + coalesce(b, 0) > 4, a + b, 0)": (
