@@ -8,8 +8,9 @@ a clique's innermost node then only tests the keys of its newest participant.
 (LFTJ has no such thing; the intersection cache of Mhedhbi and Salihoglu, VLDB
 2019, is the same idea without marks.)
 
-A stage is built only after as many leader keys were tried without it as it has
-to list (ski rental), so it costs at most twice what it could have saved.
+A stage is built once the leader keys that were tried without it, and those that
+are about to be, are as many as it has to list (ski rental), so it costs at most
+twice what it could have saved.
 
 Invariants
 
