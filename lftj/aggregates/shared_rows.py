@@ -128,6 +128,7 @@ class _Running:
             self.summed.update(_arguments(head))
 
     def _none(self, n_keys: int) -> RunningSums:
+        """Of no rows."""
         return RunningSums(n_keys, len(self.summed), [function == "max" for function, _ in self.compared])
 
     def add(self, keys: tuple[str, ...], columns: Mapping[str, np.ndarray], weights: np.ndarray) -> None:

@@ -48,8 +48,10 @@ def as_condition(comparison: Comparison) -> Expression:
     return Call(comparison.operator, (left, right), span)
 
 
-def is_condition(expression: object) -> bool:
-    return isinstance(expression, Call) and expression.function in CONDITIONS
+def is_condition(argument: object) -> bool:
+    """Whether this stands first in ``if`` alone; a test is a value, too."""
+    of_several = isinstance(argument, Call) and argument.function in CONDITIONS
+    return of_several or isinstance(argument, Comparison)
 
 
 def connected(connective: str, conditions: Sequence[Expression]) -> Expression:

@@ -309,7 +309,7 @@ class Reader(LiteralReader):
 
     def _terms(self, expressions: list[Expression | Wildcard]) -> tuple[Term, ...]:
         for expression in expressions:
-            if isinstance(expression, Comparison) or is_condition(expression):
+            if is_condition(expression):
                 written = self._written(expression)
                 way = f"an atom takes variables and constants: write the condition '{written}' beside it"
                 raise self.error(expression.span, way)
@@ -346,7 +346,7 @@ class Reader(LiteralReader):
         for place, argument in enumerate(arguments or []):
             if isinstance(argument, _Named):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
-            if isinstance(argument, Comparison) and (name != "if" or place):
+            if is_condition(argument) and (name != "if" or place):
                 where = "behind it" if name == "if" else f"in '{name}'"
                 raise self.error(argument.span, f"a condition stands first in 'if', not {where}")
             self._check_operand(argument)

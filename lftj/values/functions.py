@@ -33,7 +33,6 @@ from lftj.values.kinds import (
     plain_type,
 )
 from lftj.values.literals import Value
-from lftj.values.texts import by_options
 
 
 class Argument(NamedTuple):
@@ -106,7 +105,7 @@ def _branch_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
 CONDITIONALS = ("if", "coalesce")
 """Functions that compute an argument only where it is asked for, and read NULL as a value.
 
-Their kernels take whole arrays; :mod:`lftj.language.conditionals` calls them row by row of what is needed.
+Binding says their types.  Their kernels are not called: :mod:`lftj.language.conditionals` takes their place.
 """
 
 
@@ -279,7 +278,10 @@ def _by_options(
             raise TypeClashError(f"{name}: {error}") from None
     types = [pa.int64() if kind(one.type) == "integer" else _string_type(one.type) for one in arguments[1:]]
     return Bound(
-        tuple(range(len(arguments))), (type_, *types), result or type_, by_options(make, result or type_)
+        tuple(range(len(arguments))),
+        (type_, *types),
+        result or type_,
+        texts.by_options(make, result or type_),
     )
 
 

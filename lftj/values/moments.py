@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.values.arithmetic import Kernel, Refused
-from lftj.values.calendar import Anchored, anchored, int32s, per_second
+from lftj.values.calendar import anchored, int32s, per_second
 from lftj.values.zones import DAY_SECONDS
 
 _FURTHEST = 1 << 40
@@ -35,9 +35,9 @@ def add_months(moments: pa.Array, numbers: pa.Array) -> pa.Array:
     (datetime.date(2024, 2, 29), datetime.date(2023, 11, 30))
     """
     is_date = pa.types.is_date(moments.type)
-    days, rest = moments.cast(pa.int32() if is_date else pa.int64()).to_numpy().astype(np.int64), 0
+    units = moments.cast(pa.int32() if is_date else pa.int64()).to_numpy().astype(np.int64)
     per_day = 1 if is_date else DAY_SECONDS * per_second(moments.type)
-    days, rest = np.divmod(days, per_day)
+    days, rest = np.divmod(units, per_day)
     months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
     months_on = pc.add_checked(pa.array(months), numbers).to_numpy()
     if (np.abs(months_on) > _FURTHEST).any():
@@ -83,9 +83,7 @@ def formatting(pattern: str) -> Kernel:
     pieces.append(pattern[end:])
 
     def written(moments: pa.Array) -> pa.Array:
-        its = _Written(
-            anchored(moments), per_second(moments.type) if not pa.types.is_date(moments.type) else 1
-        )
+        its = _Written(moments)
         parts = [piece if isinstance(piece, str) else piece(its) for piece in pieces]
         columns = [pa.repeat(part, len(moments)) if isinstance(part, str) else part for part in parts]
         return pc.binary_join_element_wise(*columns, "")
@@ -96,10 +94,10 @@ def formatting(pattern: str) -> Kernel:
 class _Written:
     """Moments that are written: in the 400 years from 1970 on as timestamps, and what is beyond."""
 
-    def __init__(self, its: Anchored, per_second: int) -> None:
-        self.seconds = its.moments.cast(pa.timestamp("s"))
-        self.its = its
-        self.per_second = per_second
+    def __init__(self, moments: pa.Array) -> None:
+        self.its = anchored(moments)
+        self.seconds = self.its.moments.cast(pa.timestamp("s"))
+        self.per_second = 1 if pa.types.is_date(moments.type) else per_second(moments.type)
 
 
 def _plain(directive: str, moments: _Written) -> pa.Array:
