@@ -51,8 +51,9 @@ class Finishing:
         known = set(lowered.problem.emitted)
         waiting = self._compare_ready(known, lowered.comparisons)
         for assignment in lowered.assignments:
-            self._steps.append((assignment.variable, evaluator(assignment.expression, self._types)))
-            known.add(assignment.variable)
+            name, expression = assignment.variable, assignment.expression
+            self._steps.append((name, evaluator(expression, self._types, self._types[name])))
+            known.add(name)
             waiting = self._compare_ready(known, waiting)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -125,8 +126,6 @@ class _Table(Mapping[str, pa.Array]):
         self._values = {}
 
     def assign(self, name: str, array: pa.Array) -> None:
-        if array.type != self._value_types[name]:
-            array = array.cast(self._value_types[name])
         self._values[name] = array
         type_ = self.types[name]
         self.rows[name] = (

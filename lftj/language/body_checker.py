@@ -7,25 +7,36 @@ variable.
 NULL equals nothing and is less than nothing.  So a variable that joins, or that a comparison, an assignment,
 a negated atom or an aggregate reads, is never NULL: where its columns, or what it is computed by, may give
 one, the body gets a test ``x is not null``.  What is left can be NULL, and stands in plain columns of heads,
-in ``x is null`` and in expressions that know of NULL (:mod:`lftj.language.conditionals`).
+on the sides of ``<=>``, behind it in an atom, and in expressions that know of NULL
+(:mod:`lftj.language.conditionals`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 
 from lftj.errors import RuleError, TypeClashError, UnboundVariableError, UnsafeNegationError
 from lftj.language.body import Assignment, Body
-from lftj.language.conditionals import gives_null, read_strictly
+from lftj.language.conditionals import gives_null, may_be_null, read_strictly
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import comparison_types, result_type, text_of, variables_of
 from lftj.language.folding import fold
 from lftj.language.normal_form import Conjunction, order_assignments
-from lftj.language.syntax import Atom, Comparison, Constant, Span, Variable
+from lftj.language.syntax import (
+    Atom,
+    Comparison,
+    Constant,
+    Expression,
+    Head,
+    Span,
+    Variable,
+    aggregated_variables,
+)
 from lftj.values.comparisons import comparable
 from lftj.values.domains import Domains
 from lftj.values.kinds import plain_type
@@ -36,8 +47,8 @@ from lftj.values.schema import Column, ColumnType, Schema
 class BodyChecker:
     """Checks the conjunctions of one rule's body.
 
-    ``schema_of``: the schema of a relation that exists.  ``aggregated``: variables that aggregates of the
-    rule's heads read.
+    ``schema_of``: the schema of a relation that exists.  ``heads``: those of the rule whose aggregates read
+    variables of the body.
     """
 
     def __init__(
@@ -46,13 +57,15 @@ class BodyChecker:
         domains: Domains,
         schema_of: Callable[[str], Schema],
         parts: Sequence[Conjunction],
-        aggregated: Collection[str] = (),
+        heads: Sequence[Head] = (),
     ) -> None:
         self._text = text
         self._domains = domains
         self._schema_of = schema_of
         self._parts = parts
-        self._aggregated = aggregated
+        self._elsewhere: dict[str, ColumnType] = {}  # types of variables in other conjunctions
+        self._aggregated = aggregated_variables(heads)
+        self._typed = aggregated_variables(heads, ("min", "max"))
         self._split = [order_assignments(part.comparisons, atom_variables(part)) for part in parts]
         self._bound = [
             atom_variables(part) | {assignment.variable for assignment in assignments}
@@ -60,8 +73,14 @@ class BodyChecker:
         ]
 
     def bodies(self) -> list[Body]:
-        """The checked conjunctions.  Raises a :class:`~lftj.errors.RuleError` at the first mistake."""
-        return [self._body(number) for number in range(len(self._parts))]
+        """The checked conjunctions.  Raises a :class:`~lftj.errors.RuleError` at the first mistake.
+
+        Those with literals come last: what another alternative gives a variable is the literal's type.
+        """
+        numbers = range(len(self._parts))
+        order = sorted(numbers, key=lambda number: any(map(_literal, self._split[number][0])))
+        found = {number: self._body(number) for number in order}
+        return [found[number] for number in numbers]
 
     def require(self, variable: Variable, needed_by: str) -> None:
         """Refuse a variable that some conjunction does not bind; ``needed_by``: "head 'a' needs"."""
@@ -112,7 +131,7 @@ class BodyChecker:
                 self._require(variable, number, "the comparison needs", UnboundVariableError)
         if not part.atoms:
             raise self._no_atom_error(part)
-        typing = _Typing(self._text, self._domains, self._schema_of)
+        typing = _Typing(self._text, self._domains, self._schema_of, self._elsewhere)
         for atom in part.atoms:
             typing.add_atom(atom)
         for assignment in assignments:
@@ -121,12 +140,45 @@ class BodyChecker:
             typing.add_atom(atom)
         for test in tests:
             typing.check_comparison(test)
+        for name, type_ in typing.types.items():
+            if not type_.literal:
+                self._elsewhere.setdefault(name, type_)
+        self._settle_literals(typing.types, assignments, [*tests, *part.negations])
         added = self._tests_of_null(part, assignments, tests, typing.types)
         for test in (*tests, *added):
-            if test.tests_null and test.operator == "!=":
-                (variable,) = variables_of(test.left)
-                typing.types[variable.name] = replace(typing.types[variable.name], nullable=False)
+            if test.tests_null and test.operator == "<!=>" and isinstance(test.left, Variable):
+                name = test.left.name
+                typing.types[name] = replace(typing.types[name], nullable=False)
         return Body(part.atoms, part.negations, (*tests, *added), tuple(assignments), typing.types)
+
+    def _settle_literals(
+        self,
+        types: dict[str, ColumnType],
+        assignments: Sequence[Assignment],
+        readers: Sequence[Comparison | Atom],
+    ) -> None:
+        """Let heads decide the types of those literals alone that nothing else reads."""
+        for one in assignments:
+            if one.variable in self._aggregated:
+                self._refuse_untyped(one.variable, one.span, types)
+        read = {one.variable: one.span for one in assignments if one.variable in self._typed}
+        for reader in (*readers, *(assignment.expression for assignment in assignments)):
+            if isinstance(reader, Atom):
+                variables = _variables(reader)
+            elif isinstance(reader, Comparison):
+                variables = [*variables_of(reader.left), *variables_of(reader.right)]
+            else:
+                variables = variables_of(reader)
+            read |= {variable.name: variable.span for variable in variables}
+        for name, span in read.items():
+            self._refuse_untyped(name, span, types)
+            types[name] = replace(types[name], literal=False)
+
+    def _refuse_untyped(self, name: str, span: Span, types: Mapping[str, ColumnType]) -> None:
+        if types[name].arrow == pa.null():
+            way_out = 'write null or cast(null, "int64") in its place'
+            message = f"'{name}' is null, which has no type here: {way_out}"
+            raise error_at(TypeClashError, self._text, span, message)
 
     def _tests_of_null(
         self,
@@ -136,16 +188,18 @@ class BodyChecker:
         types: Mapping[str, ColumnType],
     ) -> list[Comparison]:
         """Tests of the variables that would be NULL where NULL is no value."""
-        places = Counter(variable.name for atom in part.atoms for variable in _variables(atom))
-        read = {name for name, count in places.items() if count > 1}.union(self._aggregated)
-        read.update(variable.name for atom in part.negations for variable in _variables(atom))
+        stands = [variable for atom in part.atoms for variable in _variables(atom)]
+        strictly = Counter(variable.name for variable in stands if not variable.null_safe)
+        read = {name for name, count in strictly.items() if count > 1}.union(self._aggregated)
+        negated = (variable for atom in part.negations for variable in _variables(atom))
+        read.update(variable.name for variable in negated if not variable.null_safe)
         expressions = [assignment.expression for assignment in assignments]
-        expressions += [side for test in tests if not test.tests_null for side in (test.left, test.right)]
+        expressions += [side for test in tests if not test.is_null_safe for side in (test.left, test.right)]
         read = read.union(*map(read_strictly, expressions))
         computed = (assignment.variable for assignment in assignments)
         return [
-            Comparison("!=", Variable(name), Constant(NULL))
-            for name in dict.fromkeys((*places, *computed))
+            Comparison("<!=>", Variable(name), Constant(NULL))
+            for name in dict.fromkeys((*(variable.name for variable in stands), *computed))
             if name in read and types[name].nullable
         ]
 
@@ -165,6 +219,12 @@ def atom_variables(part: Conjunction) -> set[str]:
     return {variable.name for atom in part.atoms for variable in _variables(atom)}
 
 
+def _literal(assignment: Assignment) -> bool:
+    """Whether this gives a variable a value that may be of several types."""
+    constant = fold(assignment.expression)
+    return isinstance(constant, Constant) and isinstance(constant.value, Decimal | type(NULL))
+
+
 def _variables(atom: Atom) -> list[Variable]:
     return [term for term in atom.terms if isinstance(term, Variable)]
 
@@ -172,8 +232,16 @@ def _variables(atom: Atom) -> list[Variable]:
 class _Typing:
     """Types of one conjunction's variables, as they become known."""
 
-    def __init__(self, text: str, domains: Domains, schema_of: Callable[[str], Schema]) -> None:
+    def __init__(
+        self,
+        text: str,
+        domains: Domains,
+        schema_of: Callable[[str], Schema],
+        elsewhere: Mapping[str, ColumnType],
+    ) -> None:
+        """``elsewhere``: types that variables have in other alternatives."""
         self.types: dict[str, ColumnType] = {}
+        self._elsewhere = elsewhere
         self._text = text
         self._domains = domains
         self._schema_of = schema_of
@@ -185,6 +253,7 @@ class _Typing:
         for term, column in zip(atom.terms, self._schema_of(atom.relation).columns, strict=True):
             place = f"{atom.relation}.{column.name}"
             if isinstance(term, Constant):
+                self._refuse_null(term, f"write a variable x here, and 'x is null' beside '{atom.relation}'")
                 self._check_literal(term, column.type, f"{place} is of type {plain_type(column.type.arrow)}")
             elif isinstance(term, Variable):
                 self._add(term, column, place, atom.negated)
@@ -210,7 +279,12 @@ class _Typing:
         try:
             arrow = result_type(assignment.expression, self._arrow_types())
             nullable = gives_null(assignment.expression, self._nullable())
-            type_ = ColumnType(self._domains.of(arrow), arrow, nullable)
+            literal = _literal(assignment)
+            domain = self._domains.of(pa.int64() if arrow == pa.null() else arrow)
+            type_ = ColumnType(domain, arrow, nullable, literal)
+            elsewhere = self._elsewhere.get(assignment.variable)
+            if literal and elsewhere is not None:
+                type_ = replace(type_.joined(elsewhere) or type_, nullable=nullable)
         except TypeClashError as error:
             raise self._located(error, assignment.span) from None
         self.types[assignment.variable] = type_
@@ -222,6 +296,8 @@ class _Typing:
             self._check_may_be_null(comparison)
             return
         left, right = fold(comparison.left), fold(comparison.right)
+        for side, other in ((left, comparison.right), (right, comparison.left)):
+            self._refuse_null(side, f"ask '{text_of(other)} is null'")
         for side, other in ((left, right), (right, left)):
             if isinstance(side, Variable) and isinstance(other, Constant):
                 self._check_literal(other, self.types[side.name], f"'{side.name}' is {self._named(side)}")
@@ -237,9 +313,9 @@ class _Typing:
             raise self._located(error, comparison.span) from None
 
     def _check_may_be_null(self, test: Comparison) -> None:
-        (variable,) = variables_of(test.left)
-        if variable.name in self._computed and not self.types[variable.name].nullable:
-            message = f"'{variable.name}' is computed, so it is never NULL: test what it is computed from"
+        tested, loaded = test.left, {name for name in self.types if name not in self._computed}
+        if not may_be_null(tested, loaded | self._nullable()):
+            message = f"'{text_of(tested)}' is computed, so it is never NULL: test what it is computed from"
             raise error_at(RuleError, self._text, test.span, message)
 
     def _named(self, variable: Variable) -> str:
@@ -255,6 +331,10 @@ class _Typing:
                 literal.span,
                 f"{what}: it can't be compared with {text_of(literal)}",
             ) from None
+
+    def _refuse_null(self, side: Expression, way_out: str) -> None:
+        if isinstance(side, Constant) and side.value is NULL:
+            raise error_at(TypeClashError, self._text, side.span, f"null equals nothing: {way_out}")
 
     def _located(self, error: TypeClashError, span: Span) -> TypeClashError:
         return error_at(TypeClashError, self._text, error.span or span, str(error))

@@ -13,7 +13,7 @@ that have both a constant and another source take that time each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -38,7 +38,7 @@ from lftj.language.parameters import constants_of
 from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
-from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable, aggregated_variables
+from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable, extremum_of
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
@@ -111,6 +111,8 @@ class _Checker:
         stratification = stratify(self._program)
         bodies = self._check_rules(stratification)
         check_monotone(self._program, stratification.components, bodies)
+        self._settle_literals(bodies)
+        self._widen_arguments(bodies)
         checked_strata = [
             rules
             for place in range(len(stratification.strata))
@@ -136,7 +138,6 @@ class _Checker:
                 if number not in bodies:
                     bodies[number] = self._check_rule(number)
             self._recursive = {}
-        self._widen_arguments(bodies)
         return bodies
 
     def _widen_arguments(self, bodies: Mapping[int, tuple[Body, ...]]) -> None:
@@ -164,13 +165,7 @@ class _Checker:
         """The schemas of relations that depend on each other; where they can't be had, what is wrong."""
         typing = RecursiveTypes(self._program, self._domains, component, self._schema_of, self._term_type)
         found = typing.found()
-        columns = {
-            name: tuple(map(Column, column_names(self._first_heads[name]), found[name])) for name in found
-        }
-        schemas = {
-            name: Schema(own, functional=self._first_heads[name].value is not None)
-            for name, own in columns.items()
-        }
+        schemas = {name: self._schema(self._first_heads[name], found[name]) for name in found}
         missing = [name for name in component if name not in schemas]
         if missing:
             self._recursive = {**self._recursive, **schemas}
@@ -201,7 +196,12 @@ class _Checker:
                     continue
                 schema = self._schema_of(head.relation)
                 if head.value is None and head.aggregates:
-                    types = self._types[head.relation][number, head_place]
+                    types = [
+                        column.type if type_.literal else type_
+                        for type_, column in zip(
+                            self._types[head.relation][number, head_place], schema.columns, strict=True
+                        )
+                    ]
                     auxiliary, join = self._separation.take_apart(head, types, schema, text, rule.span)
                     heads += auxiliary
                     joining.append(join)
@@ -309,8 +309,7 @@ class _Checker:
         if any(head.aggregates for head in rule.heads):
             body = name_wildcards(body)
         parts = conjunctions(body, self._text)
-        aggregated = aggregated_variables(rule.heads)
-        checker = BodyChecker(self._text, self._domains, self._schema_of, parts, aggregated)
+        checker = BodyChecker(self._text, self._domains, self._schema_of, parts, rule.heads)
         bodies = checker.bodies()
         for place, head in enumerate(rule.heads):
             for variable in head.variables:
@@ -332,26 +331,28 @@ class _Checker:
         self, first: ColumnType, second: ColumnType, head: Head, column: int, here: str, there: str
     ) -> ColumnType:
         term = head.columns[column]
-        if first.domain is not second.domain:
+        try:
+            joined = first.joined(second)
+        except TypeClashError as error:
+            raise error_at(TypeClashError, self._text, term.span, str(error)) from None
+        if joined is None:
             message = (
                 f"{head.relation}.{column_names(head)[column]} is of type {plain_type(first.arrow)} {here} "
                 f"and {plain_type(second.arrow)} {there}: they have no domain in common"
             )
             raise error_at(TypeClashError, self._text, term.span, message)
-        try:
-            arrow = common_type(first.arrow, second.arrow)
-            return ColumnType(first.domain, arrow, first.nullable or second.nullable)
-        except TypeClashError as error:
-            raise error_at(TypeClashError, self._text, term.span, str(error)) from None
+        return joined
 
     def _term_type(self, term: Variable | Aggregate, body: Body) -> ColumnType:
         if isinstance(term, Variable):
             return body.types[term.name]
+        literal = False
         if term.function == "count":
             arrow = pa.int64()
         else:
             argument = term.arguments[0]
             assert isinstance(argument, Variable)
+            literal = extremum_of(term) is not None and body.types[argument.name].literal
             arrow = aggregate_type(term.function, body.types[argument.name].arrow)
             if arrow is None:
                 found = body.types[argument.name].arrow
@@ -368,7 +369,7 @@ class _Checker:
                 self._check_compiles(term, arrow)
             if term.function in QUANTILES:
                 self._check_weight(term, body)
-        return ColumnType(self._domains.of(arrow), arrow)
+        return ColumnType(self._domains.of(arrow), arrow, literal=literal)
 
     def _check_weight(self, call: Aggregate, body: Body) -> None:
         for weight in call.arguments[2:]:
@@ -409,9 +410,40 @@ class _Checker:
                     self._joined(known, new, head, column, "in an earlier rule", "here")
                     for column, (known, new) in enumerate(zip(types, more, strict=True))
                 ]
-            columns = map(Column, column_names(first), types)
-            self._derived[name] = Schema(tuple(columns), functional=first.value is not None)
+            self._derived[name] = self._schema(first, types)
         return self._derived[name]
+
+    def _schema(self, head: Head, types: Sequence[ColumnType]) -> Schema:
+        """The schema of a derived relation, whose first head this is."""
+        named = list(zip(column_names(head), types, strict=True))
+        for (name, type_), term in zip(named, head.columns, strict=True):
+            if type_.arrow == pa.null():
+                message = f"'{head.relation}.{name}' is null in all rules: give it a type, as in"
+                raise error_at(TypeClashError, self._text, term.span, f'{message} cast(null, "int64")')
+        columns = tuple(Column(name, replace(type_, literal=False)) for name, type_ in named)
+        return Schema(columns, functional=head.value is not None)
+
+    def _settle_literals(self, bodies: Mapping[int, tuple[Body, ...]]) -> None:
+        """Let literals have the types of the heads' columns in which they stand."""
+        for number, its in bodies.items():
+            for head in self._program.rules[number].heads:
+                for column, term in zip(self._schema_of(head.relation).columns, head.columns, strict=True):
+                    extremum = extremum_of(term)
+                    variable = term.arguments[0] if isinstance(term, Aggregate) and extremum else term
+                    if isinstance(variable, Variable):
+                        for body in its:
+                            self._settle(variable, body, column.type)
+            for body in its:
+                unread = {name: type_ for name, type_ in body.types.items() if type_.arrow == pa.null()}
+                body.types.update({name: replace(type_, arrow=pa.int64()) for name, type_ in unread.items()})
+
+    def _settle(self, term: Variable, body: Body, wanted: ColumnType) -> None:
+        known = body.types[term.name]
+        if known.literal:
+            body.types[term.name] = replace(wanted, nullable=known.nullable)
+        elif known.domain is not wanted.domain:  # it was, for another head
+            message = f"'{term.name}' is of type {known.arrow} in one head and of type {wanted.arrow} here"
+            raise error_at(TypeClashError, self._text, term.span, f"{message}: take two variables")
 
 
 def _columns(names: list[str]) -> str:

@@ -1,12 +1,14 @@
 """Conditions within expressions, and what NULL is there: ``if(x > 3, "big", y)``, ``coalesce(x, 0)``.
 
 An expression reads a variable *strictly* where it needs its value: an assignment of the body in which that is
-NULL is left out.  Within ``if`` and ``coalesce`` nothing is strict.  NULL is passed on there, by operations
-and functions, and by conditions, which are true, false or NULL, as in SQL; ``if`` takes NULL for false.
+NULL is left out.  Within ``if``, ``coalesce``, ``nullif``, ``greatest`` and ``least``, and on the sides of
+``<=>``, nothing is strict.  NULL is passed on there, by operations and functions, and by conditions, which
+are true, false or NULL, as in SQL; ``if`` takes NULL for false.
 
 A branch is computed on the rows that take it: a division by zero in another one is nobody's business.
 
-In the syntax tree a condition is a call: of an operator (``<``), of ``and``, ``or``, ``not`` or ``is null``.
+In the syntax tree a condition is a call: of an operator (``<``), of ``and``, ``or`` or ``not``; and
+``x is null`` is ``x <=> null``.
 """
 
 from __future__ import annotations
@@ -18,18 +20,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
+from lftj.language.syntax import (
+    BinaryOperation,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Negative,
+    Variable,
+)
+from lftj.values.arithmetic import Kernel
 from lftj.values.functions import CONDITIONALS
-from lftj.values.operators import FLIPPED
+from lftj.values.literals import NULL
+from lftj.values.operators import FLIPPED, NULL_SAFE
 
 Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
 """Columns of an expression's variables, and their number of rows, to its values."""
 
 COMPARISONS = tuple(FLIPPED)
 CONNECTIVES = {"and": pc.and_kleene, "or": pc.or_kleene}
-IS_NULL = "is null"
 NOT = "not"
-CONDITIONS = (*COMPARISONS, *CONNECTIVES, IS_NULL, NOT)
+CONDITIONS = (*COMPARISONS, *CONNECTIVES, NOT)
+
+_READ_NULL = (*CONDITIONALS, *NULL_SAFE)
+"""What is called so reads NULL as a value."""
 
 
 def as_condition(comparison: Comparison) -> Expression:
@@ -39,9 +53,6 @@ def as_condition(comparison: Comparison) -> Expression:
     '<'
     """
     span, left, right = comparison.span, comparison.left, comparison.right
-    if comparison.tests_null:
-        is_null = Call(IS_NULL, (left,), span)
-        return is_null if comparison.operator == "=" else Call(NOT, (is_null,), span)
     is_test = comparison.operator == "=" and isinstance(left, Call)
     if is_test and isinstance(right, Constant) and isinstance(right.value, bool):
         return left if right.value else Call(NOT, (left,), span)
@@ -49,7 +60,7 @@ def as_condition(comparison: Comparison) -> Expression:
 
 
 def is_condition(argument: object) -> bool:
-    """Whether this stands first in ``if`` alone; a test is a value, too."""
+    """Whether this is a condition, and no test, which looks like other calls."""
     of_several = isinstance(argument, Call) and argument.function in CONDITIONS
     return of_several or isinstance(argument, Comparison)
 
@@ -76,7 +87,7 @@ def read_strictly(expression: Expression) -> set[str]:
     """
     if isinstance(expression, Variable):
         return {expression.name}
-    if isinstance(expression, Call) and expression.function in CONDITIONALS:
+    if isinstance(expression, Call) and expression.function in _READ_NULL:
         return set()
     return set[str]().union(*map(read_strictly, children(expression)))
 
@@ -85,9 +96,13 @@ def may_be_null(expression: Expression, nullable: Collection[str]) -> bool:
     """Whether an expression has no value in a row in which these variables may be NULL."""
     if isinstance(expression, Variable):
         return expression.name in nullable
-    if not isinstance(expression, Call) or expression.function not in CONDITIONALS:
+    if isinstance(expression, Constant):
+        return expression.value is NULL
+    if not isinstance(expression, Call) or expression.function not in _READ_NULL:
         return any(may_be_null(child, nullable) for child in children(expression))
-    if expression.function == "coalesce":
+    if expression.function in ("nullif", *NULL_SAFE):
+        return expression.function == "nullif"
+    if expression.function != "if":
         return all(may_be_null(argument, nullable) for argument in expression.arguments)
     condition, then, *otherwise = expression.arguments
     if not otherwise:
@@ -101,7 +116,10 @@ def may_be_null(expression: Expression, nullable: Collection[str]) -> bool:
 
 def gives_null(expression: Expression, nullable: Collection[str]) -> bool:
     """Whether what a body assigns may be NULL; where an expression knows of none, it leaves the row out."""
-    knows = isinstance(expression, Call) and expression.function in CONDITIONALS
+    of = expression
+    while isinstance(of, Call) and of.function == "cast":
+        of = of.arguments[0]
+    knows = isinstance(of, Constant) or (isinstance(of, Call) and of.function in _READ_NULL)
     return knows and may_be_null(expression, nullable)
 
 
@@ -111,12 +129,13 @@ def _known(condition: Expression, outcome: bool) -> set[str]:
         return set()
     if condition.function == NOT:
         return _known(condition.arguments[0], not outcome)
-    if condition.function == IS_NULL and not outcome:
-        return read_strictly(condition.arguments[0])
+    if condition.function == ("<!=>" if outcome else "<=>"):
+        of, other = condition.arguments
+        return read_strictly(of) if isinstance(other, Constant) and other.value is NULL else set()
     if condition.function == "and" and outcome:
         return set[str]().union(*(_known(argument, True) for argument in condition.arguments))
     if condition.function in COMPARISONS and outcome:
-        return read_strictly(condition)
+        return read_strictly(condition)  # of a null-safe one nothing
     return set()
 
 
@@ -142,9 +161,9 @@ def on_known_rows(
 
 
 def chosen(
-    condition: Evaluator, then: Evaluator, otherwise: Evaluator | None, result: pa.DataType
+    condition: Evaluator, then: Evaluator | None, otherwise: Evaluator | None, result: pa.DataType
 ) -> Evaluator:
-    """``if``: each branch on the rows that take it."""
+    """``if``: each branch on the rows that take it; NULL where there is none."""
 
     def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
         holds = pc.fill_null(condition(columns, n_rows), False).to_numpy(zero_copy_only=False)
@@ -172,6 +191,23 @@ def first_known(arguments: Sequence[Evaluator], result: pa.DataType) -> Evaluato
             if not missing.any():
                 break
         return _scattered(masks, parts, n_rows, result)
+
+    return values
+
+
+def extreme(pick: Kernel, arguments: Sequence[Evaluator], result: pa.DataType) -> Evaluator:
+    """``greatest`` and ``least``: of the arguments that are not NULL."""
+
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        best, *others = [argument(columns, n_rows) for argument in arguments]
+        for other in others:
+            if best.null_count or other.null_count:
+                known = pc.and_(best.is_valid(), other.is_valid())
+                picked = pick(best.filter(known), other.filter(known))
+                best = pc.replace_with_mask(pc.coalesce(best, other), known, picked)
+            else:
+                best = pick(best, other)
+        return best
 
     return values
 

@@ -8,7 +8,7 @@ Invariants
 2. Subexpressions of constants are folded exactly (``1 + 0.2`` is 1.2) before
    they meet a column (:mod:`lftj.language.folding`).
 
-A literal like ``1.2`` is a decimal beside a decimal column, else a float; the types of operations stand in
+A literal like ``1.2`` is a decimal alone and beside decimals, else a float; the types of operations stand in
 :mod:`lftj.values.arithmetic`, those of calls in :mod:`lftj.values.functions`.  The checker has rows left out
 in which a variable is NULL whose value an expression needs; what NULL is to others is said in
 :mod:`lftj.language.conditionals`.
@@ -19,6 +19,7 @@ Cost: whole-array operations, one per operator.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial, reduce
 from typing import Any
@@ -31,11 +32,11 @@ from lftj.language.conditionals import (
     COMPARISONS,
     CONDITIONS,
     CONNECTIVES,
-    IS_NULL,
     NOT,
     Evaluator,
     children,
     chosen,
+    extreme,
     first_known,
     on_known_rows,
 )
@@ -71,8 +72,7 @@ def result_type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.
     >>> str(result_type(price, {"b": pa.int32()})), str(result_type(price, {"b": pa.decimal128(6, 2)}))
     ('double', 'decimal128(9, 3)')
     """
-    folded = fold(expression)
-    return _standing_alone(_type(folded, types), folded)
+    return _type(fold(expression), types)
 
 
 def evaluate(expression: Expression, columns: Mapping[str, pa.Array]) -> pa.Array:
@@ -89,13 +89,15 @@ def evaluate(expression: Expression, columns: Mapping[str, pa.Array]) -> pa.Arra
     return evaluator(expression, {name: column.type for name, column in columns.items()})(columns, n_rows)
 
 
-def evaluator(expression: Expression, types: Mapping[str, pa.DataType]) -> Evaluator:
+def evaluator(
+    expression: Expression, types: Mapping[str, pa.DataType], wanted: pa.DataType | None = None
+) -> Evaluator:
     """:func:`evaluate` for any columns of these types, and for how many rows they have.
 
-    Raises :class:`~lftj.errors.TypeClashError`.
+    ``wanted``: the type of its values, where it is another one.  Raises :class:`~lftj.errors.TypeClashError`.
     """
     folded = fold(expression)
-    return _evaluator(folded, types, _standing_alone(_type(folded, types), folded))
+    return _evaluator(folded, types, _type(folded, types) if wanted is None else wanted)
 
 
 def comparison_types(
@@ -110,6 +112,9 @@ def comparison_types(
     ['float', 'double']
     """
     left, right, left_type, right_type = _sides(comparison, types)
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side, Constant) and side.value is NULL:
+            raise TypeClashError(f"null equals nothing: ask '{text_of(other)} is null'", side.span)
     if not comparable(left_type, right_type):
         raise TypeClashError(
             f"{text_of(left)} is of type {plain_type(left_type)} "
@@ -138,16 +143,19 @@ def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evalua
     Raises :class:`~lftj.errors.TypeClashError`.
     """
     if comparison.tests_null:
-        of, is_null = evaluator(comparison.left, types), comparison.operator == "="
+        of, is_null = evaluator(comparison.left, types), comparison.operator == "<=>"
         return lambda columns, n_rows: (pc.is_null if is_null else pc.is_valid)(of(columns, n_rows))
     comparison_types(comparison, types)
     left, right, left_type, right_type = _sides(comparison, types)
     left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
 
     def compared(columns: Mapping[str, pa.Array], n_rows: int) -> pa.BooleanArray:
-        return compare_arrays(
-            comparison.operator, left_values(columns, n_rows), right_values(columns, n_rows)
-        )
+        sides = left_values(columns, n_rows), right_values(columns, n_rows)
+        if not comparison.is_null_safe:
+            return compare_arrays(comparison.operator, *sides)
+        both_null = pc.and_(*map(pc.is_null, sides))
+        same = pc.coalesce(compare_arrays("=", *sides), both_null)
+        return same if comparison.operator == "<=>" else pc.invert(same)
 
     return compared
 
@@ -212,13 +220,9 @@ def _condition_text(condition: Call) -> str:
     """A condition as it stands first in ``if``; one by ``and`` and ``or`` in parentheses."""
     parts = [text_of(argument) for argument in condition.arguments]
     if condition.function in COMPARISONS:
-        return f"{parts[0]} {condition.function} {parts[1]}"
-    if condition.function == IS_NULL:
-        return f"{parts[0]} is null"
+        return comparison_text(_comparison(condition))
     if condition.function == NOT:
         (of,) = condition.arguments
-        if isinstance(of, Call) and of.function == IS_NULL:
-            return f"{text_of(of.arguments[0])} is not null"
         return comparison_text(Comparison("=", of, Constant(False)))
     return f"({(', ' if condition.function == 'and' else ' ; ').join(parts)})"
 
@@ -231,7 +235,7 @@ def comparison_text(comparison: Comparison) -> str:
     """
     left, right = comparison.left, comparison.right
     if comparison.tests_null:
-        return f"{text_of(left)} is {'' if comparison.operator == '=' else 'not '}null"
+        return f"{text_of(left)} is {'' if comparison.operator == '<=>' else 'not '}null"
     if isinstance(left, Call) and isinstance(right, Constant) and isinstance(right.value, bool):
         text = text_of(left)
         if right.value:
@@ -259,8 +263,8 @@ def calls_of(expression: Expression) -> list[Call]:
     return own + [call for child in children(expression) for call in calls_of(child)]
 
 
-def _standing_alone(value_type: pa.DataType, folded: Expression) -> pa.DataType:
-    """A decimal literal that met no decimal column is a float."""
+def _among_others(value_type: pa.DataType, folded: Expression) -> pa.DataType:
+    """A decimal literal that met no decimal is a float."""
     if isinstance(folded, Constant) and isinstance(folded.value, Decimal):
         return pa.float64()
     return value_type
@@ -302,10 +306,11 @@ def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Si
 
 def _call_type(call: Call, types: Mapping[str, pa.DataType]) -> pa.DataType:
     if call.function in COMPARISONS:
-        comparison_types(_comparison(call), types)
-        return pa.bool_()
-    if call.function == IS_NULL:
-        _type(call.arguments[0], types)
+        comparison = _comparison(call)
+        if comparison.tests_null:
+            _type(comparison.left, types)
+        else:
+            comparison_types(comparison, types)
         return pa.bool_()
     if call.function in CONDITIONS:
         for argument in call.arguments:
@@ -330,10 +335,14 @@ def _comparison(call: Call) -> Comparison:
 def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
     """What a call means for arguments of these types."""
     own = [_type(argument, types) for argument in call.arguments]
+    typed = list(zip(own, call.arguments, strict=True))
     decimals = any(
-        kind(type_) == "decimal" and not isinstance(argument, Constant)
-        for type_, argument in zip(own, call.arguments, strict=True)
+        kind(type_) == "decimal" and not isinstance(argument, Constant) for type_, argument in typed
     )
+    if call.function in CONDITIONALS and not {"integer", "float"}.intersection(
+        kind(type_) for type_, argument in typed if not isinstance(argument, Constant)
+    ):
+        decimals = any(kind(type_) == "decimal" for type_ in own)
     arguments = []
     for argument, type_ in zip(call.arguments, own, strict=True):
         if not isinstance(argument, Constant):
@@ -342,7 +351,7 @@ def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
         if decimals and kind(type_) == "integer":
             type_ = literal_type(Decimal(str(argument.value)))
         elif not decimals:
-            type_ = _standing_alone(type_, argument)
+            type_ = _among_others(type_, argument)
         arguments.append(Argument(type_, argument.value, argument.parameter is None))
     return bind(call.function, arguments)
 
@@ -387,16 +396,13 @@ def _condition(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     """Whether a condition holds, or NULL."""
     if call.function in COMPARISONS:
         return comparer(_comparison(call), types)
-    if call.function == IS_NULL:
-        (of,) = call.arguments
-        return comparer(Comparison("=", of, Constant(NULL)), types)
     sides = [_evaluator(argument, types, pa.bool_()) for argument in call.arguments]
     operation = CONNECTIVES.get(call.function, pc.invert)
     return lambda columns, n_rows: operation(*(side(columns, n_rows) for side in sides))
 
 
 def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataType, Evaluator]:
-    """The type and the values of ``if`` or ``coalesce``."""
+    """The type and the values of a function that reads NULL as a value."""
     bound = _bound(call, types)
     sides = [
         _evaluator(argument, types, type_)
@@ -404,6 +410,11 @@ def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataT
     ]
     if call.function == "coalesce":
         return bound.result, first_known(sides, bound.result)
+    if call.function == "nullif":
+        equal = comparer(_comparison(replace(call, function="=")), types)
+        return bound.result, chosen(equal, None, sides[0], bound.result)
+    if call.function != "if":
+        return bound.result, extreme(bound.kernel, sides, bound.result)
     condition, then, *otherwise = sides
     return bound.result, chosen(condition, then, otherwise[0] if otherwise else None, bound.result)
 
@@ -411,7 +422,7 @@ def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataT
 def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     """Whether the first argument, which is evaluated once, equals one of the others."""
     first, *items = call.arguments
-    first_type = _standing_alone(_type(first, types), first)
+    first_type = _type(first, types)
     value = _evaluator(first, types, first_type)
     known = {**types, _MEMBER: first_type}
     equals = [comparer(Comparison("=", Variable(_MEMBER), item), known) for item in items]
@@ -442,7 +453,9 @@ class _WithMember(Mapping[str, pa.Array]):
 
 
 def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
-    value: Any = node.value
+    value: Any = None if node.value is NULL else node.value
+    if value is None:
+        return pa.scalar(None, wanted)
     if pa.types.is_floating(wanted):
         value = float(value)
     elif pa.types.is_decimal(wanted):

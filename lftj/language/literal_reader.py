@@ -16,7 +16,7 @@ from lark.visitors import Transformer_NonRecursive, v_args
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at
 from lftj.language.syntax import UNSET, Constant, Span
-from lftj.values.literals import Value
+from lftj.values.literals import NULL, Value
 
 _MAX_DIGITS = 1000
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -68,6 +68,9 @@ class LiteralReader(Transformer_NonRecursive):
 
     def false(self, meta: Any, children: list[Any]) -> Constant:
         return Constant(False, span_of(meta))
+
+    def null(self, meta: Any, children: list[Any]) -> Constant:
+        return Constant(NULL, span_of(meta))
 
     def string(self, meta: Any, children: list[Any]) -> Constant:
         (token,) = children

@@ -130,9 +130,9 @@ def _body_hint(token: Token, previous: Any, accepted: set[str], between: str) ->
     if previous.type == "RSQB" and "EQUAL" in accepted:
         return "; a functional predicate is written F[k] = v"
     if kind in ("OPERATOR", "EQUAL") and not between and str(previous) + token in ("==", "=<", "=>", "<>"):
-        return "; the comparisons are < <= > >= = !="
+        return "; the comparisons are < <= > >= = != <=>"
     chained = accepted & {"COMMA", "DOT"} and "OPERATOR" not in accepted and previous.type != "RPAR"
-    if kind in ("OPERATOR", "EQUAL") and chained:
+    if kind in ("OPERATOR", "NULL_SAFE", "EQUAL") and chained:
         return "; comparisons don't chain: write a < b, b < c"
     if kind == "LPAR" and previous.type == "NAME":
         return "; functions stand only in heads, as in n[a] = count()"

@@ -154,7 +154,7 @@ def _ready(tests: Sequence[Comparison], known: Collection[str]) -> list[tuple[in
 
 def _either_way(comparison: Comparison) -> Iterable[Assignment]:
     """What an equality would assign if the one side were unbound and the other bound."""
-    if comparison.operator == "=" and not comparison.tests_null:
+    if comparison.operator == "=":
         for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
             if isinstance(target, Variable):
                 yield Assignment(target.name, source, comparison.span)

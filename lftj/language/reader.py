@@ -41,8 +41,9 @@ from lftj.language.top_rows import TopRows, is_top
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
 from lftj.values.names import AGGREGATES, QUANTILES, RANKED, nearest_usable
+from lftj.values.operators import NULL_SAFE
 
-_RESERVED = ("true", "false", "_")
+_RESERVED = ("true", "false", "null", "_")
 
 
 @dataclass(frozen=True)
@@ -268,12 +269,8 @@ class Reader(LiteralReader):
         tested, operator = children
         if isinstance(tested, Wildcard):
             raise self.error(tested.span, "'_' has no value to test: name the variable")
-        if not isinstance(tested, Variable):
-            raise self.error(
-                tested.span, f"'{self._written(tested)}' is never NULL: only a column's variable can be"
-            )
-        is_not = "not" in operator.split()
-        return Comparison("!=" if is_not else "=", tested, Constant(NULL, span_of(meta)), span_of(meta))
+        sign = "<!=>" if "not" in operator.split() else "<=>"
+        return Comparison(sign, tested, Constant(NULL, span_of(meta)), span_of(meta))
 
     def _infix(self, meta: Any, function: str, operator: Any, arguments: tuple[Any, ...]) -> Comparison:
         for argument in arguments:
@@ -285,7 +282,9 @@ class Reader(LiteralReader):
         for side in (left, right):
             if isinstance(side, Wildcard):
                 raise self.error(side.span, "'_' has no value to compare: name the variable")
-        return Comparison(operator, left, right, span_of(meta))
+        if operator in NULL_SAFE and isinstance(left, Constant):
+            left, right = right, left
+        return Comparison(operator, left, _condition(right), span_of(meta))
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
         for literal in itertools.chain(*children):
@@ -343,12 +342,9 @@ class Reader(LiteralReader):
             if arrow:  # read as a comparison of a call with what is negative
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
             raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
-        for place, argument in enumerate(arguments or []):
+        for argument in arguments or []:
             if isinstance(argument, _Named):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
-            if is_condition(argument) and (name != "if" or place):
-                where = "behind it" if name == "if" else f"in '{name}'"
-                raise self.error(argument.span, f"a condition stands first in 'if', not {where}")
             self._check_operand(argument)
         function = FUNCTIONS[name]
         if not function.least <= len(arguments or []) <= function.most:
@@ -367,8 +363,18 @@ class Reader(LiteralReader):
     def variable(self, meta: Any, children: list[Any]) -> Variable:
         name = str(children[0])
         if name.lower() == "null":
-            raise self.error(span_of(meta), f"'{name}' is no value and no variable: ask 'x is null'")
+            raise self.error(span_of(meta), f"'{name}' is written null")
         return Variable(name, span_of(meta))
+
+    def null_safe(self, meta: Any, children: list[Any]) -> Variable:
+        sign, variable = children
+        if sign != "<=>":
+            raise self.error(token_span(sign), f"an atom takes <=> before a variable, not {sign}")
+        return replace(variable, span=span_of(meta), null_safe=True)
+
+    def named_null_safe(self, meta: Any, children: list[Any]) -> _Named:
+        name, sign, variable = children
+        return self.named(meta, [name, self.null_safe(meta, [sign, variable])])
 
     def wildcard(self, meta: Any, children: list[Any]) -> Wildcard:
         return Wildcard(span_of(meta))

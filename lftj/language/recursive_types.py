@@ -12,6 +12,7 @@ Cost: a check of the component's rules per round; types widen, and decimals at m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lftj.errors import RuleError, TypeClashError
 from lftj.language.body import Body
@@ -19,9 +20,8 @@ from lftj.language.body_checker import BodyChecker
 from lftj.language.diagnostics import error_at
 from lftj.language.normal_form import conjunctions
 from lftj.language.strata import atoms_of
-from lftj.language.syntax import Aggregate, Head, Program, Variable, aggregated_variables
+from lftj.language.syntax import Aggregate, Head, Program, Variable
 from lftj.values.domains import Domains
-from lftj.values.kinds import common_type
 from lftj.values.schema import Column, ColumnType, Schema
 
 ROUNDS = 100
@@ -81,20 +81,20 @@ class RecursiveTypes:
     def _schema_of(self, name: str) -> Schema:
         if name not in self._types:
             return self._schema_outside(name)
-        columns = (Column(f"{number}", type_) for number, type_ in enumerate(self._types[name]))
+        types = enumerate(self._types[name])
+        columns = (Column(f"{number}", replace(type_, literal=False)) for number, type_ in types)
         return Schema(tuple(columns))
 
     def _take(self, number: int) -> list[Head]:
         """Join in what the alternatives of a rule give; the heads that this changes."""
         rule = self._program.rules[number]
         changed = []
-        aggregated = aggregated_variables(rule.heads)
         for part in conjunctions(rule.body, self._program.text):
             if not all(self._is_known(atom.relation) for atom in (*part.atoms, *part.negations)):
                 continue
             try:
                 (body,) = BodyChecker(
-                    self._program.text, self._domains, self._schema_of, [part], aggregated
+                    self._program.text, self._domains, self._schema_of, [part], rule.heads
                 ).bodies()
             except RuleError:
                 continue
@@ -118,10 +118,7 @@ class RecursiveTypes:
 
 def _common(known: ColumnType, other: ColumnType) -> ColumnType:
     """The type that holds both; the known one where there is none, which the checker reports."""
-    if known.domain is not other.domain:
-        return known
     try:
-        arrow = common_type(known.arrow, other.arrow)
-        return ColumnType(known.domain, arrow, known.nullable or other.nullable)
+        return known.joined(other) or known
     except TypeClashError:
         return known

@@ -7,7 +7,7 @@ part in comparisons: two trees are equal when they say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from lftj.values.literals import NULL, Value
+from lftj.values.operators import NULL_SAFE
 
 Span = tuple[int, int]
 
@@ -25,8 +26,13 @@ def _span() -> Span:
 
 @dataclass(frozen=True)
 class Variable:
+    """``null_safe``: written ``<=> a`` in an atom, where NULL is a value like others.  It is read by the
+    checker alone, which says by tests where a variable is not NULL.
+    """
+
     name: str
     span: Span = _span()
+    null_safe: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,9 @@ UNSET: Any = _Unset.UNSET
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal, or a parameter (``$day``) with the value that a call gave it.
+    """A literal, or a parameter (``$day``) with the value that a call gave it; ``null``, too.
 
-    Until then its value is ``UNSET`` (:mod:`lftj.language.parameters`).
+    Until then a parameter's value is ``UNSET`` (:mod:`lftj.language.parameters`).
     """
 
     value: Value
@@ -113,10 +119,10 @@ class Atom:
 class Comparison:
     """Of two expressions.  A test such as ``contains(s, "a")`` is compared with true, or false if negated.
 
-    ``x is null`` is a variable's comparison with NULL, by ``=``, and ``x is not null`` by ``!=``.
+    ``x is null`` is ``x <=> null``, and ``x is not null`` is ``x <!=> null``.
     """
 
-    operator: str  # one of < <= > >= = !=
+    operator: str  # one of < <= > >= = != <=> <!=>
     left: Expression
     right: Expression
     span: Span = _span()
@@ -124,7 +130,12 @@ class Comparison:
     @property
     def tests_null(self) -> bool:
         """Whether it is ``x is null`` or ``x is not null``."""
-        return isinstance(self.right, Constant) and self.right.value is NULL
+        return self.is_null_safe and isinstance(self.right, Constant) and self.right.value is NULL
+
+    @property
+    def is_null_safe(self) -> bool:
+        """Whether NULL equals NULL in it, and nothing else."""
+        return self.operator in NULL_SAFE
 
 
 @dataclass(frozen=True)
@@ -206,9 +217,9 @@ class Head:
         return tuple(term for term in taken if isinstance(term, Variable))
 
 
-def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
-    """The names of the variables that aggregates of some heads read."""
-    calls = (call for head in heads for call in head.aggregates)
+def aggregated_variables(heads: Iterable[Head], but: Sequence[str] = ()) -> frozenset[str]:
+    """The names of the variables that aggregates of some heads read, ``but`` those of these functions."""
+    calls = (call for head in heads for call in head.aggregates if call.function not in but)
     return frozenset(one.name for call in calls for one in call.arguments if isinstance(one, Variable))
 
 

@@ -51,7 +51,7 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
-from lftj.values.operators import FLIPPED
+from lftj.values.operators import FLIPPED, NULL_SAFE
 from lftj.values.schema import Column, ColumnType, Schema
 
 WILDCARD_NAME = re.compile(r"_\d+")
@@ -378,13 +378,12 @@ class _Lowering:
     def _push(self, comparison: Comparison) -> bool:
         """Make the comparison part of the search; False when it has to wait for the rows."""
         if comparison.tests_null:
-            assert isinstance(comparison.left, Variable)
-            if comparison.left.name not in self.in_atoms:
+            if not isinstance(comparison.left, Variable) or comparison.left.name not in self.in_atoms:
                 return False
             self._push_null_test(comparison)
             return True
         left, right = fold(comparison.left), fold(comparison.right)
-        operator = comparison.operator
+        operator = NULL_SAFE.get(comparison.operator, comparison.operator)
         if isinstance(left, Constant):
             left, right, operator = right, left, FLIPPED[operator]
         x, x_offset = self._affine(left)
@@ -398,7 +397,7 @@ class _Lowering:
         if y is None or self.body.types[y].domain is not type_.domain:
             return False
         offset = y_offset - x_offset
-        if (x_offset or y_offset) and type_.domain.name != "integer":
+        if (x_offset or y_offset) and (type_.domain.name != "integer" or comparison.is_null_safe):
             return False
         if not KEY_MIN // 2 < offset < KEY_MAX // 2 or (offset and operator == "!="):
             return False  # a bound beyond int64 is no bound; a difference would have to be computed
@@ -427,11 +426,11 @@ class _Lowering:
             for column, term in enumerate(atom.terms)
             if isinstance(term, Variable) and term.name == name
         )
-        if test.operator == "!=" and may_be_null:
+        if test.operator == "<!=>" and may_be_null:
             self.conditions.append(JoinCondition(name, ">=", None, NULL_CODE + 1, label=label))
-        elif test.operator == "=" and may_be_null:
+        elif test.operator == "<=>" and may_be_null:
             self.conditions.append(JoinCondition(name, "=", None, NULL_CODE, label=label))
-        elif test.operator == "=":
+        elif test.operator == "<=>":
             self.empty = f"{label} never holds"
 
     def _affine(self, expression: Expression) -> tuple[str | None, int]:

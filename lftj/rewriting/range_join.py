@@ -80,6 +80,8 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
     ((None, -1001), (1001, None))
     """
     operator, left, right = comparison.operator, comparison.left, comparison.right
+    if comparison.is_null_safe:
+        return None
     if isinstance(left, Variable) and isinstance(right, Variable):
         domain = types[left.name].domain
         if left.name == right.name or domain is not types[right.name].domain:

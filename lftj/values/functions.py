@@ -20,7 +20,7 @@ from lftj.errors import FunctionError, TypeClashError
 from lftj.values import calendar, maths, moments, regular, texts
 from lftj.values.arithmetic import Kernel, Refused
 from lftj.values.casts import cast_kernel, named_type
-from lftj.values.comparisons import compare_arrays
+from lftj.values.comparisons import comparable, compare_arrays
 from lftj.values.kinds import (
     MAX_DIGITS,
     NUMERIC,
@@ -96,16 +96,28 @@ def _coalesce(arguments: Sequence[Argument]) -> Bound:
     return Bound(tuple(range(len(arguments))), (wanted,) * len(arguments), wanted, pc.coalesce)
 
 
-def _branch_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
+def _nullif(arguments: Sequence[Argument]) -> Bound:
     types = [plain_type(argument.type) for argument in arguments]
+    if not comparable(*types):
+        raise TypeClashError(
+            f"nullif compares its arguments, and {types[0]} and {types[1]} can't be compared"
+        )
+    return Bound((0, 1), tuple(types), types[0], pc.if_else)
+
+
+def _branch_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
+    types = [plain_type(argument.type) for argument in arguments if argument.type != pa.null()]
+    if not types:
+        raise TypeClashError(f'{name} of null alone has no type: write cast(null, "int64")')
     alike = all(type_ == types[0] for type_ in types)
     return types[0] if alike and kind(types[0]) in ("boolean", "time") else _meeting_type(name, types)
 
 
-CONDITIONALS = ("if", "coalesce")
-"""Functions that compute an argument only where it is asked for, and read NULL as a value.
+CONDITIONALS = ("if", "coalesce", "nullif", "greatest", "least")
+"""Functions that read NULL as a value: :mod:`lftj.language.conditionals` computes them.
 
-Binding says their types.  Their kernels are not called: :mod:`lftj.language.conditionals` takes their place.
+The first three compute an argument only where it is asked for.  Binding says their types, and how the last
+two pick one of two values.
 """
 
 
@@ -149,14 +161,13 @@ def _div(arguments: Sequence[Argument]) -> Bound:
 
 
 def _extreme(name: str, arguments: Sequence[Argument]) -> Bound:
-    """The least or greatest of its arguments; NaN is greater than all numbers."""
-    wanted = _meeting_type(name, [argument.type for argument in arguments])
+    """The least or greatest of two of its arguments; NaN is greater than all numbers."""
+    wanted = _branch_type(name, arguments)
     if wanted == pa.float64():
         pick: Kernel = partial(_extreme_float, np.fmin if name == "least" else np.maximum)
     else:
         pick = partial(_extreme_value, "<" if name == "least" else ">")
-    places = tuple(range(len(arguments)))
-    return Bound(places, (wanted,) * len(arguments), wanted, lambda *arrays: reduce(pick, arrays))
+    return Bound(tuple(range(len(arguments))), (wanted,) * len(arguments), wanted, pick)
 
 
 def _extreme_float(pick: Callable[..., np.ndarray], left: pa.Array, right: pa.Array) -> pa.Array:
@@ -341,6 +352,8 @@ def _cast(arguments: Sequence[Argument]) -> Bound:
     if not name.fixed or not isinstance(name.value, str):
         raise TypeClashError('cast takes a type second, as in cast(x, "int64")')
     wanted = named_type(name.value)
+    if value.type == pa.null():
+        return Bound((0,), (value.type,), wanted, lambda nulls: nulls.cast(wanted))
     source = plain_type(value.type)
     if kind(source) == "string":
         source = _string_type(source)
@@ -358,6 +371,7 @@ _ROUNDED: dict[str, Kernel] = {
 FUNCTIONS: dict[str, Function] = {
     "if": Function(2, 3, _if),
     "coalesce": Function(2, MANY, _coalesce),
+    "nullif": Function(2, 2, _nullif),
     "abs": Function(1, 1, partial(_of_number, "abs", pc.abs_checked)),
     **{name: Function(1, 1, partial(_to_whole, name, kernel)) for name, kernel in _ROUNDED.items()},
     "div": Function(2, 2, _div),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
-from lftj.values.literals import Value
+from lftj.values.literals import NULL, Value
 
 NUMERIC = ("integer", "float", "decimal")
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -85,12 +85,14 @@ def kind(arrow_type: pa.DataType) -> str:
 def literal_type(value: Value) -> pa.DataType:
     """The Arrow type that a rule's literal has of its own.
 
-    ``1.2`` is a decimal here; where it stands alone or meets an integer or a
-    float in arithmetic it becomes a float (:mod:`lftj.language.expressions`).
+    ``1.2`` is a decimal here; where it meets an integer or a float in arithmetic it becomes a float
+    (:mod:`lftj.language.expressions`).
 
     >>> str(literal_type(5)), str(literal_type(Decimal("1.20"))), str(literal_type("a"))
     ('int64', 'decimal128(3, 2)', 'string')
     """
+    if value is NULL:
+        return pa.null()
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):

@@ -19,7 +19,7 @@ class _Null(Enum):
 
 
 NULL: Any = _Null.NULL
-"""What ``x is null`` compares x with; no literal: nothing else is compared with it."""
+"""The literal ``null``, of no type; what ``x is null`` compares x with."""
 
 
 def literal_kind(value: Value) -> str:

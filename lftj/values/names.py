@@ -1,7 +1,7 @@
 """Names that rules can use for relations and variables.
 
-A rule writes names as ``[A-Za-z_][A-Za-z0-9_]*``; ``_``, ``true`` and ``false``
-mean something else.  A relation of another name could be loaded and never be
+A rule writes names as ``[A-Za-z_][A-Za-z0-9_]*``; ``_``, ``true``, ``false`` and
+``null`` mean something else.  A relation of another name could be loaded and never be
 asked for; a column is loaded under a name that a variable can have.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Collection
 from lftj.errors import UnusableNameError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TAKEN = ("_", "true", "false")
+_TAKEN = ("_", "true", "false", "null")
 """What the rule language reads as something else than a name."""
 
 RANKED = ("kth_largest", "kth_smallest")

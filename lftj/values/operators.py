@@ -2,5 +2,8 @@
 
 from __future__ import annotations
 
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+NULL_SAFE = {"<=>": "=", "<!=>": "!="}
+"""Operators by which NULL equals NULL, and nothing else; beside values they are those of the dictionary."""
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", **{sign: sign for sign in ("=", "!=", *NULL_SAFE)}}
 """``x OP y`` is ``y FLIPPED[OP] x``."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lftj.values.collector import Holder
 from lftj.values.domain import Domain
+from lftj.values.kinds import common_type, kind
 from lftj.values.spelling import spelled
 
 
@@ -18,12 +19,29 @@ from lftj.values.spelling import spelled
 class ColumnType:
     """The domain a column's or variable's values live in, and the Arrow type they come out as.
 
-    ``nullable``: whether one may be NULL.
+    ``nullable``: whether one may be NULL.  ``literal``: of a variable that is null or a decimal literal; it
+    takes the type of what else a head's column holds.
     """
 
     domain: Domain
     arrow: pa.DataType
     nullable: bool = False
+    literal: bool = False
+
+    def joined(self, other: ColumnType) -> ColumnType | None:
+        """The type that holds the values of both; None where they have no domain in common.
+
+        Raises TypeClashError for decimals with too many digits.
+        """
+        nullable = self.nullable or other.nullable
+        for literal, beside in ((self, other), (other, self)):
+            is_null = literal.arrow == pa.null()
+            if literal.literal and (is_null or (kind(beside.arrow) == "float" and not beside.literal)):
+                return replace(beside, nullable=nullable)
+        if self.domain is not other.domain:
+            return None
+        arrow = common_type(self.arrow, other.arrow)
+        return ColumnType(self.domain, arrow, nullable, self.literal and other.literal)
 
     def spelled(self, code: int) -> str:
         """The value of a code, as a rule's text would have it (:mod:`lftj.values.spelling`)."""

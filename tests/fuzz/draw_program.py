@@ -14,8 +14,10 @@ from decimal import Decimal
 
 from fuzz.draw_data import Source
 from support.calls import ESCAPED, REGULAR, conditional, own_literals, text_calls
-from support.kinds import DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
+from support.kinds import BOOLEAN, DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
 from support.rules import (
+    NULL_SAFE,
+    OPERATORS,
     Aggregate,
     Arithmetic,
     Atom,
@@ -33,7 +35,6 @@ from support.rules import (
     Wildcard,
 )
 
-OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 WHOLE = (INTEGER, SIGNED)
 PATTERNS = ("", "a", "%a%", "_", "%", "a_", "_%")
 
@@ -75,7 +76,7 @@ def atom(r: random.Random, body: Body, source: Source, apart: bool = False) -> A
         if repeated and choice < 0.18:
             terms.append(Variable(r.choice(repeated)))
         elif bound and not apart and choice < 0.72:
-            terms.append(Variable(r.choice(bound)))
+            terms.append(Variable(r.choice(bound), null_safe=r.random() < 0.12))
         elif choice < 0.9:
             fresh = body.fresh(kind)
             own.append((fresh.name, kind))
@@ -92,7 +93,7 @@ def negated(r: random.Random, body: Body, source: Source) -> Atom:
         bound = body.of_kind(kind)
         choice = r.random()
         if bound and choice < 0.7:
-            terms.append(Variable(r.choice(bound)))
+            terms.append(Variable(r.choice(bound), null_safe=r.random() < 0.3))
         else:
             terms.append(_constant(r, kind) if choice < 0.8 else Wildcard())
     return Atom(source.name, tuple(terms), negated=True, functional=source.functional and r.random() < 0.3)
@@ -151,6 +152,10 @@ def assignment(r: random.Random, body: Body) -> Comparison:
         source = _affine(r, kind, body.of_kind(kind))
     elif kind in (*WHOLE, STRING, DATE, MOMENT, FLOAT, DECIMAL) and r.random() < 0.8:
         source, kind = _called(r, kind, body.of_kind(kind))
+    if r.random() < 0.1:
+        tested = comparison(r, body)
+        if not (isinstance(tested.left, Call) or isinstance(tested.right, Constant)):
+            return Comparison("=", body.fresh(BOOLEAN), Call(tested.operator, (tested.left, tested.right)))
     sides = [body.fresh(kind), source]
     r.shuffle(sides)
     return Comparison("=", *sides)
@@ -183,6 +188,21 @@ def comparison(r: random.Random, body: Body) -> Comparison:
     return Comparison(r.choice(OPERATORS), *sides)
 
 
+def outer(r: random.Random, body: Body, source: Source) -> Either:
+    """A left join: ``(s(x, v) ; !s(x, _), v = null)``, of which v enters the scope."""
+    joined = [name for name in body.scope if body.scope[name] in source.kinds]
+    place = r.randrange(len(source.kinds))
+    value = body.fresh(source.kinds[place])
+    keys: list[Term] = [Wildcard() for _ in source.kinds]
+    if joined:
+        name = r.choice(joined)
+        keys[source.kinds.index(body.scope[name])] = Variable(name, null_safe=r.random() < 0.5)
+    there = tuple(value if number == place else key for number, key in enumerate(keys))
+    nowhere = tuple(Wildcard() if number == place else key for number, key in enumerate(keys))
+    missing = (Atom(source.name, nowhere, negated=True), Comparison("=", value, Constant(None)))
+    return Either(((Atom(source.name, there),), missing))
+
+
 def null_test(r: random.Random, body: Body) -> Comparison:
     in_atoms = [
         term.name
@@ -192,7 +212,7 @@ def null_test(r: random.Random, body: Body) -> Comparison:
         if isinstance(term, Variable)
     ]
     name = r.choice(in_atoms)
-    return Comparison(r.choice(("=", "!=")), Variable(name), Constant(None))
+    return Comparison(r.choice(NULL_SAFE), Variable(name), Constant(None))
 
 
 def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
@@ -240,10 +260,16 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         body.literals.append(assignment(r, body))
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(negated(r, body, r.choice(catalog)))
+    late: dict[str, Kind] = {}  # what only heads read
+    if nulls and not plain and r.random() < 0.15:
+        known = set(body.scope)
+        body.literals.append(outer(r, body, r.choice(catalog)))
+        late = {name: body.scope.pop(name) for name in set(body.scope) - known}
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(comparison(r, body))
     if nulls and r.random() < 0.3:
         body.literals.append(null_test(r, body))
+    body.scope |= late
     r.shuffle(body.literals)
     return body
 

@@ -167,9 +167,7 @@ def test_mistakes(message: str) -> None:
     assert (type(raised.value).__name__, str(raised.value)) == (name, shown)
 
 
-@pytest.mark.parametrize(
-    "word", ["null", "NULL", "in", "like", "is", "not", "if", "top", "count", "min", "by"]
-)
+@pytest.mark.parametrize("word", ["NULL", "in", "like", "is", "not", "if", "top", "count", "min", "by"])
 def test_words_of_the_language_name_columns_and_relations(word: str) -> None:
     db = lftj.Database()
     db.load("c1", [(1, 2), (3, 4)], columns=[word, "b"])

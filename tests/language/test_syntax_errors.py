@@ -109,15 +109,15 @@ expected ',' or '.', not '<'; comparisons don't chain: write a < b, b < c
   a(x) <- b(x), 1 < x < 3.
                       ^
 
-expected a variable or a constant, not '='; the comparisons are < <= > >= = !=
+expected a variable or a constant, not '='; the comparisons are < <= > >= = != <=>
   a(x) <- b(x), x == 3.
                    ^
 
-expected a variable or a constant, not '>'; the comparisons are < <= > >= = !=
+expected a variable or a constant, not '>'; the comparisons are < <= > >= = != <=>
   a(x) <- b(x), x <> 3.
                    ^
 
-expected a variable or a constant, not '>'; the comparisons are < <= > >= = !=
+expected a variable or a constant, not '>'; the comparisons are < <= > >= = != <=>
   a(x) <- b(x), x => 3.
                    ^
 
@@ -408,7 +408,7 @@ def test_mistakes(message: str) -> None:
         ),
         (
             "a(x) <-\n\tb(x),\r\n\tx == 3.",
-            "expected a variable or a constant, not '='; the comparisons are < <= > >= = != (line 3)\n"
+            "expected a variable or a constant, not '='; the comparisons are < <= > >= = != <=> (line 3)\n"
             "  \tx == 3.\n"
             "  \t   ^",
         ),

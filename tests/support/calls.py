@@ -47,7 +47,7 @@ def conditional(x: Expression, y: Expression, choose: Callable[[Sequence[Any]], 
     A condition is one comparison, a test of NULL, or two of them.
     """
     tests = [
-        Call(choose(("<", "<=", "=", "!=")), (x, y)),
+        Call(choose(("<", "<=", "=", "!=", "<=>", "<!=>")), (x, y)),
         Call("is null", (choose((x, y)),)),
         Call("not", (Call("is null", (choose((x, y)),)),)),
     ]
@@ -56,7 +56,9 @@ def conditional(x: Expression, y: Expression, choose: Callable[[Sequence[Any]], 
     )
     known = () if last is None else (Constant(last),)
     branches = choose(((x,), (x, y), (y, x), *(((x, *known), (*known, x)) if known else ())))
-    return choose((Call("if", (condition, *branches)), Call("coalesce", (x, y, *known))))
+    return choose(
+        (Call("if", (condition, *branches)), Call("coalesce", (x, y, *known)), Call("nullif", (x, y)))
+    )
 
 
 def own_literals(kind: Kind) -> list[Any]:

@@ -32,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +40,7 @@ from typing import Any
 
 from support.functions import EXACT, FUNCTIONS, DivisionByZero, in_range, remainder
 from support.rules import (
+    NULL_SAFE,
     OPERATORS,
     Aggregate,
     Arithmetic,
@@ -100,7 +102,8 @@ def meet(left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
-KNOW_NULL = ("if", "coalesce", "is null", "and", "or", "not")
+READ_NULL = ("if", "coalesce", "nullif", "greatest", "least", *NULL_SAFE)
+KNOW_NULL = (*READ_NULL, "is null", "and", "or", "not")
 
 
 def holds(operator: str, left: Any, right: Any) -> bool:
@@ -112,6 +115,11 @@ def holds(operator: str, left: Any, right: Any) -> bool:
     if operator in ("<", "<="):
         return bool(left < right or (operator == "<=" and left == right))
     return bool(left > right or (operator == ">=" and left == right))
+
+
+def same(left: Any, right: Any) -> bool:
+    """NULL is NULL, and no value."""
+    return left is right if left is None or right is None else holds("=", left, right)
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
@@ -126,7 +134,7 @@ def strict(node: Expression) -> set[str]:
     """The variables whose NULL leaves a binding out."""
     if isinstance(node, Variable):
         return {node.name}
-    if isinstance(node, Call) and node.function in ("if", "coalesce"):
+    if isinstance(node, Call) and node.function in READ_NULL:
         return set()
     return set().union(*map(strict, children(node)))
 
@@ -143,6 +151,13 @@ def with_null(node: Call, binding: Binding) -> Any:
     if node.function == "is null":
         return calculate(node.arguments[0], binding) is None
     found = [calculate(argument, binding) for argument in node.arguments]
+    if node.function in NULL_SAFE:
+        return same(*found) == (node.function == "<=>")
+    if node.function == "nullif":
+        return None if None not in found and holds("=", *found) else found[0]
+    if node.function in ("greatest", "least"):
+        there = [value for value in found if value is not None]
+        return FUNCTIONS[node.function](*there) if there else None
     if node.function == "not":
         return None if found[0] is None else not found[0]
     decides = node.function == "or"
@@ -227,7 +242,7 @@ def match(atom: Atom, row: Row, binding: Binding) -> Binding | None:
             if not holds("=", value, term.value):
                 return None
         elif isinstance(term, Variable):
-            if term.name in extended and (value is None or extended[term.name] != value):
+            if term.name in extended and extended[term.name] != value:
                 return None
             extended.setdefault(term.name, value)
     return extended
@@ -279,7 +294,6 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
             for place, comparison in enumerate(rest)
             for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left))
             if comparison.operator == "="
-            and not comparison.tests_null
             and isinstance(target, Variable)
             and target.name not in binding
             and all(name in binding for name in variables_of(source))
@@ -288,22 +302,35 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
             return rest, binding
         _, place, name, source = min(possible, key=lambda one: one[:2])
         value = None if reads_null(source, binding) else calculate(source, binding)
-        if value is None and not (isinstance(source, Call) and source.function in ("if", "coalesce")):
+        if value is None and not gives_null(source):
             return None
         binding[name] = value
         del rest[place]
 
 
+def gives_null(source: Expression) -> bool:
+    """Whether NULL is a value of this, and not what leaves a binding out."""
+    while isinstance(source, Call) and source.function == "cast":
+        source = source.arguments[0]
+    return isinstance(source, Constant) or (isinstance(source, Call) and source.function in READ_NULL)
+
+
 def reads_null(node: Atom | Comparison | Expression, binding: Binding) -> bool:
     if isinstance(node, Comparison):
         return reads_null(node.left, binding) or reads_null(node.right, binding)
-    names = variables_of(node) if isinstance(node, Atom) else strict(node)
+    if isinstance(node, Atom):
+        names = {t.name for t in node.terms if isinstance(t, Variable) and not t.null_safe}
+    else:
+        names = strict(node)
     return any(binding[name] is None for name in names)
 
 
 def passes(test: Comparison, binding: Binding) -> bool:
     if test.tests_null:
-        return (calculate(test.left, binding) is None) == (test.operator == "=")
+        return (calculate(test.left, binding) is None) == (test.operator == "<=>")
+    if test.operator in NULL_SAFE:
+        sides = calculate(test.left, binding), calculate(test.right, binding)
+        return same(*sides) == (test.operator == "<=>")
     if reads_null(test, binding):
         return False
     left, right = calculate(test.left, binding), calculate(test.right, binding)
@@ -323,7 +350,13 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
         bound |= set(variables_of(atom))
     bound = bound_variables(conjunction)
     refusing = [Candidates(atom, relations, bound) for atom in negative]
+    stands = Counter(
+        t.name for atom in positive for t in atom.terms if isinstance(t, Variable) and not t.null_safe
+    )
+    joined = [name for name, times in stands.items() if times > 1]
     for binding in nested_loops(atoms, {}):
+        if any(binding[name] is None for name in joined):
+            continue
         assigned = assign(comparisons, binding)
         if assigned is None:
             continue
@@ -341,8 +374,7 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
 def bound_variables(conjunction: list[Atom | Comparison]) -> set[str]:
     """The variables a conjunction binds: those of positive atoms, then by assignments."""
     names = {v for c in conjunction if isinstance(c, Atom) and not c.negated for v in variables_of(c)}
-    comparisons = [c for c in conjunction if isinstance(c, Comparison) and not c.tests_null]
-    equalities = [c for c in comparisons if c.operator == "="]
+    equalities = [c for c in conjunction if isinstance(c, Comparison) and c.operator == "="]
     for _ in equalities:
         for equality in equalities:
             for target, source in ((equality.left, equality.right), (equality.right, equality.left)):

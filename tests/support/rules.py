@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,10 @@ from support.functions import TESTS
 
 @dataclass(frozen=True)
 class Variable:
+    """``null_safe``: written ``<=> name``, in an atom."""
+
     name: str
+    null_safe: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,16 @@ class Atom:
 class Comparison:
     """Also the assignment ``v = expression``, where nothing else binds one side.
 
-    ``x is null`` is x ``=`` the constant None, ``x is not null`` x ``!=`` it.
+    ``x is null`` is x ``<=>`` the constant None, ``x is not null`` x ``<!=>`` it.
     """
 
-    operator: str  # < <= > >= = !=
+    operator: str  # one of OPERATORS
     left: Expression
     right: Expression
 
     @property
     def tests_null(self) -> bool:
-        return self.right == Constant(None)
+        return self.operator in NULL_SAFE and self.right == Constant(None)
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,8 @@ def render_value(value: Any) -> str:
     >>> render_value(Decimal("-1.50")), render_value(0.25), render_value(b"\\x00A")
     ('-1.50', '2.5e-01', 'x"0041"')
     """
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -251,7 +256,9 @@ def render_value(value: Any) -> str:
 def render_term(node: Term) -> str:
     if isinstance(node, Wildcard):
         return "_"
-    return node.name if isinstance(node, Variable) else render_value(node.value)
+    if isinstance(node, Variable):
+        return f"<=> {node.name}" if node.null_safe else node.name
+    return render_value(node.value)
 
 
 def render_expression(node: Expression, nested: bool = False) -> str:
@@ -271,7 +278,8 @@ def render_expression(node: Expression, nested: bool = False) -> str:
     return render_term(node)
 
 
-OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
+NULL_SAFE = ("<=>", "<!=>")
+OPERATORS = ("<", "<=", ">", ">=", "=", "!=", *NULL_SAFE)
 CONDITIONS = (*OPERATORS, "and", "or", "not", "is null")
 """Calls that stand first in ``if``."""
 
@@ -329,7 +337,7 @@ def render_literal(node: Literal, columns: Columns) -> str:
         call = render_call(node.relation, [render_term(t) for t in node.terms], node.functional)
         return ("!" if node.negated else "") + call
     if isinstance(node, Comparison) and node.tests_null:
-        return f"{render_expression(node.left)} is {'' if node.operator == '=' else 'not '}null"
+        return f"{render_expression(node.left)} is {'' if node.operator == '<=>' else 'not '}null"
     if isinstance(node, Comparison) and isinstance(node.left, Call) and node.left.function in TESTS:
         assert isinstance(node.right, Constant)
         return render_test(node.left, node.right.value)

@@ -23,6 +23,8 @@ from support.rules import (
     Wildcard,
 )
 
+SIGNS = {"!=": "<>", "<=>": "is not distinct from", "<!=>": "is distinct from"}
+
 
 def sql_literal(value: Any) -> str:
     """
@@ -44,7 +46,7 @@ def sql_expression(node: Expression, places: dict[str, str]) -> str:
     if isinstance(node, Call):
         first, *others = (sql_expression(argument, places) for argument in node.arguments)
         if node.function in ("and", "or", *OPERATORS):
-            return f"({first} {node.function.replace('!=', '<>')} {others[0]})"
+            return f"({first} {SIGNS.get(node.function, node.function)} {others[0]})"
         if node.function == "is null":
             return f"({first} is null)"
         if node.function == "not":
@@ -99,7 +101,7 @@ def to_sql(rule: Rule) -> str:
     for comparison in rule.body:
         if isinstance(comparison, Comparison):
             left, right = (sql_expression(side, places) for side in (comparison.left, comparison.right))
-            asked.append(f"({left} {comparison.operator.replace('!=', '<>')} {right})")
+            asked.append(f"({left} {SIGNS.get(comparison.operator, comparison.operator)} {right})")
     columns = ", ".join(places[variable.name] for variable in rule.heads[0].variables)
     tables = ", ".join(f"{atom.relation} p{number}" for number, atom in enumerate(positive))
     return f"select distinct {columns} from {tables}" + (f" where {' and '.join(asked)}" if asked else "")

@@ -27,6 +27,8 @@ from support.calls import CALLED, draw_call, draw_test, has_test
 from support.kinds import BOOLEAN, DECIMAL, EXTREME, FLOAT, INTEGER, KINDS, SIGNED, STRING, WIDE, Kind
 from support.reference import Relations, Row
 from support.rules import (
+    NULL_SAFE,
+    OPERATORS,
     Aggregate,
     Arithmetic,
     Atom,
@@ -46,7 +48,6 @@ from support.rules import (
     variables_of,
 )
 
-OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 NAMES = tuple("abcdefghijklmnopqrstuvwxyz")
 Scope = dict[str, Kind]
 Nulls = typing.Literal["refuse", "keep"]
@@ -230,7 +231,7 @@ def draw_null_test(draw: DrawFn, body: tuple[Literal, ...]) -> Comparison:
     """``x is null`` or ``x is not null`` of a variable of an atom."""
     atoms = [literal for literal in body if isinstance(literal, Atom) and not literal.negated]
     name = draw(st.sampled_from([name for atom in atoms for name in variables_of(atom)]))
-    return Comparison(draw(st.sampled_from(("=", "!="))), Variable(name), Constant(None))
+    return Comparison(draw(st.sampled_from(NULL_SAFE)), Variable(name), Constant(None))
 
 
 def draw_assignment(draw: DrawFn, scope: Scope, fresh: list[str]) -> Comparison:
