@@ -229,6 +229,8 @@ def _target(head: CheckedHead, meaning: Mapping[str, Expression]) -> str:
 def _effect(head: CheckedHead, meaning: Mapping[str, Expression], negative: bool) -> str:
     """What is done to the target: an amount is added; a value comes to those of a group, or goes; a tuple."""
     target, operator = _target(head, meaning), "-=" if negative else "+="
+    if head.windows:
+        return f"{target} anew, in its partition"
     if not isinstance(head.value, Aggregate):
         return f"{'-' if negative else '+'}{target}" if head.schema.functional else f"{target} {operator} 1"
     arguments = [text_of(substituted(argument, meaning)) for argument in head.value.arguments]

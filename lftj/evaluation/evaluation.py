@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates.shared_rows import SharedRows, keeps_no_rows
+from lftj.aggregates.windows import row_names, windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import finish
 from lftj.evaluation.fixpoint import Fixpoint
@@ -44,7 +45,7 @@ from lftj.search.regions.evaluation import Operations
 from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
-from lftj.storage.zset import Distinct
+from lftj.storage.zset import Distinct, Weighted
 from lftj.values.functional import refuse_conflicts
 
 Columns = list[np.ndarray]
@@ -227,6 +228,8 @@ class Evaluation:
         """A head's rows from one rule."""
         if isinstance(head.value, Aggregate):
             return self._aggregate_batches(rule, head)
+        if head.windows:
+            return self._window_batches(rule, head)
         return self._set_batches(rule, head)
 
     # -- sets of rows --------------------------------------------------------------
@@ -297,12 +300,28 @@ class Evaluation:
         columns, weights = self._distinct_rows(runs, common)
         return [(dict(zip(common, columns, strict=True)), weights)]
 
+    # -- windows ---------------------------------------------------------------------------
+
+    def _window_batches(self, rule: CheckedRule, head: CheckedHead) -> Iterator[Columns]:
+        """The tuples of a head with windows, of which there is one rule."""
+        names = row_names(head)
+        collected = Weighted(len(names))
+        for rows, weights in self._assignments(rule, [head]):
+            collected.add([rows[name] for name in names], weights)
+        columns, weights = collected.finish()
+        if len(weights):
+            try:
+                yield windowed(head, rule.bodies[0].types, columns, weights)
+            except RangeError as error:
+                raise with_rule(error, rule.text) from error.__cause__
+
     # -- scans -----------------------------------------------------------------------------
 
     def _scan(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> ScanRun | None:
         """The body as a scan with look-ups, where that can be, costs less, and no key order is given."""
         body = rule.bodies[0]
-        if len(rule.bodies) > 1 or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
+        several = len(rule.bodies) > 1 or heads[0].windows
+        if several or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
             return None
         wanted = self._wanted(rule, heads, body)
         largest = max((self.relations[name].n_rows for name in body.relations), default=0)
@@ -331,7 +350,7 @@ class Evaluation:
     def _wanted(self, rule: CheckedRule, heads: Sequence[CheckedHead], body: Body) -> Wanted:
         """What heads want of a body."""
         first = heads[0]
-        aggregated = isinstance(first.value, Aggregate) and not self.program.component_of(first.relation)
+        aggregated = first.aggregates_rows and not self.program.component_of(first.relation)
         several = aggregated and len(rule.bodies) > 1
         names = common_variables(rule) if several else wanted_together(heads)
         counted, order = aggregated and not several, self._order_of(first, body)
@@ -419,7 +438,12 @@ class Evaluation:
 
     def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
         variables = set(head.variables)
-        plain = head.value is None and len(rule.bodies) == 1 and len(variables) == len(head.variables)
+        plain = (
+            not head.windows
+            and head.value is None
+            and len(rule.bodies) == 1
+            and len(variables) == len(head.variables)
+        )
         if not plain or not variables:
             return None
         request, body = self.request, rule.bodies[0]

@@ -191,6 +191,9 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
         notes.append(f"cartesian product of parts that share no variable: {shown}")
     if evaluation.program.component_of(head.relation) and head.extremum:
         notes.append(f"{head.extremum}: one value per key is held")
+    elif head.windows:
+        functions = dict.fromkeys(window.function for window in head.windows)
+        notes.append(f"windows {', '.join(functions)}: {HELD}, and ordered by partition")
     elif isinstance(head.value, Aggregate):
         functions = dict.fromkeys(h.value.function for h in run.heads if isinstance(h.value, Aggregate))
         one_body = "the search counts the assignments behind each row"

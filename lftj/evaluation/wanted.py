@@ -15,6 +15,7 @@ def wanted_variables(head: CheckedHead) -> list[str]:
         names += [argument.name for argument in head.value.arguments if isinstance(argument, Variable)]
     elif head.value is not None:
         names.append(head.value)
+    names += [variable.name for window in head.windows for variable in window.variables]
     return list(dict.fromkeys(names))
 
 

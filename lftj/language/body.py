@@ -28,6 +28,7 @@ from lftj.language.syntax import (
     Program,
     Span,
     Variable,
+    Window,
     extremum_of,
 )
 from lftj.values.schema import ColumnType, Schema
@@ -79,6 +80,13 @@ class CheckedHead:
     value: str | Aggregate | None
     schema: Schema
     span: Span
+    windows: tuple[Window, ...] = ()
+    """Of the last columns, behind the variables; of one partition and order."""
+
+    @property
+    def aggregates_rows(self) -> bool:
+        """Whether its tuples depend on how many assignments stand behind each row."""
+        return isinstance(self.value, Aggregate) or bool(self.windows)
 
     @property
     def extremum(self) -> str | None:

@@ -48,11 +48,11 @@ def column_names(head: Head) -> list[str]:
     written = head.names or (None,) * len(head.columns)
     taken = {column.name for column in written if column is not None}
     names: list[str] = []
-    for term, column in zip(head.columns, written, strict=True):
+    for term, column in zip(head.all_columns, written, strict=True):
         if column is not None:
             names.append(column.name)
             continue
-        name = wanted = term.function if isinstance(term, Aggregate) else term.name
+        name = wanted = term.name if isinstance(term, Variable) else term.function
         number = 2
         while name in taken:
             name = f"{wanted}_{number}"

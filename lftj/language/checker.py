@@ -38,11 +38,22 @@ from lftj.language.parameters import constants_of
 from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
-from lftj.language.syntax import UNSET, Aggregate, Atom, Head, Program, Variable, extremum_of
+from lftj.language.syntax import (
+    UNSET,
+    Aggregate,
+    Atom,
+    Constant,
+    Head,
+    Program,
+    Variable,
+    Window,
+    extremum_of,
+)
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
-from lftj.values.kinds import common_type, kind, plain_type
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED
+from lftj.values.kinds import common_type, kind, literal_type, plain_type
+from lftj.values.literals import NULL
+from lftj.values.names import AGGREGATES, NUMBERING, QUANTILES, RANKED
 from lftj.values.schema import Column, ColumnType, Schema
 
 
@@ -208,7 +219,7 @@ class _Checker:
                 else:
                     names = tuple(term.name for term in head.terms if isinstance(term, Variable))
                     value = head.value.name if isinstance(head.value, Variable) else head.value
-                    heads.append(CheckedHead(head.relation, names, value, schema, head.span))
+                    heads.append(CheckedHead(head.relation, names, value, schema, head.span, head.windows))
             rules.append(CheckedRule(tuple(heads), bodies[number], text, rule.span))
         return [tuple(rules), *([tuple(joining)] if joining else [])]
 
@@ -306,7 +317,7 @@ class _Checker:
     def _check_rule(self, number: int) -> tuple[Body, ...]:
         rule = self._program.rules[number]
         body = rule.body
-        if any(head.aggregates for head in rule.heads):
+        if any(head.aggregates or head.windows for head in rule.heads):
             body = name_wildcards(body)
         parts = conjunctions(body, self._text)
         checker = BodyChecker(self._text, self._domains, self._schema_of, parts, rule.heads)
@@ -314,13 +325,13 @@ class _Checker:
         for place, head in enumerate(rule.heads):
             for variable in head.variables:
                 checker.require(variable, f"head '{head.relation}' needs")
-            types = [self._union(head, column, bodies) for column in range(len(head.columns))]
+            types = [self._union(head, column, bodies) for column in range(len(head.all_columns))]
             self._types.setdefault(head.relation, {})[number, place] = types
         return tuple(bodies)
 
     def _union(self, head: Head, column: int, bodies: list[Body]) -> ColumnType:
         """Type of one column of a head over all conjunctions of its rule."""
-        term = head.columns[column]
+        term = head.all_columns[column]
         types = [self._term_type(term, body) for body in bodies]
         joined = types[0]
         for type_ in types[1:]:
@@ -330,7 +341,7 @@ class _Checker:
     def _joined(
         self, first: ColumnType, second: ColumnType, head: Head, column: int, here: str, there: str
     ) -> ColumnType:
-        term = head.columns[column]
+        term = head.all_columns[column]
         try:
             joined = first.joined(second)
         except TypeClashError as error:
@@ -343,9 +354,11 @@ class _Checker:
             raise error_at(TypeClashError, self._text, term.span, message)
         return joined
 
-    def _term_type(self, term: Variable | Aggregate, body: Body) -> ColumnType:
+    def _term_type(self, term: Variable | Aggregate | Window, body: Body) -> ColumnType:
         if isinstance(term, Variable):
             return body.types[term.name]
+        if isinstance(term, Window):
+            return self._window_type(term, body)
         literal = False
         if term.function == "count":
             arrow = pa.int64()
@@ -370,6 +383,51 @@ class _Checker:
             if term.function in QUANTILES:
                 self._check_weight(term, body)
         return ColumnType(self._domains.of(arrow), arrow, literal=literal)
+
+    def _window_type(self, window: Window, body: Body) -> ColumnType:
+        frame = window.frame
+        if frame is not None and frame.unit == "range" and (frame.first or frame.last):
+            (order,) = window.by
+            of = kind(body.types[order.variable.name].arrow)
+            if of not in ("integer", "float", "decimal", "date"):
+                message = (
+                    f"a range of numbers is of numbers and dates, and '{order.variable.name}' is of type"
+                )
+                where = order.variable.span
+                raise error_at(TypeClashError, self._text, where, f"{message} {of}: take rows: or groups:")
+        if window.function in (*NUMBERING, "count"):
+            return ColumnType(self._domains.of(pa.int64()), pa.int64())
+        argument, *more = window.arguments
+        assert isinstance(argument, Variable)
+        read = body.types[argument.name]
+        arrow: pa.DataType | None = read.arrow
+        if window.function in ("sum", "avg"):
+            arrow = aggregate_type(window.function, read.arrow)
+        if arrow is None:
+            found = plain_type(read.arrow)
+            message = f"'{window.function}' takes numbers, and '{argument.name}' is of type {found}"
+            raise error_at(TypeClashError, self._text, argument.span, message)
+        always = frame is None and window.function not in ("lag", "lead")
+        nullable = read.nullable or not always
+        for default in more[1:]:
+            nullable = self._default_may_be_null(window, default, read, body) or read.nullable
+        return ColumnType(self._domains.of(arrow), arrow, nullable)
+
+    def _default_may_be_null(
+        self, window: Window, default: Variable | Constant, read: ColumnType, body: Body
+    ) -> bool:
+        """Of ``lag`` and ``lead``: what stands where there is no row has the type of the value."""
+        if isinstance(default, Variable):
+            its = body.types[default.name]
+            fits, null = its.domain is read.domain, its.nullable
+        else:
+            null = default.value is NULL
+            own = literal_type(default.value)
+            fits = null or kind(own) == kind(read.arrow)
+        if not fits:
+            message = f"the default of '{window.function}' is of another type than its value, {read.arrow}"
+            raise error_at(TypeClashError, self._text, default.span, message)
+        return null
 
     def _check_weight(self, call: Aggregate, body: Body) -> None:
         for weight in call.arguments[2:]:
@@ -416,7 +474,7 @@ class _Checker:
     def _schema(self, head: Head, types: Sequence[ColumnType]) -> Schema:
         """The schema of a derived relation, whose first head this is."""
         named = list(zip(column_names(head), types, strict=True))
-        for (name, type_), term in zip(named, head.columns, strict=True):
+        for (name, type_), term in zip(named, head.all_columns, strict=True):
             if type_.arrow == pa.null():
                 message = f"'{head.relation}.{name}' is null in all rules: give it a type, as in"
                 raise error_at(TypeClashError, self._text, term.span, f'{message} cast(null, "int64")')
@@ -427,7 +485,7 @@ class _Checker:
         """Let literals have the types of the heads' columns in which they stand."""
         for number, its in bodies.items():
             for head in self._program.rules[number].heads:
-                for column, term in zip(self._schema_of(head.relation).columns, head.columns, strict=True):
+                for column, term in zip(self._schema_of(head.relation).columns, head.columns, strict=False):
                     extremum = extremum_of(term)
                     variable = term.arguments[0] if isinstance(term, Aggregate) and extremum else term
                     if isinstance(variable, Variable):

@@ -45,6 +45,7 @@ def parse(text: str) -> Program:
     from lftj.language.messages import syntax_error
     from lftj.language.reader import Reader
     from lftj.language.top_rows import with_bars
+    from lftj.language.window_rows import with_windows
 
     if not isinstance(text, str):
         raise TypeError(f"a program is a str, not {type(text).__name__}")
@@ -58,7 +59,7 @@ def parse(text: str) -> Program:
         raise error.orig_exc from None
     program = Program(tuple(rules), text)
     _refuse_deep_nesting(program)
-    return replace(program, rules=tuple(with_bars(rules, text)))
+    return replace(program, rules=tuple(with_bars(with_windows(rules, text), text)))
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ from lark.visitors import v_args
 from lftj.errors import ArityError
 from lftj.language.conditionals import as_condition, connected, is_condition
 from lftj.language.diagnostics import error_at, suggestion
-from lftj.language.literal_reader import LiteralReader, span_of, token_span
+from lftj.language.literal_reader import span_of, token_span
 from lftj.language.predicates import holds, is_test
 from lftj.language.syntax import (
     Aggregate,
@@ -32,26 +32,28 @@ from lftj.language.syntax import (
     Head,
     Literal,
     Negative,
+    Ordering,
     Rule,
     Term,
     Variable,
     Wildcard,
+    Window,
 )
 from lftj.language.top_rows import TopRows, is_top
+from lftj.language.window_reader import Listed, Named, WindowReader
+from lftj.language.window_rows import WindowRows
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED, nearest_usable
+from lftj.values.names import (
+    AGGREGATES,
+    QUANTILES,
+    RANKED,
+    WINDOWS,
+    nearest_usable,
+)
 from lftj.values.operators import NULL_SAFE
 
 _RESERVED = ("true", "false", "null", "_")
-
-
-@dataclass(frozen=True)
-class _Named:
-    """``orderkey: o``, until the atom or head around it takes it apart."""
-
-    name: ColumnName
-    term: Any
 
 
 def _is_share(value: object) -> bool:
@@ -59,11 +61,11 @@ def _is_share(value: object) -> bool:
 
 
 def _unnamed(term: Any) -> Any:
-    return term.term if isinstance(term, _Named) else term
+    return term.term if isinstance(term, Named) else term
 
 
 @v_args(meta=True)
-class Reader(LiteralReader):
+class Reader(WindowReader):
     """A bottom-up fold without recursion: one method per grammar rule, ``(meta, children) -> node``."""
 
     # -- program and rules --------------------------------------------------
@@ -107,7 +109,7 @@ class Reader(LiteralReader):
 
     def _head(self, meta: Any, name: Any, terms: list[Any], value: Any) -> Head:
         columns = terms if value is None else [*terms, value]
-        names = tuple(column.name if isinstance(column, _Named) else None for column in columns)
+        names = tuple(column.name if isinstance(column, Named) else None for column in columns)
         self._refuse_twice([column for column in names if column is not None])
         return Head(
             str(name),
@@ -118,13 +120,13 @@ class Reader(LiteralReader):
             names if any(names) else (),
         )
 
-    def named(self, meta: Any, children: list[Any]) -> _Named:
+    def named(self, meta: Any, children: list[Any]) -> Named:
         name, term = children
         if name in _RESERVED:
             raise self.error(
                 token_span(name), f"'{name}' can't name a column: call it '{nearest_usable(name)}'"
             )
-        return _Named(ColumnName(str(name), token_span(name)), term)
+        return Named(ColumnName(str(name), token_span(name)), term)
 
     def _refuse_twice(self, names: list[ColumnName]) -> None:
         for place, column in enumerate(names):
@@ -136,7 +138,7 @@ class Reader(LiteralReader):
         for term in head.columns:
             if isinstance(term, Aggregate):
                 if head.value is not None and term is not head.value:  # a key
-                    terms = ", ".join(self._written(column) for column in head.columns)
+                    terms = ", ".join(self.written(column) for column in head.columns)
                     raise self.error(
                         term.span,
                         "an aggregate is no key: a head with aggregates among its terms has round brackets, "
@@ -148,7 +150,7 @@ class Reader(LiteralReader):
             if not isinstance(term, Variable) or term.name in _RESERVED:
                 raise self.error(
                     term.span,
-                    f"a head takes variables only: write v here and v = {self._written(term)} in the body",
+                    f"a head takes variables only: write v here and v = {self.written(term)} in the body",
                 )
 
     def aggregate(self, meta: Any, children: list[Any]) -> Aggregate:
@@ -166,7 +168,7 @@ class Reader(LiteralReader):
                 near = suggestion(name, [*AGGREGATES, *registered])
                 raise self.error(token_span(name), f"unknown aggregate '{name}'{near}")
         for place, argument in enumerate(arguments or []):
-            if isinstance(argument, _Named):
+            if isinstance(argument, Named):
                 raise self.error(
                     argument.name.span, f"'{name}' is an aggregate: its arguments stand by place"
                 )
@@ -189,7 +191,7 @@ class Reader(LiteralReader):
                 if not isinstance(argument.value, str):
                     raise self.error(argument.span, "the separator of 'concat' is a string")
             elif not isinstance(argument, Variable):
-                written = self._written(argument)
+                written = self.written(argument)
                 raise self.error(
                     argument.span,
                     f"'{name}' takes variables: write v here and v = {written} in the body",
@@ -198,22 +200,27 @@ class Reader(LiteralReader):
 
     # -- body ---------------------------------------------------------------
 
-    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows:
+    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows | WindowRows:
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
             raise self.error(span_of(meta), f"atom '{name}' needs at least one term")
-        if is_top(name, [isinstance(one, _Named) for one in arguments]):
+        if is_top(name, [isinstance(one, Named) for one in arguments]):
             return self._top_rows(meta, str(name), arguments)
         if is_test(name) and not all(
             isinstance(_unnamed(one), Variable | Constant | Wildcard) for one in arguments
         ):
-            return holds(self.call(meta, [name, arguments]))
+            call = self.call(meta, [name, arguments])
+            assert isinstance(call, Call), "no window is a test"
+            return holds(call)
         names, terms = self._names_and_terms(arguments)
         return Atom(str(name), terms, False, False, span_of(meta), token_span(name), names)
 
-    def _top_rows(self, meta: Any, name: str, arguments: list[Any]) -> TopRows:
+    def _top_rows(self, meta: Any, name: str, arguments: list[Any]) -> TopRows | WindowRows:
         rank, *named = arguments
+        orders = [one.term for one in named if one.name.name == "by"]
+        if name == "top" and not (len(orders) == 1 and isinstance(orders[0], Variable)):
+            return WindowRows(None, self.window(meta, "top", arguments), span_of(meta))
         if not isinstance(rank, Constant) or type(rank.value) is not int or rank.value < 1:
             raise self.error(rank.span, f"'{name}' takes a whole number from 1 first: {name}(3, by: v)")
         variables: dict[str, list[Variable]] = {"by": [], "per": []}
@@ -223,7 +230,7 @@ class Reader(LiteralReader):
                     one.name.span, f"'{name}' takes by: and per:, as in {name}(3, by: v, per: a)"
                 )
             if not isinstance(one.term, Variable):
-                written = self._written(one.term)
+                written = self.written(one.term)
                 raise self.error(
                     one.term.span, f"'{name}' takes variables: write v here and v = {written} in the body"
                 )
@@ -239,21 +246,22 @@ class Reader(LiteralReader):
         terms = (*keys, *self._terms([value]))
         return Atom(str(name), terms, True, False, span_of(meta), token_span(name), names)
 
-    def negation(self, meta: Any, children: list[Atom | Comparison | TopRows]) -> Atom | Comparison:
+    def negation(self, meta: Any, children: list[Any]) -> Atom | Comparison:
         (atom,) = children
-        if isinstance(atom, TopRows):
+        if isinstance(atom, TopRows | WindowRows):
+            name = atom.function if isinstance(atom, TopRows) else "top"
             way = "derive the rows in a rule of their own, and negate its head"
-            raise self.error(span_of(meta), f"'{atom.function}' can't be negated: {way}")
+            raise self.error(span_of(meta), f"'{name}' can't be negated: {way}")
         if isinstance(atom, Comparison):
             assert isinstance(atom.left, Call)
             return holds(atom.left, negated=True)
         return replace(atom, negated=True, span=span_of(meta))
 
-    def comparison(self, meta: Any, children: list[Any]) -> Comparison:
+    def comparison(self, meta: Any, children: list[Any]) -> Comparison | WindowRows:
         left, operator, right = children
         return self._comparison(meta, str(operator), left, right)
 
-    def equality(self, meta: Any, children: list[Any]) -> Comparison:
+    def equality(self, meta: Any, children: list[Any]) -> Comparison | WindowRows:
         left, right = children
         return self._comparison(meta, "=", left, right)
 
@@ -278,30 +286,34 @@ class Reader(LiteralReader):
                 raise self.error(argument.span, "'_' has no value to compare: name the variable")
         return holds(Call(function, arguments, span_of(meta)), negated=operator.startswith("not"))
 
-    def _comparison(self, meta: Any, operator: str, left: Any, right: Any) -> Comparison:
+    def _comparison(self, meta: Any, operator: str, left: Any, right: Any) -> Comparison | WindowRows:
+        for target, window in ((left, right), (right, left)):
+            if operator == "=" and isinstance(target, Variable) and isinstance(window, Window):
+                return WindowRows(target, window, span_of(meta))
         for side in (left, right):
             if isinstance(side, Wildcard):
                 raise self.error(side.span, "'_' has no value to compare: name the variable")
+            self.check_operand(side)
         if operator in NULL_SAFE and isinstance(left, Constant):
             left, right = right, left
         return Comparison(operator, left, _condition(right), span_of(meta))
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
         for literal in itertools.chain(*children):
-            if isinstance(literal, TopRows):
+            if isinstance(literal, TopRows | WindowRows):
+                name = literal.function if isinstance(literal, TopRows) else literal.window.function
                 way = "write it outside of the parentheses, or a rule for each alternative"
-                raise self.error(literal.span, f"'{literal.function}' is of a whole body: {way}")
+                raise self.error(literal.span, f"'{name}' is of a whole body: {way}")
         return Disjunction(tuple(tuple(alternative) for alternative in children), span_of(meta))
 
     def _names_and_terms(self, arguments: list[Any]) -> tuple[tuple[ColumnName, ...], tuple[Term, ...]]:
-        names = [argument.name for argument in arguments if isinstance(argument, _Named)]
+        names = [argument.name for argument in arguments if isinstance(argument, Named)]
         terms = self._terms([_unnamed(argument) for argument in arguments])
         if names and len(names) < len(arguments):
-            place = next(place for place, one in enumerate(arguments) if not isinstance(one, _Named))
+            place = next(place for place, one in enumerate(arguments) if not isinstance(one, Named))
             raise self.error(
                 terms[place].span,
-                f"an atom's terms stand by name or by place: '{self._written(terms[place])}'"
-                " has no name here",
+                f"an atom's terms stand by name or by place: '{self.written(terms[place])}' has no name here",
             )
         self._refuse_twice(names)
         return tuple(names), terms
@@ -309,11 +321,11 @@ class Reader(LiteralReader):
     def _terms(self, expressions: list[Expression | Wildcard]) -> tuple[Term, ...]:
         for expression in expressions:
             if is_condition(expression):
-                written = self._written(expression)
+                written = self.written(expression)
                 way = f"an atom takes variables and constants: write the condition '{written}' beside it"
                 raise self.error(expression.span, way)
             if not isinstance(expression, Variable | Constant | Wildcard):
-                written = self._written(expression)
+                written = self.written(expression)
                 raise self.error(
                     expression.span,
                     f"an atom takes variables and constants: write v here and v = {written} beside the atom",
@@ -329,8 +341,11 @@ class Reader(LiteralReader):
     def arguments(self, meta: Any, children: list[Any]) -> list[Any]:
         return children
 
-    def call(self, meta: Any, children: list[Any]) -> Call:
+    def call(self, meta: Any, children: list[Any]) -> Call | Window:
         name, arguments = children
+        named = any(isinstance(argument, Named) for argument in arguments or [])
+        if name in WINDOWS and name not in FUNCTIONS and (named or name not in AGGREGATES):
+            return self.window(meta, str(name), arguments or [])
         if name in AGGREGATES:
             raise self.error(
                 token_span(name),
@@ -343,9 +358,9 @@ class Reader(LiteralReader):
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
             raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
         for argument in arguments or []:
-            if isinstance(argument, _Named):
+            if isinstance(argument, Named):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
-            self._check_operand(argument)
+            self.check_operand(argument)
         function = FUNCTIONS[name]
         if not function.least <= len(arguments or []) <= function.most:
             raise error_at(ArityError, self._text, span_of(meta), f"'{name}' takes {function.arity}")
@@ -354,10 +369,15 @@ class Reader(LiteralReader):
     def failing(self, meta: Any, children: list[Call]) -> Comparison:
         return holds(children[0], negated=True)
 
-    def all_of(self, meta: Any, children: list[Any]) -> Expression:
+    def all_of(self, meta: Any, children: list[Any]) -> Expression | Listed:
+        if any(isinstance(child, Ordering | Wildcard) for child in children):
+            return Listed(tuple(children), span_of(meta))
         return connected("and", [_condition(child) for child in children])
 
-    def any_of(self, meta: Any, children: list[Expression]) -> Expression:
+    def any_of(self, meta: Any, children: list[Any]) -> Expression | Listed:
+        if len(children) > 1:
+            for child in children:
+                self.check_operand(child)
         return connected("or", children)
 
     def variable(self, meta: Any, children: list[Any]) -> Variable:
@@ -372,7 +392,7 @@ class Reader(LiteralReader):
             raise self.error(token_span(sign), f"an atom takes <=> before a variable, not {sign}")
         return replace(variable, span=span_of(meta), null_safe=True)
 
-    def named_null_safe(self, meta: Any, children: list[Any]) -> _Named:
+    def named_null_safe(self, meta: Any, children: list[Any]) -> Named:
         name, sign, variable = children
         return self.named(meta, [name, self.null_safe(meta, [sign, variable])])
 
@@ -382,18 +402,18 @@ class Reader(LiteralReader):
     def binary_operation(self, meta: Any, children: list[Any]) -> BinaryOperation:
         left, operator, right = children
         for side in (left, right):
-            self._check_operand(side)
+            self.check_operand(side)
         return BinaryOperation(str(operator), left, right, span_of(meta))
 
     def joined(self, meta: Any, children: list[Any]) -> Call:
         left, operator, right = children
         for side in (left, right):
-            self._check_operand(side)
+            self.check_operand(side)
         return Call(str(operator), (left, right), span_of(meta))
 
     def negative(self, meta: Any, children: list[Any]) -> Expression:
         _, operand = children
-        self._check_operand(operand)
+        self.check_operand(operand)
         if isinstance(operand, Constant) and operand.parameter is not None:
             return Negative(operand, span_of(meta))
         if isinstance(operand, Constant) and isinstance(operand.value, Decimal):
@@ -403,13 +423,6 @@ class Reader(LiteralReader):
         if isinstance(operand, Constant) and type(operand.value) in (int, float):
             return Constant(-operand.value, span_of(meta))  # type: ignore[operator]
         return Negative(operand, span_of(meta))
-
-    def _check_operand(self, operand: Expression | Wildcard) -> None:
-        if isinstance(operand, Wildcard):
-            raise self.error(operand.span, "'_' has no value to compute with: name the variable")
-
-    def _written(self, expression: Expression | Aggregate | Wildcard) -> str:
-        return " ".join(self._text[slice(*expression.span)].split())
 
 
 def _condition(argument: Expression | Comparison) -> Expression:

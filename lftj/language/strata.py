@@ -91,7 +91,7 @@ def stratify(program: Program) -> Stratification:
             readings.setdefault(head.relation, [])
     for rule in program.rules:
         for head in rule.heads:
-            aggregated = bool(head.aggregates) and head.extremum is None
+            aggregated = bool(head.aggregates or head.windows) and head.extremum is None
             read = [atom for atom in atoms_of(rule.body) if atom.relation in rules_of]
             readings[head.relation] += [_Reading(head.relation, atom, aggregated) for atom in read]
     found = components({name: [reading.atom.relation for reading in read] for name, read in readings.items()})

@@ -158,6 +158,50 @@ class Aggregate:
     span: Span = _span()
 
 
+@dataclass(frozen=True)
+class Ordering:
+    """``p desc nulls first``: a variable by which rows are ordered.  NULLs are last where nothing is said."""
+
+    variable: Variable
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """``rows: (-3, 0)``: the rows around each that a window aggregate reads.
+
+    ``unit``: ``rows``, ``groups`` of rows that are equal in the order, or ``range`` of the values that they
+    are ordered by.  ``first`` and ``last`` count from the row, negative before it; None: all.
+    """
+
+    unit: str
+    first: int | float | Decimal | None
+    last: int | float | Decimal | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """``row_number(by: (p desc, i), per: c)``: a value of each row, among the rows of its partition.
+
+    ``most``: rows of a higher number are left out.
+    """
+
+    function: str  # one of lftj.values.names.WINDOWS
+    arguments: tuple[Variable | Constant, ...]
+    per: tuple[Variable, ...]
+    by: tuple[Ordering, ...]
+    frame: Frame | None = None
+    most: int | None = None
+    span: Span = _span()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All that it reads."""
+        read = (argument for argument in self.arguments if isinstance(argument, Variable))
+        return *self.per, *(one.variable for one in self.by), *read
+
+
 def rank_of(call: Aggregate) -> int:
     """The k of ``kth_largest(v, k)``."""
     _, rank = call.arguments
@@ -182,6 +226,7 @@ class Head:
     """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
 
     Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    ``windows``: behind the terms, of heads that :mod:`lftj.language.window_rows` makes.
     ``names``: what the columns are called, ``stats(a, n: count())``, with None where that follows from the
     term; empty where it always does.
     """
@@ -192,11 +237,17 @@ class Head:
     span: Span = _span()
     name_span: Span = _span()
     names: tuple[ColumnName | None, ...] = ()
+    windows: tuple[Window, ...] = ()
 
     @property
     def columns(self) -> tuple[Variable | Aggregate, ...]:
-        """What each column of the head holds: its terms, and then its value if there is one."""
+        """What each column that is written holds: the terms, and then the value if there is one."""
         return self.terms if self.value is None else (*self.terms, self.value)
+
+    @property
+    def all_columns(self) -> tuple[Variable | Aggregate | Window, ...]:
+        """What each column holds."""
+        return (*self.columns, *self.windows)
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -210,10 +261,12 @@ class Head:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """All variables that the head takes from the body, also as arguments of aggregates."""
+        """All variables that the head takes from the body, also as arguments of aggregates and windows."""
         taken: list[Variable | Constant] = []
         for column in self.columns:
             taken += column.arguments if isinstance(column, Aggregate) else [column]
+        for window in self.windows:
+            taken += window.variables
         return tuple(term for term in taken if isinstance(term, Variable))
 
 

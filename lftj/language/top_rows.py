@@ -22,7 +22,7 @@ Invariants
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lftj.errors import RuleSyntaxError
@@ -74,7 +74,7 @@ def with_bars(rules: Sequence[Rule], text: str) -> list[Rule]:
     ['best_bar', 'best']
     """
     found: list[Rule] = []
-    taken = {name for rule in rules for name in _relations(rule)}
+    taken = {name for rule in rules for name in relations_of(rule)}
     for rule in rules:
         tops = [literal for literal in rule.body if isinstance(literal, TopRows)]
         if not tops:
@@ -87,7 +87,7 @@ def with_bars(rules: Sequence[Rule], text: str) -> list[Rule]:
                 tops[1].span,
                 f"a rule has one '{tops[1].function}': derive the rows of the first in a rule of their own",
             )
-        bar = _free(f"{rule.heads[0].relation}_bar", taken)
+        bar = free_name(f"{rule.heads[0].relation}_bar", taken)
         taken.add(bar)
         found += _without_top(rule, tops[0], bar)
     return found
@@ -99,19 +99,21 @@ def _without_top(rule: Rule, top: TopRows, bar: str) -> tuple[Rule, Rule]:
     call = Aggregate(aggregate, (top.value, top.rank), top.span)
     head = Head(bar, top.groups, call, top.span, top.span)
     heads = (variable for head in rule.heads for variable in head.variables)
-    names = {variable.name for variable in (*_variables(body), *heads, top.value, *top.groups)}
-    least = Variable(_free("bar", names), top.span)
+    names = {variable.name for variable in (*variables_in(body), *heads, top.value, *top.groups)}
+    least = Variable(free_name("bar", names), top.span)
     reached = Atom(bar, (*top.groups, least), True, False, top.span, top.span)
     kept = Comparison(operator, top.value, least, top.span)
     return Rule((head,), body, top.span), replace(rule, body=(*body, reached, kept))
 
 
-def _relations(rule: Rule) -> Iterator[str]:
+def relations_of(rule: Rule) -> Iterator[str]:
+    """The relations that a rule names."""
     yield from (head.relation for head in rule.heads)
     yield from (literal.relation for literal in flat(rule.body) if isinstance(literal, Atom))
 
 
-def _variables(body: Sequence[Literal]) -> Iterator[Variable]:
+def variables_in(body: Iterable[Literal]) -> Iterator[Variable]:
+    """The variables of literals, as often as they stand there."""
     for literal in flat(body):
         if isinstance(literal, Atom):
             yield from (term for term in literal.terms if isinstance(term, Variable))
@@ -120,6 +122,7 @@ def _variables(body: Sequence[Literal]) -> Iterator[Variable]:
             yield from variables_of(literal.right)
 
 
-def _free(wanted: str, taken: Collection[str]) -> str:
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """``wanted``, or with a number behind it where that is taken."""
     numbered = (f"{wanted}_{number}" for number in itertools.count(2))
     return next(name for name in itertools.chain([wanted], numbered) if name not in taken)

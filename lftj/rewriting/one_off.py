@@ -69,7 +69,8 @@ class OneOffViews:
                         is_sum = head.value.function in SUMMED and len(rule.bodies) == 1
                         found = self._summing if is_sum else {}
                     else:
-                        found = {} if program.component_of(head.relation) else self._sets
+                        searched = program.component_of(head.relation) or head.windows
+                        found = {} if searched else self._sets
                     if bodies:
                         found.setdefault(head.relation, []).extend(bodies)
         self._kept: dict[str, tuple[dict[str, int], CheckedProgram]] = {}

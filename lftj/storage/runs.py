@@ -209,7 +209,12 @@ class IndexRun:
 
     @property
     def weights(self) -> np.ndarray:
-        return np.diff(self.rows[len(self.rows) - self.n_tuples - 1 :])
+        return self.weights_of(0, self.n_tuples)
+
+    def weights_of(self, start: int, end: int) -> np.ndarray:
+        """The weights of a half-open range of its tuples."""
+        sums = len(self.rows) - self.n_tuples - 1
+        return np.diff(self.rows[sums + start : sums + end + 1])
 
 
 Runs = tuple[IndexRun, ...]

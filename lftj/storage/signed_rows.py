@@ -25,7 +25,7 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
-from lftj.storage.sorting import sort_distinct_weighted
+from lftj.storage.sorting import sort_distinct_weighted, sorted_order
 
 Columns = Sequence[np.ndarray] | np.ndarray
 """int64 columns of one length: an array each, or the rows of an array (columns, rows)."""
@@ -116,7 +116,7 @@ def row_order(columns: Columns) -> np.ndarray:
     n_rows = len(columns[0])
     if n_rows <= FEW_ROWS:
         return _order(table_of(columns, n_rows))
-    return np.lexsort(columns[::-1])
+    return sorted_order(list(columns))
 
 
 @part

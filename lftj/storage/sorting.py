@@ -64,6 +64,18 @@ def sort_distinct_weighted(
     return [column[rows.first] for column in rows.columns], sums
 
 
+def sorted_order(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The rows' numbers in lexicographic order of the rows, equal ones as they come.
+
+    >>> sorted_order([np.array([2, 1, 2]), np.array([5, 9, 4])]).tolist()
+    [1, 2, 0]
+    """
+    if len(columns[0]) <= SMALL_ROWS:
+        return np.lexsort(columns[::-1])
+    columns = [np.ascontiguousarray(column, dtype=np.int64) for column in columns]
+    return _order_by_words(columns, _layout(columns), len(columns))
+
+
 def first_of_equal(columns: Sequence[np.ndarray]) -> np.ndarray:
     """Of sorted rows: a mask of those that differ from the row before.
 

@@ -115,7 +115,7 @@ class SupportVersion:
         ([0, 1], [[2, 1], [9, 8]], [1, 2])
         """
         parts = [np.empty((self.arity + 2, 0), np.int64)]
-        for run, starts, ends in self._ranges(prefixes, n_prefixes):
+        for run, starts, ends in self.ranges(prefixes, n_prefixes):
             lengths = ends - starts
             prefix_rows = np.repeat(np.arange(n_prefixes), lengths)
             places = np.arange(int(lengths.sum())) + np.repeat(
@@ -139,9 +139,7 @@ class SupportVersion:
         _totals(self._memory, table_of(prefixes, n_prefixes), totals)
         return totals
 
-    def _ranges(
-        self, prefixes: Columns, n_prefixes: int
-    ) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
+    def ranges(self, prefixes: Columns, n_prefixes: int) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
         """Per run, the half-open range of the tuples that begin with each prefix."""
         table = table_of(prefixes, n_prefixes)
         for run in self.runs:

@@ -27,6 +27,19 @@ AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, *QUANTILES, "concat"
 """The aggregates of the rule language itself."""
 
 
+FRAMED = ("count", "sum", "avg", "min", "max", "first", "last")
+"""Windows that read the rows of a frame."""
+
+NUMBERING = ("row_number", "rank", "dense_rank", "top")
+"""Windows that number rows; ``top`` by row, up to a number."""
+
+FRAMES = ("rows", "range", "groups")
+"""What a frame counts."""
+
+WINDOWS = (*NUMBERING, "lag", "lead", *FRAMED)
+"""What gives each row a value among the rows of its partition."""
+
+
 def is_usable(name: object) -> bool:
     """Whether a rule can name a relation or a variable so.
 

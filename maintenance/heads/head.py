@@ -34,6 +34,7 @@ from maintenance.heads.keeping import Keeping
 from maintenance.heads.recursive_source import KeptComponents, component_reads
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.strategies import AUTO
+from maintenance.heads.window_source import WindowSource
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
@@ -100,12 +101,14 @@ class MaintainedHead(Staged):
         if isinstance(strategy, HeadStrategy):
             return [strategy.plan(HeadRequest(self.name, self.program, self.reads))]
         relations = {read: versions[read] for read in self.reads}
-        return [
-            AggregateSource(*intermediates.of(rule, head, relations, strategy))
-            if isinstance(head.value, Aggregate)
-            else SetSource(rule, head, relations, strategy, self.keeping)
-            for rule, head in self.rules
-        ]
+        sources: list[HeadSource] = []
+        for rule, head in self.rules:
+            if isinstance(head.value, Aggregate):
+                sources.append(AggregateSource(*intermediates.of(rule, head, relations, strategy)))
+            else:
+                kind = WindowSource if head.windows else SetSource
+                sources.append(kind(rule, head, relations, strategy, self.keeping))
+        return sources
 
     def _first_choice(self) -> ViewChoice | None:
         if self.keeping.strategy != AUTO or is_auxiliary(self.name):

@@ -58,12 +58,16 @@ class Intermediate(Staged):
         relations: Versions,
         strategy: BodyStrategy,
         keeping: Keeping,
+        wanted: Sequence[str] = (),
     ) -> None:
-        """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning."""
+        """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning.
+
+        ``wanted``: variables that are read beside those of sharers.
+        """
         several = len(rule.bodies) > 1
         self.sharers = tuple(sharers)
         self.names = tuple(common_variables(rule)) if several else tuple(rule.bodies[0].types)
-        wanted = self.names if several else [n for s in sharers for n in s.names]
+        wanted = self.names if several else [*wanted, *(n for s in sharers for n in s.names)]
         grouped = list(dict.fromkeys(name for sharer in sharers for name in sharer.groups))
         self.bodies = [
             maintained_body(
@@ -111,14 +115,14 @@ class Intermediate(Staged):
         """Give all assignments to the groups of all heads, whoever asks first; staged, like a step."""
         if self._round is not None:
             return
-        self._round = building.versions
-        for rows, weights in self._pieces(building):
+        for rows, weights in self.pieces(building):
             self._scans.stage(rows, weights)
             for sharer, groups in self._groups.items():
                 groups.add([rows[name] for name in sharer.names], weights)
 
-    def _pieces(self, building: Building) -> Iterator[Rows]:
-        """All assignments in pieces; of several bodies each row once."""
+    def pieces(self, building: Building) -> Iterator[Rows]:
+        """All assignments in pieces; of several bodies each row once.  Staged, like a step."""
+        self._round = building.versions
         for body in self.bodies:
             for piece in body.pieces(building):
                 yield piece if self._support is None else self._came(self._support, piece)

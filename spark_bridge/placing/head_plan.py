@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from lftj.aggregates.whole import argument_names
 from lftj.database.database import Database, chosen_head
-from lftj.errors import FunctionError, RecursionNotSupportedError
+from lftj.errors import FunctionError, RecursionNotSupportedError, RuleError
 from lftj.evaluation.products import product_warning
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
@@ -256,6 +256,12 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
                     raise error_at(
                         RecursionNotSupportedError, tree.text, heads[0].name_span, _recursive(name)
                     )
+                for window in (window for head in heads for window in head.windows):
+                    message = (
+                        f"'{window.function}' reads rows beside each, which cells don't have: use Spark's"
+                    )
+                    way_out = f"{message} own Window on the result, or lftj.Database on collected rows"
+                    raise error_at(RuleError, tree.text, window.span, way_out)
                 for atom in atoms_of(rule.body):
                     if atom.relation in checked.derived and atom.relation not in needed:
                         visit(atom.relation)

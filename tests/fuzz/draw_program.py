@@ -28,11 +28,13 @@ from support.rules import (
     Expression,
     Head,
     Literal,
+    Order,
     Program,
     Rule,
     Term,
     Variable,
     Wildcard,
+    Windowed,
 )
 
 WHOLE = (INTEGER, SIGNED)
@@ -247,6 +249,53 @@ def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
 # -- bodies and heads ---------------------------------------------------------------------------
 
 
+def window(r: random.Random, body: Body) -> list[Literal]:
+    """A window over what the body binds so far, whose value enters the scope, and perhaps a test of it."""
+    scope = {name: kind for name, kind in body.scope.items() if kind is not EXTREME}
+    names = list(scope)
+    if not names:
+        return []
+    per = tuple(r.sample(names, r.choice((0, 1, 1)) if len(names) > 1 else 0))
+    every = [name for name in body.scope if name not in per]
+    r.shuffle(every)
+    total = r.random() < 0.6 and len(names) == len(body.scope)  # an order that leaves no two rows alike
+    by = every if total else r.sample(names, r.randint(1, min(2, len(names))))
+    orders = tuple(Order(name, r.random() < 0.4, r.random() < 0.3) for name in by)
+    argument = r.choice(names)
+    kind = scope[argument]
+    functions = ["rank", "dense_rank", "count", "min", "max", *["sum", "avg"] * kind.number]
+    functions += ["row_number", "top", "top", "lag", "lead", "first", "last"] * total
+    function = r.choice(functions)
+    frame: tuple[str, int | None, int | None] | None = None
+    if function in ("count", "sum", "avg", "min", "max", "first", "last") and r.random() < 0.5:
+        ends = sorted(r.choices(range(-2, 3), k=2))
+        first, last = (None if r.random() < 0.2 else end for end in ends)
+        ranged = len(orders) == 1 and scope[orders[0].name] in WHOLE
+        frame = (r.choice(["groups", *["rows"] * total, *["range"] * ranged]), first, last)
+    arguments: tuple[Variable | Constant, ...] = ()
+    if function == "top":
+        arguments = (Constant(r.choice((1, 2, 3, 10))),)
+    elif function in ("lag", "lead"):
+        arguments = (Variable(argument), *((Constant(r.choice((0, 1, 2))),) if r.random() < 0.5 else ()))
+    elif function not in ("rank", "dense_rank", "row_number") and (function != "count" or r.random() < 0.5):
+        arguments = (Variable(argument),)
+    numbers = function in ("rank", "dense_rank", "row_number", "top", "count")
+    given = (
+        INTEGER
+        if numbers
+        else FLOAT
+        if function == "avg"
+        else SIGNED
+        if function == "sum" and kind in WHOLE
+        else kind
+    )
+    target = body.fresh(given)
+    found: list[Literal] = [Windowed(target, function, arguments, per, orders, frame)]
+    if numbers and r.random() < 0.4:
+        found.append(Comparison(r.choice(("<=", "<=", ">")), target, Constant(r.choice((1, 2, 3)))))
+    return found
+
+
 def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: bool, nulls: bool) -> Body:
     """``plain``: atoms, negated atoms and comparisons only."""
     body = Body()
@@ -270,6 +319,8 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
     if nulls and r.random() < 0.3:
         body.literals.append(null_test(r, body))
     body.scope |= late
+    if not plain and r.random() < 0.12:
+        body.literals += window(r, body)
     r.shuffle(body.literals)
     return body
 

@@ -19,9 +19,11 @@ from support.rules import (
     Either,
     Head,
     Minus,
+    Order,
     Rule,
     Variable,
     Wildcard,
+    Windowed,
 )
 
 inf, nan = float("inf"), float("nan")
@@ -50,10 +52,12 @@ __all__ = [
     "Head",
     "Many",
     "Minus",
+    "Order",
     "Rule",
     "Table",
     "Variable",
     "Wildcard",
+    "Windowed",
     "datetime",
     "inf",
     "nan",

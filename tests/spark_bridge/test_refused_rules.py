@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lftj
-from lftj.errors import FunctionError, RecursionNotSupportedError
+from lftj.errors import FunctionError, RecursionNotSupportedError, RuleError
 from spark_bridge.placing.head_plan import ProgramText
 
 EDGE = (("edge", pa.schema([("a", pa.int64()), ("b", pa.int64())])),)
@@ -34,6 +34,14 @@ def test_what_depends_on_a_recursive_head_is_refused(text: str, head: str | None
 def test_what_does_not_need_it_is_not() -> None:
     (plan,) = ProgramText(f"{CLOSURE} two(a, c) <- edge(a, b), edge(b, c).", "two", EDGE).plans()
     assert plan.name == "two"
+
+
+def test_windows_are_refused_with_what_to_do_instead() -> None:
+    program = ProgramText("best(a, r) <- edge(a, b), r = rank(by: b, per: a).", None, EDGE)
+    with pytest.raises(
+        RuleError, match="'rank' reads rows beside each, which cells don't have: use Spark's own"
+    ):
+        program.plans()
 
 
 def test_functions_of_a_user_are_not_there() -> None:

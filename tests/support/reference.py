@@ -53,10 +53,12 @@ from support.rules import (
     Head,
     Literal,
     Minus,
+    Order,
     Program,
     Rule,
     Variable,
     Wildcard,
+    Windowed,
     literals,
     variables_of,
 )
@@ -480,11 +482,131 @@ def check_functional(rows: set[Row]) -> None:
         raise FunctionalConflict
 
 
+# -- windows ------------------------------------------------------------------
+
+
+def ordered(rows: list[Binding], by: tuple[Order, ...]) -> list[Binding]:
+    """Sorted from the last variable to the first: Python's sort is stable."""
+    for one in reversed(by):
+        nulls = [row for row in rows if row[one.name] is None]
+        known = [row for row in rows if row[one.name] is not None]
+        known.sort(key=lambda row: row[one.name], reverse=one.descending)
+        rows = nulls + known if one.nulls_first else known + nulls
+    return rows
+
+
+def frame_of(window: Windowed, rows: list[Binding], at: int) -> list[Binding]:
+    """The rows of a partition that one of them reads."""
+
+    def key(row: Binding) -> Row:
+        return tuple(row[one.name] for one in window.by)
+
+    groups = [list(group) for _, group in itertools.groupby(range(len(rows)), lambda place: key(rows[place]))]
+    own = next(number for number, group in enumerate(groups) if at in group)
+    unit, first, last = window.frame or ("groups", None, 0 if window.by else None)
+    if unit == "rows":
+        return [
+            row
+            for place, row in enumerate(rows)
+            if (first is None or place - at >= first) and (last is None or place - at <= last)
+        ]
+    if unit == "groups" or not (first or last) or rows[at][window.by[0].name] is None:
+        if unit == "range":
+            first, last = first and 0, last and 0
+        return [
+            rows[place]
+            for number, group in enumerate(groups)
+            if (first is None or number - own >= first) and (last is None or number - own <= last)
+            for place in group
+        ]
+    (order,) = window.by
+    here = rows[at][order.name]
+    found = []
+    for place, row in enumerate(rows):
+        value = row[order.name]
+        if value is None:  # beyond all distances, on one side
+            inside = (first is None) if place < at else (last is None)
+        else:
+            away = (here - value) if order.descending else (value - here)
+            inside = (first is None or away >= first) and (last is None or away <= last)
+        if inside:
+            found.append(row)
+    return found
+
+
+def window_value(window: Windowed, rows: list[Binding], at: int) -> Any:
+    """Of row ``at`` of a partition in its order."""
+    keys = [tuple(row[one.name] for one in window.by) for row in rows]
+    if window.function in ("row_number", "top"):
+        return at + 1
+    if window.function == "rank":
+        return keys.index(keys[at]) + 1
+    if window.function == "dense_rank":
+        return len(set(keys[: at + 1]))
+    names = [argument.name for argument in window.arguments if isinstance(argument, Variable)]
+    if window.function in ("lag", "lead"):
+        away = next((one.value for one in window.arguments if isinstance(one, Constant)), 1)
+        place = at + (away if window.function == "lead" else -away)
+        return rows[place][names[0]] if 0 <= place < len(rows) else None
+    framed = frame_of(window, rows, at)
+    if not names:
+        return len(framed)
+    values = [row[names[0]] for row in framed]
+    if window.function in ("first", "last"):
+        return None if not values else values[0 if window.function == "first" else -1]
+    known = [value for value in values if value is not None]
+    if window.function == "count":
+        return len(known)
+    functions: dict[str, Callable[[list[Any]], Any]] = {
+        "sum": exact_sum,
+        "avg": average,
+        "min": min,
+        "max": max,
+    }
+    return functions[window.function](known) if known else None
+
+
+def with_window(window: Windowed, found: list[Binding]) -> list[Binding]:
+    """The assignments with the window's value, less those that ``top`` leaves out."""
+    partitions: dict[Row, list[Binding]] = {}
+    for binding in found:
+        partitions.setdefault(tuple(binding[name] for name in window.per), []).append(binding)
+    given = []
+    for rows in partitions.values():
+        rows = ordered(rows, window.by)
+        for at, row in enumerate(rows):
+            value = window_value(window, rows, at)
+            if window.function == "top":
+                (most,) = window.arguments
+                assert isinstance(most, Constant)
+                if value > most.value:
+                    continue
+            given.append({**row, window.target.name: value})
+    return given
+
+
+def body_rows(body: tuple[Literal, ...], relations: Relations) -> list[Binding]:
+    """The assignments of a body with one window at most; what reads its value are comparisons."""
+    windows = [literal for literal in body if isinstance(literal, Windowed)]
+    if not windows:
+        return assignments(body, relations)
+    (window,) = windows
+    late = [
+        literal
+        for literal in body
+        if isinstance(literal, Comparison)
+        and window.target.name in (*variables_of(literal.left), *variables_of(literal.right))
+    ]
+    early = tuple(literal for literal in body if literal is not window and literal not in late)
+    found = with_window(window, assignments(early, relations))
+    return [binding for binding in found if all(passes(test, binding) for test in late)]
+
+
 def rule_rows(rule: Rule, relations: Relations) -> list[Binding]:
     """The assignments of a rule's body in which no aggregate of its heads would read NULL."""
     calls = [column for head in rule.heads for column in head.columns if isinstance(column, Aggregate)]
     read = {argument.name for call in calls for argument in call.arguments if isinstance(argument, Variable)}
-    found = assignments(rule.body, relations)
+    found = body_rows(rule.body, relations)
     return [binding for binding in found if all(binding[name] is not None for name in read)]
 
 

@@ -96,7 +96,26 @@ class Either:
     alternatives: tuple[tuple[Literal, ...], ...]
 
 
-Literal = Atom | Comparison | Either
+@dataclass(frozen=True)
+class Order:
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """``target = function(arguments, by: ..., per: ..., unit: (first, last))``; ``top(most, ...)``, too."""
+
+    target: Variable
+    function: str
+    arguments: tuple[Variable | Constant, ...]
+    per: tuple[str, ...]
+    by: tuple[Order, ...]
+    frame: tuple[str, int | None, int | None] | None = None
+
+
+Literal = Atom | Comparison | Either | Windowed
 
 
 @dataclass(frozen=True)
@@ -330,7 +349,22 @@ def render_by_name(node: Atom, columns: Sequence[str]) -> str:
     return render_call(node.relation, [*named, *terms[len(keys) :]], node.functional)
 
 
+def render_window(node: Windowed) -> str:
+    orders = [
+        f"{one.name}{' desc' if one.descending else ''}{' nulls first' if one.nulls_first else ''}"
+        for one in node.by
+    ]
+    parts = [render_term(argument) for argument in node.arguments]
+    parts += [f"{part}: ({', '.join(names)})" for part, names in (("by", orders), ("per", node.per)) if names]
+    if node.frame is not None:
+        unit, *ends = node.frame
+        parts.append(f"{unit}: ({', '.join('_' if end is None else str(end) for end in ends)})")
+    return f"{node.target.name} = {node.function}({', '.join(parts)})"
+
+
 def render_literal(node: Literal, columns: Columns) -> str:
+    if isinstance(node, Windowed):
+        return render_window(node)
     if isinstance(node, Atom) and node.relation in columns:
         return ("!" if node.negated else "") + render_by_name(node, columns[node.relation])
     if isinstance(node, Atom):

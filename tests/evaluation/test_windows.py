@@ -1,0 +1,236 @@
+"""Windows: numbers of rows, neighbours, sums of frames; beside DuckDB, once and kept."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import lftj
+from lftj import errors
+from maintenance import Workspace
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.int64()),  # which no two rows share
+        ("g", pa.string()),
+        ("v", pa.int64()),
+        ("x", pa.float64()),
+        ("m", pa.decimal128(9, 2)),
+        ("d", pa.date32()),
+        ("s", pa.string()),
+    ]
+)
+
+
+def row(r: random.Random, k: int) -> tuple[Any, ...]:
+    def maybe(value: Any) -> Any:
+        return None if r.random() < 0.15 else value
+
+    return (
+        k,
+        maybe(r.choice("abc")),
+        maybe(r.randint(-3, 6)),
+        maybe(r.choice((0.5, -1.25, 1e16, 3.0, float("inf")))),
+        maybe(Decimal(r.randint(-999, 999)).scaleb(-2)),
+        maybe(datetime.date(2026, 1, r.randint(1, 28))),
+        maybe(r.choice(("x", "yy", "äz", ""))),
+    )
+
+
+def table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=SCHEMA)
+
+
+ROWS = [row(random.Random(7 * k), k) for k in range(60)]
+
+WINDOWS = {
+    "row_number(by: (v desc, k), per: g)": (
+        "row_number() over (partition by g order by v desc nulls last, k)"
+    ),
+    "rank(by: v desc nulls first, per: g)": ("rank() over (partition by g order by v desc nulls first)"),
+    "dense_rank(by: (s, v), per: g)": (
+        "dense_rank() over (partition by g order by s nulls last, v nulls last)"
+    ),
+    "rank(by: m)": "rank() over (order by m nulls last)",
+    "rank(by: x desc)": "rank() over (order by x desc nulls last)",
+    "lag(v, by: k, per: g)": "lag(v) over (partition by g order by k)",
+    "lag(s, 2, by: (d, k), per: g)": "lag(s, 2) over (partition by g order by d nulls last, k)",
+    "lead(v, 1, -7, by: (d, k))": "lead(v, 1, -7) over (order by d nulls last, k)",
+    "lead(v, 3, k, by: k)": "lead(v, 3, k) over (order by k)",
+    "lag(s, 1, null, by: k)": "lag(s, 1, null) over (order by k)",
+    "sum(v, by: k, per: g)": "sum(v) over (partition by g order by k)::bigint",
+    "sum(v, by: d, per: g)": "sum(v) over (partition by g order by d nulls last)::bigint",
+    "sum(v, per: g)": "sum(v) over (partition by g)::bigint",
+    "sum(m, by: k, rows: (-2, 1))": ("sum(m) over (order by k rows between 2 preceding and 1 following)"),
+    "avg(v, by: k, per: g, rows: (-3, 0))": ("avg(v) over (partition by g order by k rows 3 preceding)"),
+    "avg(m, by: k, rows: (_, _))": (
+        "avg(m) over (order by k rows between unbounded preceding and unbounded following)"
+    ),
+    "count(by: v, groups: (-1, 0))": "count(*) over (order by v nulls last groups 1 preceding)",
+    "count(s, by: v, groups: (1, 2))": (
+        "count(s) over (order by v nulls last groups between 1 following and 2 following)"
+    ),
+    "count(by: v, range: (-2, 2))": (
+        "count(*) over (order by v nulls last range between 2 preceding and 2 following)"
+    ),
+    "sum(k, by: v desc, range: (-1, 3))": (
+        "sum(k) over (order by v desc nulls last range between 1 preceding and 3 following)::bigint"
+    ),
+    "count(by: m, range: (-1.5, _))": (
+        "count(*) over (order by m nulls last range between 1.5 preceding and unbounded following)"
+    ),
+    "sum(k, by: d, range: (-5, 0), per: g)": (
+        "sum(k) over (partition by g order by d nulls last range between interval 5 days "
+        "preceding and current row)::bigint"
+    ),
+    "min(v, by: k, rows: (-4, -2))": ("min(v) over (order by k rows between 4 preceding and 2 preceding)"),
+    "max(s, by: k, per: g, rows: (-1, 2))": (
+        "max(s) over (partition by g order by k rows between 1 preceding and 2 following)"
+    ),
+    "max(m, by: v)": "max(m) over (order by v nulls last)",
+    "first(s, by: k, rows: (-1, 5))": (
+        "first_value(s) over (order by k rows between 1 preceding and 5 following)"
+    ),
+    "last(v, by: (d, k), per: g)": "last_value(v) over (partition by g order by d nulls last, k)",
+}
+
+
+def _shown(value: Any) -> str:
+    return repr(round(value, 9) if isinstance(value, float) else value)
+
+
+def shown(found: pa.Table) -> list[list[str]]:
+    return sorted([_shown(value) for value in row.values()] for row in found.to_pylist())
+
+
+def asked(sql: str, rows: list[tuple[Any, ...]]) -> list[list[str]]:
+    with duckdb.connect() as peer:
+        peer.register("t", table(rows))
+        return shown(peer.sql(sql).to_arrow_table())
+
+
+def rule_of(window: str) -> str:
+    return f"h(k, w) <- t(k, g, v, x, m, d, s), w = {window}."
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[lftj.Database]:
+    made = lftj.Database()
+    made.load("t", table(ROWS), nulls="keep")
+    return made
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_as_duckdb_has_it(window: str, db: lftj.Database) -> None:
+    assert shown(db.query(rule_of(window))) == asked(f"select k, {WINDOWS[window]} as w from t", ROWS)
+
+
+def test_floats_are_added_exactly() -> None:
+    db = lftj.Database()
+    db.load("t", [(0, 1e16), (1, 1.0), (2, -1e16), (3, float("inf"))], columns=["k", "x"])
+    sums = db.query("h(k, w) <- t[k] = x, w = sum(x, by: k).", order_by="k")["w"].to_pylist()
+    assert sums == [1e16, 1e16, 1.0, float("inf")]
+    kept = db.query("h(k, w) <- t[k] = x, w = avg(x, by: k, rows: (-2, 0)), k < 3.", order_by="k")["w"]
+    assert kept.to_pylist() == [1e16, 5e15, 1 / 3]
+
+
+def test_exactly_k_and_what_comes_behind(db: lftj.Database) -> None:
+    rule = "h(g, k, r) <- t(k, g, v, _, _, _, _), r = top(2, by: (v desc, k), per: g), r > 1."
+    over = "over (partition by g order by v desc nulls last, k)"
+    sql = f"select g, k, row_number() {over} as r from t qualify r = 2"
+    assert shown(db.query(rule)) == asked(sql, ROWS)
+    rule = "h(k) <- t(k, _, v, _, _, _, _), v > 0, top(3, by: v desc)."
+    assert db.query(rule).num_rows == 3
+    rule = "n[g] = count() <- t(_, g, v, _, _, _, _), r = rank(by: v, per: g), r <= 2."
+    ranked = "select g, rank() over (partition by g order by v nulls last) r from t"
+    sql = f"select g, count(*) from ({ranked}) where r <= 2 group by g"
+    assert shown(db.query(rule)) == asked(sql, ROWS)
+    rule = (
+        "h(k, y) <- t(k, _, _, _, _, _, _), w = lag(k, by: k), x = k - w, y = x * 2, t(w, _, 1, _, _, _, _)."
+    )
+    sql = "select a.k, 2 as y from t a, t b where a.k = b.k + 1 and b.v = 1"
+    assert shown(db.query(rule)) == asked(sql, ROWS)
+
+
+def test_equal_rows_have_numbers_of_their_own() -> None:
+    db = lftj.Database()
+    db.load("b", [(1,), (1,), (2,)], columns=["a"], bag=True)
+    numbered = db.query("h(a, r) <- b(a), r = row_number(by: a).", order_by=["a", "r"])
+    assert numbered.to_pydict() == {"a": [1, 1, 2], "r": [1, 2, 3]}
+    ranked = db.query("n[r] = count() <- b(a), r = rank(by: a).", order_by="r")
+    assert ranked.to_pydict() == {"r": [1, 3], "count": [2, 1]}
+
+
+@pytest.mark.parametrize("strategy", ["trace", "delta", "views", "recompute", "auto"])
+def test_kept(strategy: str) -> None:
+    r = random.Random(strategy)
+    ws = Workspace()
+    ws.load("t", table(ROWS), nulls="keep")
+    ws.load("u", [(number,) for number in range(0, 90, 2)], columns=["k"])
+    for number, window in enumerate(WINDOWS):
+        ws.install(rule_of(window).replace("h(", f"h{number}("), strategy=strategy)
+    ws.install("ranks(w) <- t(k, g, _, _, _, _, _), w = row_number(by: k, per: g).", strategy=strategy)
+    joined = "top_(g, k) <- t(k, g, v, _, _, _, _), u(k), top(2, by: (v desc, k), per: g)."
+    ws.install(joined, strategy=strategy)
+    rows = {one[0]: one for one in ROWS}
+    for _ in range(4):
+        with ws.transaction() as tx:
+            gone = [rows.pop(k) for k in r.sample(sorted(rows), 3)]
+            came = [row(r, k) for k in r.sample([k for k in range(100) if k not in rows], r.randint(1, 3))]
+            rows.update({one[0]: one for one in came})
+            tx.erase("t", table(gone))
+            tx.insert("t", table(came))
+            tx.erase("u", [(2 * r.randrange(45),)])
+        ws.verify()
+    now = list(rows.values())
+    for number, window in enumerate(WINDOWS):
+        sql = f"select k, {WINDOWS[window]} as w from t"
+        assert shown(ws[f"h{number}"].to_arrow()) == asked(sql, now), window
+    with pytest.raises(ValueError, match="stop"), ws.transaction() as tx:
+        tx.erase("t", table(now[:5]))
+        raise ValueError("stop")
+    ws.verify()
+
+
+MISTAKES = {
+    "w = rank()": "'rank' needs an order",
+    "w = rank(by: v + 1)": "'rank' takes variables: write v here and v = v \\+ 1 in the body",
+    "w = 1 + rank(by: v)": "'rank' stands alone: write v = rank",
+    "w = sum(v, by: k, rows: (1, 0))": "the frame ends before it begins",
+    "w = sum(v, by: k, rows: 3)": "a frame goes from a number to one",
+    "w = sum(v, rows: (-1, 0))": "'sum' needs an order",
+    "w = lag(v, by: k, rows: (-1, 0))": "'lag' reads no frame",
+    "w = lag(v, -1, by: k)": "'lag' takes a whole number from 0 second",
+    "w = lag(v, 1, s, by: k)": "the default of 'lag' is of another type",
+    'w = lag(v, 1, "a", by: k)': "the default of 'lag' is of another type",
+    "w = sum(s, by: k)": "'sum' takes numbers, and 's' is of type string",
+    "w = count(by: s, range: (-1, 0))": "a range of numbers is of numbers and dates",
+    "w = sum(v, by: (k, v), range: (-1, 0))": "a range is of one order variable",
+    "w = top(0, by: (v, k))": "'top' takes a whole number from 1 first",
+    "w = rank(by: v), u = rank(by: k)": "the windows of a rule have the same per: and by:",
+    "(w = rank(by: v) ; w = 1)": "'rank' is of a whole body",
+    "!top(3, by: (v, k))": "'top' can't be negated",
+    "w = if((v desc, k), 1, 2)": "an order stands behind by: alone",
+    "w = rank(by: v, of: k)": "'rank' takes by:, per: and rows:, range:, groups:",
+    "w = rank(by: q)": "'q', which .* needs",
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake: str, db: lftj.Database) -> None:
+    with pytest.raises(errors.RuleError, match=MISTAKES[mistake]):
+        db.query(f"h(k) <- t(k, g, v, x, m, d, s), {mistake}.")
+
+
+def test_a_sum_that_does_not_fit() -> None:
+    db = lftj.Database()
+    db.load("t", [(1, 2**62), (2, 2**62)], columns=["k", "v"])
+    with pytest.raises(errors.RangeError, match=r"sum\(v\) of a frame does not fit type int64"):
+        db.query("h(k, w) <- t(k, v), w = sum(v, by: k).")
