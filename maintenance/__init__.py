@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lftj.values.semigroup import register as aggregate
     from maintenance.changes.delta_feed import DeltaChanges, changes_from_delta
     from maintenance.workspace.batch import Applied
-    from maintenance.workspace.followed import HeadChange
+    from maintenance.workspace.follower import HeadChange
     from maintenance.workspace.metrics import WorkspaceStats
     from maintenance.workspace.transaction import Transaction
     from maintenance.workspace.workspace import Snapshot, Workspace
@@ -56,11 +56,11 @@ if not TYPE_CHECKING:  # where types are checked, the names are those above and 
 
             return getattr(delta_feed, name)
         if name in __all__:
-            from maintenance.workspace import batch, followed, metrics, transaction, workspace
+            from maintenance.workspace import batch, follower, metrics, transaction, workspace
 
             modules = {
                 "Applied": batch,
-                "HeadChange": followed,
+                "HeadChange": follower,
                 "Transaction": transaction,
                 "WorkspaceStats": metrics,
             }

@@ -53,13 +53,13 @@ class Staged:
         """The invariants of what is there beside the parts."""
 
 
-class Checked(Protocol):
+class HasInvariants(Protocol):
     """A value that knows its invariants."""
 
     def check_invariants(self) -> None: ...
 
 
-Value = TypeVar("Value", bound=Checked)
+Value = TypeVar("Value", bound=HasInvariants)
 
 
 class StagedValue(Staged, Generic[Value]):

@@ -24,7 +24,7 @@ from spark_bridge.join import chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan
 from spark_bridge.placing.key_sample import sampled_grids
-from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.read_columns import read_program
 
 
@@ -35,7 +35,7 @@ def explain(
     head: str | None = None,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 

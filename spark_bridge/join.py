@@ -24,7 +24,7 @@ from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.known_sizes import small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
-from spark_bridge.placing.placing import Nulls, Placer, check_nulls
+from spark_bridge.placing.placing import InputNulls, Placer, check_nulls
 from spark_bridge.placing.read_columns import read_program
 from spark_bridge.placing.schemas import arrow_schema, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
@@ -40,7 +40,7 @@ def join(
     head: str | None = None,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> DataFrame:
     """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
 
@@ -68,7 +68,7 @@ def head_frames(
     relations: Mapping[str, DataFrame],
     partitions: int,
     shares: Mapping[str, int] | None,
-    nulls: Nulls,
+    nulls: InputNulls,
 ) -> dict[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them."""
     frames = dict(relations)
@@ -99,7 +99,7 @@ def _head_frame(
     frames: Mapping[str, DataFrame],
     partitions: int,
     given: HeadGrids | None,
-    nulls: Nulls,
+    nulls: InputNulls,
 ) -> DataFrame:
     schemas = [(name, arrow_schema(name, frames[name])) for name in plan.reads]
     tagged = TaggedInput.of(frames, schemas)
@@ -120,7 +120,7 @@ def _head_frame(
 
 
 def placing(
-    reader: TagReader, text: ProgramText, head: int, given: HeadGrids | None, nulls: Nulls
+    reader: TagReader, text: ProgramText, head: int, given: HeadGrids | None, nulls: InputNulls
 ) -> TaskFunction:
     """What a task of the inputs does; without ``given`` grids it takes those that its first row carries."""
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_bridge.join import join
-from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import column_names
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def join_sql(
     *,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> DataFrame:
     """The rows of ``SELECT ... FROM ... WHERE ... GROUP BY ...`` over the relations, as a DataFrame; lazy.
 

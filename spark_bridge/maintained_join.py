@@ -44,7 +44,7 @@ from spark_bridge.join import checked_grids, chosen_partitions, head_frames
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
-from spark_bridge.placing.placing import Nulls, check_nulls
+from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_program
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
@@ -62,7 +62,7 @@ from spark_bridge.state.attempt import attempt
 from spark_bridge.state.delta_head import DeltaHead
 from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.frames import changes_frame, table_frame
-from spark_bridge.state.manifest import Manifest, PartitionState
+from spark_bridge.state.manifest import PartitionState, StateManifest
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 
@@ -110,7 +110,7 @@ class MaintainedJoin:
         head: str | None = None,
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
-        nulls: Nulls = "refuse",
+        nulls: InputNulls = "refuse",
         policy: Policy = "auto",
         replan: float | None = None,
         engine_bytes: int | None = None,
@@ -290,7 +290,7 @@ class MaintainedJoin:
 
     def _make_version(
         self,
-        was: Manifest,
+        was: StateManifest,
         relations: Mapping[str, DataFrame],
         grids: Sequence[HeadGrids],
         started: float,

@@ -11,7 +11,7 @@ from lftj.errors import SourceError
 from lftj.language.diagnostics import suggestion
 from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, rule_of_motif
 from spark_bridge.join import join
-from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import names_of
 
 
@@ -22,7 +22,7 @@ def motifs(
     *,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> DataFrame:
     """The places where a pattern such as ``(a)-[e]->(b); (b)-[]->(c); !(c)-[]->(a)`` is in a graph; lazy.
 
@@ -52,6 +52,6 @@ def motifs(
                     for column, variable in zip(one.columns, one.variables, strict=True)
                 ]
             ).alias(one.name)
-            for one in rule.found
+            for one in rule.names
         ]
     )

@@ -26,7 +26,7 @@ from spark_bridge.placing.packets import SCHEMA, PacketWriter, cell_inputs
 from spark_bridge.placing.worker_process import settle
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import LOGGED_PART, MOST_LOGGED
-from spark_bridge.state.engine_cache import MOST_BYTES, EngineCache, Kept
+from spark_bridge.state.engine_cache import MOST_BYTES, CachedEngine, EngineCache
 
 CHUNK_BYTES = 64 << 10
 _engines: EngineCache[SearchEngine] = EngineCache()
@@ -63,7 +63,7 @@ class PartitionProcessor(StatefulProcessor):
         entries.append([token, self._write(len(entries), batches), count])
         self._entries.update((json.dumps(entries),))
         nbytes = sum(entry[1] for entry in entries) * CHUNK_BYTES
-        _engines.put(self._key(key[0]), Kept(token, engine, nbytes), MOST_BYTES)
+        _engines.put(self._key(key[0]), CachedEngine(token, engine, nbytes), MOST_BYTES)
         schema = signed(self._chain.plans[0].arrow_schema)
         yield pa.concat_tables([schema.empty_table(), *changes]).to_pandas()
         settle("PartitionProcessor")

@@ -50,7 +50,7 @@ _PACKAGES = {
 }
 
 
-class Found(NamedTuple):
+class LocatedFiles(NamedTuple):
     """What stands at a place.
 
     ``files``: one or more.  ``partitions``: of each file the columns that its path tells, as arrays of one
@@ -61,7 +61,7 @@ class Found(NamedTuple):
     partitions: list[dict[str, pa.Array]] | None = None
 
 
-def find(place: str | os.PathLike[str]) -> Found:
+def find(place: str | os.PathLike[str]) -> LocatedFiles:
     """The files at a path, glob or URL.  Raises SourceError when there is none, or it can't be asked for."""
     text = os.fspath(place)
     if not text:
@@ -76,7 +76,7 @@ def find(place: str | os.PathLike[str]) -> Found:
             names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
             return _found_below(str(path), path, _parquet_among(str(path), names), _NO_PARQUET)
         if path.exists():
-            return Found([StoredFile.at(path)])
+            return LocatedFiles([StoredFile.at(path)])
         if glob.has_magic(text):
             plain = list(itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
             base = Path(*plain)
@@ -96,7 +96,7 @@ def find(place: str | os.PathLike[str]) -> Found:
     raise SourceError(f"{path}: there is no such file")
 
 
-def find_all(places: Sequence[str | os.PathLike[str]]) -> Found:
+def find_all(places: Sequence[str | os.PathLike[str]]) -> LocatedFiles:
     """The files at several places, in their order.  Raises SourceError."""
     files: list[StoredFile] = []
     partitions: list[dict[str, pa.Array]] = []
@@ -110,10 +110,10 @@ def find_all(places: Sequence[str | os.PathLike[str]]) -> Found:
             raise
         files += found.files
         partitions += found.partitions or [{} for _ in found.files]
-    return Found(files, partitions)
+    return LocatedFiles(files, partitions)
 
 
-def _found_below(label: str, base: Path, names: list[str], if_none: str) -> Found:
+def _found_below(label: str, base: Path, names: list[str], if_none: str) -> LocatedFiles:
     return _found(label, names, [StoredFile.at(base / name) for name in names], if_none)
 
 
@@ -137,7 +137,7 @@ def _is_data(name: str, suffixes: Sequence[str] = PARQUET_SUFFIXES) -> bool:
     return suffix_of(name) in suffixes and not any(part[0] in "_." for part in PurePosixPath(name).parts)
 
 
-def _found(label: str, names: Sequence[str], files: list[StoredFile], if_none: str) -> Found:
+def _found(label: str, names: Sequence[str], files: list[StoredFile], if_none: str) -> LocatedFiles:
     """The files, with the columns that Hive's way of naming folders tells: integers where all values are."""
     if not files:
         raise SourceError(f"{label}: {if_none}")
@@ -153,7 +153,7 @@ def _found(label: str, names: Sequence[str], files: list[StoredFile], if_none: s
         }
         for of_file in keys
     ]
-    return Found(files, partitions if whole else None)
+    return LocatedFiles(files, partitions if whole else None)
 
 
 def _keys(name: str) -> dict[str, str | None]:
@@ -172,7 +172,7 @@ def _keys(name: str) -> dict[str, str | None]:
 # -- far away ---------------------------------------------------------------
 
 
-def _find_far(url: str) -> Found:
+def _find_far(url: str) -> LocatedFiles:
     from pyarrow import fs
 
     label = _USER.sub("://", url).partition("?")[0]
@@ -182,7 +182,7 @@ def _find_far(url: str) -> Found:
             return find(Path(path))
         information = filesystem.get_file_info(path)
         if information.type == fs.FileType.File:
-            return Found([_far_file(filesystem, path, label)])
+            return LocatedFiles([_far_file(filesystem, path, label)])
         if information.type == fs.FileType.Directory:
             names = _parquet_among(label, _names_below(filesystem, path))
             return _found_far(label, filesystem, path, label, names, _NO_PARQUET)
@@ -195,7 +195,9 @@ def _find_far(url: str) -> Found:
     raise SourceError(f"{label}: there is no such file, or it can't be reached")
 
 
-def _found_far(label: str, filesystem: Any, base: str, top: str, names: list[str], if_none: str) -> Found:
+def _found_far(
+    label: str, filesystem: Any, base: str, top: str, names: list[str], if_none: str
+) -> LocatedFiles:
     """``base``: the folder of ``names`` in the filesystem; ``top``: the same as messages name it."""
     files = [_far_file(filesystem, f"{base}/{name}", f"{top.rstrip('/')}/{name}") for name in names]
     return _found(label, names, files, if_none)

@@ -29,7 +29,7 @@ from lftj.files.csv_options import CsvOptions
 from lftj.files.python_values import array_of_objects, check_kinds
 
 if TYPE_CHECKING:
-    from lftj.files.locations import Found
+    from lftj.files.locations import LocatedFiles
 
 _READABLE = (
     "a path, a pyarrow Table, an object with __arrow_c_stream__ (polars, pandas, DuckDB), a file object,"
@@ -94,7 +94,7 @@ def read_table(
     return table if columns is None else _selected(table, columns)
 
 
-def _files_of(source: Any) -> Found | None:
+def _files_of(source: Any) -> LocatedFiles | None:
     """The files that a source stands for, None when it stands for none."""
     if isinstance(source, str | os.PathLike):
         from lftj.files.locations import find
@@ -108,7 +108,7 @@ def _files_of(source: Any) -> Found | None:
         return find_all(source)
     if not hasattr(source, "read") or isinstance(source, type) or _is_tabular(source):
         return None
-    from lftj.files.locations import Found
+    from lftj.files.locations import LocatedFiles
     from lftj.files.stored_file import StoredFile
 
     name = getattr(source, "name", None)
@@ -121,7 +121,7 @@ def _files_of(source: Any) -> Found | None:
         content = content.encode()
     if not isinstance(content, bytes | bytearray | memoryview | pa.Buffer):
         raise SourceError(f"{label}: its read() gives a {type(content).__name__}, not bytes or text")
-    return Found([StoredFile.of_bytes(label, pa.py_buffer(content), by_content=True)])
+    return LocatedFiles([StoredFile.of_bytes(label, pa.py_buffer(content), by_content=True)])
 
 
 def _is_tabular(source: Any) -> bool:

@@ -22,7 +22,7 @@ from lftj.files.arrow_files import IPC_MAGIC, TABLE_BATCH_ROWS, open_ipc, open_p
 from lftj.files.csv_files import read_csv
 from lftj.files.csv_options import CsvOptions
 from lftj.files.json_files import read_json
-from lftj.files.locations import PARQUET_SUFFIXES, Found
+from lftj.files.locations import PARQUET_SUFFIXES, LocatedFiles
 from lftj.files.stored_file import StoredFile, suffix_of
 from lftj.process.progress import bar
 from lftj.values.domains import Domains
@@ -48,7 +48,7 @@ READABLE = (
 )
 
 
-def read_files(found: Found, columns: Columns, csv: CsvOptions | None, progress: bool) -> pa.Table:
+def read_files(found: LocatedFiles, columns: Columns, csv: CsvOptions | None, progress: bool) -> pa.Table:
     """The table of one or several files; of Parquet and CSV only ``columns`` are read.
 
     ``csv``: how CSV files and lists of edges are written; other kinds of files are refused then.

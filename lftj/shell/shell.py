@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -38,14 +38,13 @@ from lftj.values.names import check_relation_name
 
 if TYPE_CHECKING:
     from lftj.database.database import Database
+    from lftj.storage.relation import Nulls
 
 INTERRUPTED = 128
 """The exit status after a signal is this and the signal's number, as the shell has it."""
 
 TERMINAL_ROWS = 40
 """Rows of a result that are shown on a terminal."""
-
-Nulls = Literal["refuse", "drop", "keep"]
 
 
 class Source(click.ParamType):

@@ -34,7 +34,7 @@ from maintenance.durable import damaged_bytes, data_files, folder_lock, journal,
 from maintenance.durable.contents import Contents
 from maintenance.durable.entries import Changed, Entry, entry_of
 from maintenance.durable.manifest import Manifest, newest_manifest
-from maintenance.durable.records import FILE_HEADER_BYTES, ReadFile, Record
+from maintenance.durable.records import FILE_HEADER_BYTES, JournalRecord, ReadFile
 from maintenance.durable.whole_files import WholeFiles
 
 IMAGE = re.compile(r"\.?image-([0-9]{20})-([0-9a-f]{8})(\.arrow|\.arrow\..*\.part)")
@@ -47,7 +47,7 @@ Damaged = Literal["refuse", "set aside"]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFolder:
     """``files``: of the journal, with their paths: those that have changes behind the manifest, or will.
 
     ``unbegun``: names of files that were begun, and not gone on with.  ``aside``: names of files that hold
@@ -131,16 +131,16 @@ class Found:
     def journal_bytes(self) -> int:
         return sum(read.end for _, read in self.files)
 
-    def _records(self) -> Iterator[tuple[Path, Record]]:
+    def _records(self) -> Iterator[tuple[Path, JournalRecord]]:
         for path, read in self.files:
             for record in read.records:
                 yield path, record
 
 
-def read_folder(folder: Path) -> Found | None:
+def read_folder(folder: Path) -> FoundFolder | None:
     """What is in a folder; None if it is there and empty, or was being made when that was stopped.
 
-    Another process may write meanwhile.  Of damage to the journal `Found` tells; for other files raises
+    Another process may write meanwhile.  Of damage to the journal `FoundFolder` tells; for other files raises
     DamagedFolderError, also DurabilityError, and OSError.
     """
     for attempt in range(_ATTEMPTS):
@@ -152,7 +152,7 @@ def read_folder(folder: Path) -> Found | None:
     raise AssertionError
 
 
-def read_existing(folder: str | os.PathLike[str], damaged: Damaged = "refuse") -> Found:
+def read_existing(folder: str | os.PathLike[str], damaged: Damaged = "refuse") -> FoundFolder:
     """What a workspace's folder holds, which another process may be changing.
 
     ``damaged``: whether changes that are damaged are refused, or those before them taken.  Raises
@@ -170,7 +170,7 @@ def read_existing(folder: str | os.PathLike[str], damaged: Damaged = "refuse") -
     return found
 
 
-def _at_rest(folder: Path) -> Found | None:
+def _at_rest(folder: Path) -> FoundFolder | None:
     """What is in a folder; what is not whole is looked at until it stays so, for it may be being written."""
     found = read_folder(folder)
     while found is not None and (found.aside or found.problem):
@@ -182,11 +182,11 @@ def _at_rest(folder: Path) -> Found | None:
     return found
 
 
-def _outline(found: Found) -> tuple[object, ...]:
+def _outline(found: FoundFolder) -> tuple[object, ...]:
     return found.number, found.aside, found.problem, [read.nbytes for _, read in found.files]
 
 
-def _found(folder: Path) -> Found | None:
+def _found(folder: Path) -> FoundFolder | None:
     names = sorted(os.listdir(folder))
     newest = newest_manifest(folder, names)
     if newest is None:
@@ -194,7 +194,7 @@ def _found(folder: Path) -> Found | None:
         return None
     firsts = sorted(first for first in _firsts(names) if first > newest.number)
     whole = WholeFiles(folder, newest.number + 1, newest.chain).take(firsts)
-    found = Found(
+    found = FoundFolder(
         folder,
         newest,
         tuple(whole.files),
@@ -206,7 +206,7 @@ def _found(folder: Path) -> Found | None:
     return _with_proofs(found, names)
 
 
-def _with_proofs(found: Found, names: Iterable[str]) -> Found:
+def _with_proofs(found: FoundFolder, names: Iterable[str]) -> FoundFolder:
     """What was found, and what else the folder says of how far its changes went."""
     images = [
         (int(match[1]), name) for name in names if (match := IMAGE.fullmatch(name)) and match[3] == ".arrow"
@@ -231,7 +231,7 @@ def _with_proofs(found: Found, names: Iterable[str]) -> Found:
     return replace(found, aside=found.aside + ahead, least=least, problem=problem)
 
 
-def _where(found: Found) -> tuple[Path, int]:
+def _where(found: FoundFolder) -> tuple[Path, int]:
     """Where the change behind the last one should be."""
     path, last = found.files[-1]
     return path, last.end
@@ -256,7 +256,7 @@ def read_entries(folder: Path, after: int, upto: int) -> list[tuple[int, Entry]]
         except FileNotFoundError:  # a checkpoint was completed meanwhile
             if not folder.is_dir() or attempt == _ATTEMPTS - 1:
                 raise
-    found = Found(folder, Manifest(after, 0), tuple(files))
+    found = FoundFolder(folder, Manifest(after, 0), tuple(files))
     entries = [(number, entry) for number, entry in found.entries(after) if number <= upto]
     if [number for number, _ in entries] != list(range(after + 1, upto + 1)):
         raise DamagedFolderError(

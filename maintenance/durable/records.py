@@ -64,7 +64,7 @@ class FileHeader:
 
 
 @dataclass(frozen=True)
-class Record:
+class JournalRecord:
     """A record of a file: its number, its content, its chain, and the place at which it ends."""
 
     number: int
@@ -98,7 +98,7 @@ class ReadFile:
     """
 
     header: FileHeader
-    records: list[Record]
+    records: list[JournalRecord]
     end: int
     nbytes: int
     seen: int = 0
@@ -159,13 +159,13 @@ def read_beginning(data: bytes, path: Path) -> ReadFile | None:
 
 def records_from(
     data: bytes, at: int, header: FileHeader, number: int | None, chain: int | None
-) -> list[Record]:
+) -> list[JournalRecord]:
     """The whole records that follow each other from a place on.
 
     ``number`` and ``chain``: what the first has, and before it; None for any.
     """
     view = memoryview(data)
-    records: list[Record] = []
+    records: list[JournalRecord] = []
     while (found := _record_at(view, at, header)) is not None:
         record, before, _ = found
         if number is not None and (record.number, before) != (number, chain):
@@ -197,7 +197,7 @@ def newer_format(path: Path, format_: int) -> DurabilityError:
     )
 
 
-def _record_at(view: memoryview, at: int, header: FileHeader) -> tuple[Record, int, int] | None:
+def _record_at(view: memoryview, at: int, header: FileHeader) -> tuple[JournalRecord, int, int] | None:
     """The whole record at a place, the chain before it, and what it knew to be on disk."""
     found = _header_at(view, at, header)
     if found is None:
@@ -209,7 +209,7 @@ def _record_at(view: memoryview, at: int, header: FileHeader) -> tuple[Record, i
     content = view[at + HEADER_BYTES : end]
     if zlib.crc32(content) != checksum:
         return None
-    return Record(number, content, own, end), before, synced
+    return JournalRecord(number, content, own, end), before, synced
 
 
 def _header_at(view: memoryview, at: int, header: FileHeader) -> tuple[int, int, int, int, int, int] | None:

@@ -42,7 +42,7 @@ from maintenance.durable.entries import Entry, Loaded, entry_bytes
 from maintenance.durable.folder_lock import FolderLock
 from maintenance.durable.journal import Journal
 from maintenance.durable.manifest import Manifest, write_manifest
-from maintenance.durable.reading import Damaged, Found, leftovers, read_folder
+from maintenance.durable.reading import Damaged, FoundFolder, leftovers, read_folder
 from maintenance.durable.records import FORMAT
 from maintenance.store.disk import Disk
 from maintenance.store.fault_points import reached
@@ -61,7 +61,7 @@ CHECKPOINT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Cut:
+class CheckpointCut:
     """Where a checkpoint divides the changes, and what was so there (:class:`Contents`)."""
 
     number: int
@@ -83,7 +83,7 @@ class Store:
         durability: Durability,
         feed_bytes: int,
         lock: FolderLock,
-        found: Found,
+        found: FoundFolder,
     ) -> None:
         self.folder = folder
         self.durability = durability
@@ -109,13 +109,13 @@ class Store:
         cls,
         folder: Path,
         disk: Disk,
-        understood: Callable[[Found], Understood],
+        understood: Callable[[FoundFolder], Understood],
         durability: Durability = "commit",
         interval: float = INTERVAL,
         settings: Mapping[str, Any] | None = None,
         feed_bytes: int = 0,
         damaged: Damaged = "refuse",
-    ) -> tuple[Store, Found, Understood]:
+    ) -> tuple[Store, FoundFolder, Understood]:
         """Open a folder, which is made where there is none; also gives what was in it.
 
         ``understood``: what is made of that, before anything is changed.  ``settings``: those of a new
@@ -148,7 +148,7 @@ class Store:
             ).start()
         return store, found, made
 
-    def _begin(self, found: Found) -> None:
+    def _begin(self, found: FoundFolder) -> None:
         """Go on behind what was found; what a process that was stopped has left is deleted.
 
         Raises OSError.
@@ -282,7 +282,7 @@ class Store:
         """Whether the journal has grown beyond ``least`` bytes, and beyond the data."""
         return self.journal_bytes > max(least, self._manifest.nbytes)
 
-    def cut(self) -> Cut:
+    def cut(self) -> CheckpointCut:
         """Begin a checkpoint: the changes so far, all on disk, are what it is of.  The caller as for append.
 
         Raises DurabilityError; then there is none.
@@ -295,7 +295,7 @@ class Store:
         self._before = before - self._journal.nbytes
         reached("folder: journal begun anew, no checkpoint")
         contents = self.contents
-        return Cut(
+        return CheckpointCut(
             self.number,
             self.chain,
             contents.settings,
@@ -305,7 +305,9 @@ class Store:
             frozenset(contents.obsolete),
         )
 
-    def complete(self, cut: Cut, rows: Callable[[str], pa.Table], lock: AbstractContextManager[Any]) -> None:
+    def complete(
+        self, cut: CheckpointCut, rows: Callable[[str], pa.Table], lock: AbstractContextManager[Any]
+    ) -> None:
         """Complete a checkpoint.  ``rows``: of a base relation, as they were at the cut.
 
         ``lock``: held by whoever appends, and by this method while it looks at what came since.  One
@@ -332,7 +334,7 @@ class Store:
             self._delete(leftovers(self.folder, manifest.number, self._feed_bytes))
         _log.info("%s: checkpoint at change %d", self.folder, cut.number)
 
-    def _written(self, cut: Cut, rows: Callable[[str], pa.Table]) -> dict[str, Loaded]:
+    def _written(self, cut: CheckpointCut, rows: Callable[[str], pa.Table]) -> dict[str, Loaded]:
         """The relations that changed, in new files; none is left where one of them can't be written."""
         written: dict[str, Loaded] = {}
         try:
@@ -393,7 +395,7 @@ def begin_folder(disk: Disk, folder: Path, manifest: Manifest) -> None:
     write_manifest(disk, folder, manifest)
 
 
-def _made(folder: Path, disk: Disk, settings: Mapping[str, Any]) -> Found:
+def _made(folder: Path, disk: Disk, settings: Mapping[str, Any]) -> FoundFolder:
     """A new workspace's folder.  Raises OSError."""
     for name in os.listdir(folder):
         if name.startswith(("journal-", "manifest-")):  # of one whose making was stopped

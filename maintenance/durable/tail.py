@@ -17,7 +17,7 @@ import pyarrow as pa
 from lftj.errors import CursorError, DamagedFolderError, DurabilityError
 from maintenance.durable import journal
 from maintenance.durable.entries import Entry, entry_of
-from maintenance.durable.reading import Found
+from maintenance.durable.reading import FoundFolder
 from maintenance.durable.records import (
     FILE_HEADER_BYTES,
     file_header,
@@ -29,7 +29,7 @@ from maintenance.durable.records import (
 class Tail:
     """Behind what was found in a folder."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FoundFolder) -> None:
         path, read = found.files[-1]
         self.folder = found.folder
         self._path, self._header = path, read.header

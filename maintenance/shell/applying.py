@@ -19,7 +19,8 @@ import click
 from lftj.errors import LftjError
 from lftj.process.progress import bar
 from lftj.shell.csv_arguments import CsvArguments, Pairs
-from lftj.shell.shell import INTERRUPTED, Nulls, Terminated, say
+from lftj.shell.shell import INTERRUPTED, Terminated, say
+from lftj.storage.relation import Nulls
 from maintenance.shell.change_files import ChangeFile, Part, TransactionId, merged_transactions
 from maintenance.shell.change_output import ChangeOutput, StatsOutput
 from maintenance.shell.gathered import Gathered, few

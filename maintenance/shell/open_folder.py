@@ -20,7 +20,6 @@ from lftj.shell.csv_arguments import CsvArguments, Pairs, csv_arguments
 from lftj.shell.shell import (
     RULES,
     Inputs,
-    Nulls,
     Source,
     cli,
     picture,
@@ -32,6 +31,7 @@ from lftj.shell.shell import (
 from maintenance.heads.strategies import DEFAULT, STRATEGIES
 
 if TYPE_CHECKING:
+    from lftj.storage.relation import Nulls
     from maintenance.workspace.workspace import Workspace
 
 STRATEGY = click.option(

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from lftj.errors import ClosedError, DamagedFolderError, DamagedFolderWarning, DurabilityError
 from lftj.language.diagnostics import warn_caller
-from maintenance.durable.reading import Damaged, Found, read_existing
+from maintenance.durable.reading import Damaged, FoundFolder, read_existing
 from maintenance.durable.store import Store
 from maintenance.durable.tail import Tail
 from maintenance.workspace.checkpoints import Checkpoints
@@ -51,7 +51,7 @@ class ReadFolder(Folder):
 
     look_again = 0.1
 
-    def __init__(self, found: Found, published: Published) -> None:
+    def __init__(self, found: FoundFolder, published: Published) -> None:
         super().__init__(found.folder, published)
         self._tail = Tail(found) if found.files else None
         published.refusal = DurabilityError(f"{self.path}: it is open for reading only")
@@ -129,7 +129,9 @@ class KeptFolder(Folder):
                 _log.info("%s: closed at version %d", self.path, store.number)
 
 
-def read_with(place: Path, damaged: Damaged, understood: Callable[[Found], Made]) -> tuple[Found, Made]:
+def read_with(
+    place: Path, damaged: Damaged, understood: Callable[[FoundFolder], Made]
+) -> tuple[FoundFolder, Made]:
     """What is in a folder, which another process may be changing, and what is made of it."""
     found = read_existing(place, damaged)
     while True:
@@ -144,7 +146,7 @@ def read_with(place: Path, damaged: Damaged, understood: Callable[[Found], Made]
         return found, made
 
 
-def warn_of(found: Found, kept: Sequence[str] = ()) -> None:
+def warn_of(found: FoundFolder, kept: Sequence[str] = ()) -> None:
     """Warn of what is in a folder and is no whole change; ``kept``: where it was set aside."""
     doubt = found.doubt(kept)
     if doubt:

@@ -31,7 +31,7 @@ from maintenance.heads.stratum import Guarded
 from maintenance.workspace.state import State
 
 
-class Changed(Protocol):
+class HasColumns(Protocol):
     """Of a relation: those that come and go, through one transaction or many."""
 
     @property
@@ -55,7 +55,7 @@ def with_spans(state: State, names: Collection[str], known: Spans) -> State:
     return replace(state, spans=spans)
 
 
-def widened(state: State, spans: Spans, changes: Mapping[str, Changed]) -> Spans:
+def widened(state: State, spans: Spans, changes: Mapping[str, HasColumns]) -> Spans:
     """The spans with the rows of a change, those that go among them.
 
     Raises MayNotFit where a head has views that it is not to have then.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lftj.errors import ImageError
-from maintenance.durable.reading import IMAGE, Found
+from maintenance.durable.reading import IMAGE, FoundFolder
 from maintenance.image import read_image, write_image
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def drop_caches(folder: Path, but: str = "") -> None:
                 (folder / name).unlink()
 
 
-def read_cache(found: Found) -> tuple[Any, int] | None:
+def read_cache(found: FoundFolder) -> tuple[Any, int] | None:
     """The engine of the newest image that can be used, and the number of the last change that is in it."""
     folder = found.folder
     for name in sorted(os.listdir(folder), reverse=True):

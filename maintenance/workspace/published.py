@@ -45,7 +45,7 @@ from maintenance.durable.store import Store
 from maintenance.heads.stratum import Strata
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
-from maintenance.workspace.feed import Feed
+from maintenance.workspace.commit_feed import CommitFeed
 from maintenance.workspace.history import one_commit
 from maintenance.workspace.memory_by_kind import memory_by_kind
 from maintenance.workspace.state import State
@@ -61,7 +61,7 @@ class Published:
         self.state = state
         self._domains = domains
         self.subscribers = Subscribers()
-        self.feed = Feed()
+        self.feed = CommitFeed()
         self.watched = Watched()
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""

@@ -24,7 +24,7 @@ from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
-from maintenance.durable.reading import Found
+from maintenance.durable.reading import FoundFolder
 from maintenance.workspace.batch import Applied
 from maintenance.workspace.image_cache import read_cache
 from maintenance.workspace.transaction import Transaction
@@ -49,12 +49,12 @@ class Recoverable(Protocol):
     def refresh(self) -> int: ...
 
 
-Told = TypeVar("Told", bound=Recoverable)
+Made = TypeVar("Made", bound=Recoverable)
 
 
 def recovered(
-    make: Callable[..., Told], found: Found, wanted: Mapping[str, Any], threads: int, progress: bool
-) -> Told:
+    make: Callable[..., Made], found: FoundFolder, wanted: Mapping[str, Any], threads: int, progress: bool
+) -> Made:
     """The workspace as a folder has it: of an image and what came since, or made anew.
 
     ``make``: its class; ``wanted``: settings in place of those that it has.  Raises as :func:`rebuild`.
@@ -75,7 +75,7 @@ def recovered(
     return made
 
 
-def rebuild(workspace: Recoverable, found: Found, threads: int, progress: bool) -> None:
+def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: bool) -> None:
     """Bring an empty workspace to where a folder is.
 
     Raises DurabilityError where a program can't be installed any more, such as one with an aggregate that is

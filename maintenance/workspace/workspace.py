@@ -38,7 +38,7 @@ from lftj.values.schema import Schema
 from lftj.values.shown_text import ShownText
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Uninstalled
-from maintenance.durable.reading import Damaged, Found
+from maintenance.durable.reading import Damaged, FoundFolder
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
 from maintenance.explanation import StrataText, explain_head, explain_strata
 from maintenance.heads.head import MaintainedHead
@@ -49,11 +49,11 @@ from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
 from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
+from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
-from maintenance.workspace.feed import FEED_BYTES
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
-from maintenance.workspace.followed import Followed, Following, HeadChange
+from maintenance.workspace.follower import Follower, Following, HeadChange
 from maintenance.workspace.installing import (
     Wishes,
     is_installed,
@@ -493,7 +493,7 @@ class Workspace(Database):
         return workspace
 
     @classmethod
-    def _recovered(cls, found: Found, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
+    def _recovered(cls, found: FoundFolder, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
         """The workspace as a folder has it, with its version and nothing before, in memory only."""
         made = recovered(cls, found, wanted, threads, progress)
         load_for(made._heads.values())  # those of an image were not installed here
@@ -601,8 +601,8 @@ class Workspace(Database):
     # -- what changed ----------------------------------------------------------------------
 
     @property
-    def _followed(self) -> Followed:
-        return Followed(self, self._published, self._folder)
+    def _follower(self) -> Follower:
+        return Follower(self, self._published, self._folder)
 
     @property
     def version(self) -> int:
@@ -638,7 +638,7 @@ class Workspace(Database):
             >>> change.version - before, change.table.to_pylist()
             (2, [{'b': 3, 'a': 2, 'weight': 1}, {'b': 4, 'a': 3, 'weight': 1}])
         """
-        return self._followed.since(version, head)
+        return self._follower.since(version, head)
 
     def follow(self, head: str, since: int | None = None, timeout: float | None = None) -> Following:
         """What a head's rows do, commit by commit, for a loop that waits for the next.
@@ -664,7 +664,7 @@ class Workspace(Database):
             1 [{'b': 3, 'a': 2, 'weight': 1}]
             2 [{'b': 4, 'a': 3, 'weight': 1}]
         """
-        return self._followed.follow(head, self.version if since is None else since, timeout)
+        return self._follower.follow(head, self.version if since is None else since, timeout)
 
     # -- memory and checks ----------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from sqlglot.errors import SqlglotError
 from lftj.errors import RuleSyntaxError
 from lftj.values.spelling import literal
 from spark_bridge.front_ends.rule_names import atom_text, unused_name, usable
-from spark_bridge.front_ends.select_tables import Column, Tables, refused
+from spark_bridge.front_ends.select_tables import FromClause, FromColumn, refused
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -99,13 +99,13 @@ class _Select:
             if part and clause not in _CLAUSES:
                 shown = part if isinstance(part, exp.Expr) else select
                 raise refused(shown, "do that with the DataFrame of the result, or of a table")
-        self._tables = Tables(relations)
+        self._tables = FromClause(relations)
         self._conditions: list[exp.Expr] = []
-        self._variables: dict[Column, str] = {}
+        self._variables: dict[FromColumn, str] = {}
         self._taken: set[str] = set()
         self._relations = relations
         self._assignments: list[str] = []
-        self._without_null: list[Column] = []  # read for nothing else: so a NULL is found, or left out
+        self._without_null: list[FromColumn] = []  # read for nothing else: so a NULL is found, or left out
         self._read_tables()
         self._read_conditions()
 
@@ -120,7 +120,7 @@ class _Select:
             shown = set(terms)
             for number, table in enumerate(self._tables):
                 for name in table.columns:
-                    if self._variables.get(self._tables.root(Column(number, name))) not in shown:
+                    if self._variables.get(self._tables.root(FromColumn(number, name))) not in shown:
                         raise refused(
                             self._select,
                             f"a head has each row once, and without '{table.alias}.{name}' SQL may have"
@@ -146,7 +146,7 @@ class _Select:
             for name in join.args.get("using") or ():
                 self._tables.use(name)
 
-    def _variable(self, column: Column) -> str:
+    def _variable(self, column: FromColumn) -> str:
         root = self._tables.root(column)
         if root not in self._variables:
             name = root.name
@@ -250,7 +250,7 @@ class _Select:
         self._assignments.append(f"{variable} = {value}")
         return variable
 
-    def _keys(self, items: Sequence[tuple[str, exp.Expr]]) -> list[Column] | None:
+    def _keys(self, items: Sequence[tuple[str, exp.Expr]]) -> list[FromColumn] | None:
         """What is grouped by: columns, by name, place or alias; None without GROUP BY."""
         group = self._select.args.get("group")
         if group is None:
@@ -270,7 +270,7 @@ class _Select:
             raise refused(group, "group by columns")
         return keys
 
-    def _aggregate(self, items: Sequence[tuple[str, exp.Expr]], keys: list[Column]) -> SelectRule:
+    def _aggregate(self, items: Sequence[tuple[str, exp.Expr]], keys: list[FromColumn]) -> SelectRule:
         if self._select.args.get("distinct"):
             raise refused(self._select, "take distinct() of the result's DataFrame")
         groups = dict.fromkeys(map(self._variable, keys))
@@ -317,7 +317,7 @@ class _Select:
         for column in self._without_null:
             self._variable(column)
         for number, table in enumerate(self._tables):
-            roots = {name: self._tables.root(Column(number, name)) for name in table.columns}
+            roots = {name: self._tables.root(FromColumn(number, name)) for name in table.columns}
             for root in roots.values():
                 if self._tables.joined(root):
                     self._variable(root)

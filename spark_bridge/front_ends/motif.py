@@ -26,7 +26,7 @@ ID, SOURCE, TARGET = "id", "src", "dst"
 
 
 @dataclass(frozen=True)
-class Found:
+class MotifName:
     """A name of a motif: the columns of its row, and the variables that have them."""
 
     name: str
@@ -36,10 +36,10 @@ class Found:
 
 @dataclass(frozen=True)
 class MotifRule:
-    """A motif as a rule over ``vertex`` and ``edge``, and what its names are found in, in order."""
+    """A motif as a rule over ``vertex`` and ``edge``, and its names, in order."""
 
     text: str
-    found: tuple[Found, ...]
+    names: tuple[MotifName, ...]
 
 
 def rule_of_motif(pattern: str, vertex_columns: Sequence[str], edge_columns: Sequence[str]) -> MotifRule:
@@ -61,7 +61,7 @@ class _Motif:
         self._pattern = pattern
         self._vertex_columns, self._edge_columns = tuple(vertex_columns), tuple(edge_columns)
         self._taken: set[str] = set()
-        self._found: dict[str, Found] = {}
+        self._names: dict[str, MotifName] = {}
         self._edges: set[str] = set()
         self._atoms: list[str] = []
 
@@ -82,34 +82,34 @@ class _Motif:
                 )
         for step, source, name, target in negated:
             self._without(step, source, name, target)
-        if not self._found:
+        if not self._names:
             raise UnboundVariableError(f"the motif {self._pattern!r} names nothing that is to be found")
-        found = tuple(self._found.values())
-        variables = dict.fromkeys(variable for one in found for variable in one.variables)
-        return MotifRule(f"motif({', '.join(variables)}) <- {', '.join(self._atoms)}.", found)
+        names = tuple(self._names.values())
+        variables = dict.fromkeys(variable for name in names for variable in name.variables)
+        return MotifRule(f"motif({', '.join(variables)}) <- {', '.join(self._atoms)}.", names)
 
     def _vertex(self, name: str) -> str:
         """The variable of a vertex that has a name."""
         if name in self._edges:
             self._stands_for_two(name)
-        if name not in self._found:
+        if name not in self._names:
             own = {ID: self._fresh(name)}
             self._find(name, "vertex", self._vertex_columns, own)
-        return self._found[name].variables[self._vertex_columns.index(ID)]
+        return self._names[name].variables[self._vertex_columns.index(ID)]
 
     def _edge(self, source: str, name: str, target: str) -> None:
         own = {SOURCE: self._vertex(source)} if source else {}
         if name:
-            if name in self._found:
+            if name in self._names:
                 self._stands_for_two(name)
             self._edges.add(name)
-            place = len(self._found)
+            place = len(self._names)
             if target:
                 own[TARGET] = self._vertex(target)
             self._find(name, "edge", self._edge_columns, own)
-            items = list(self._found.items())
+            items = list(self._names.items())
             items.insert(place, items.pop())
-            self._found = dict(items)
+            self._names = dict(items)
         else:
             if target:
                 own[TARGET] = self._vertex(target)
@@ -122,7 +122,7 @@ class _Motif:
             )
         ends = {end: vertex for end, vertex in ((SOURCE, source), (TARGET, target)) if vertex}
         for vertex in ends.values():
-            if vertex not in self._found or vertex in self._edges:
+            if vertex not in self._names or vertex in self._edges:
                 raise UnboundVariableError(
                     f"{step!r} in a motif: no other step says which vertex {vertex!r} is"
                 )
@@ -132,7 +132,7 @@ class _Motif:
     def _find(self, name: str, relation: str, columns: Sequence[str], own: Mapping[str, str]) -> None:
         variables = {column: own.get(column) or self._fresh(f"{name}_{column}") for column in columns}
         self._atoms.append(atom_text(relation, columns, variables))
-        self._found[name] = Found(name, tuple(columns), tuple(variables.values()))
+        self._names[name] = MotifName(name, tuple(columns), tuple(variables.values()))
 
     def _fresh(self, wanted: str) -> str:
         name = unused_name(wanted, self._taken)

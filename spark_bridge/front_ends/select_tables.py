@@ -12,7 +12,7 @@ from lftj.language.diagnostics import suggestion
 
 
 @dataclass(frozen=True)
-class Column:
+class FromColumn:
     """A column of the table with a number."""
 
     table: int
@@ -20,7 +20,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class FromTable:
     """A table of the FROM clause: ``alias``, and the relation that it is."""
 
     alias: str
@@ -28,7 +28,7 @@ class Table:
     columns: Sequence[str]
 
 
-class Tables:
+class FromClause:
     """The tables of a FROM clause, in order.
 
     Names are found as Spark does it: in any case, where no other differs from them by case alone.
@@ -36,17 +36,17 @@ class Tables:
 
     def __init__(self, relations: Mapping[str, Sequence[str]]) -> None:
         self._relations = relations
-        self._tables: list[Table] = []
-        self._same: dict[Column, Column] = {}
-        self._using: set[Column] = set()
+        self._tables: list[FromTable] = []
+        self._same: dict[FromColumn, FromColumn] = {}
+        self._using: set[FromColumn] = set()
 
     def __len__(self) -> int:
         return len(self._tables)
 
-    def __getitem__(self, number: int) -> Table:
+    def __getitem__(self, number: int) -> FromTable:
         return self._tables[number]
 
-    def __iter__(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[FromTable]:
         return iter(self._tables)
 
     def add(self, table: exp.Expr) -> None:
@@ -70,7 +70,7 @@ class Tables:
             raise refused(table, f"another table is called '{alias}': give it an alias")
         if table.alias and table.args["alias"].args.get("columns"):
             raise refused(table, "rename the columns of its DataFrame, by toDF()")
-        self._tables.append(Table(alias, relation, self._relations[relation]))
+        self._tables.append(FromTable(alias, relation, self._relations[relation]))
 
     def use(self, name: exp.Identifier) -> None:
         """JOIN ... USING: the last table's column of the name is that of the tables before."""
@@ -79,7 +79,7 @@ class Tables:
         self.join(left, right)
         self._using |= {left, right}
 
-    def column(self, column: exp.Column) -> Column:
+    def column(self, column: exp.Column) -> FromColumn:
         """The column that an expression names."""
         tables = range(len(self._tables))
         if isinstance(column.this, exp.Star) or column.args.get("db"):
@@ -95,16 +95,16 @@ class Tables:
                         f"`{column.sql(dialect='spark')}`: '{column.table}' has no column"
                         f" '{column.name}'{suggestion(column.name, known)}"
                     )
-                return Column(number, name)
+                return FromColumn(number, name)
         aliases = [table.alias for table in self._tables]
         raise UnknownRelationError(
             f"`{column.sql(dialect='spark')}`: no table of this SELECT is called '{column.table}'"
             f"{suggestion(column.table, aliases)}"
         )
 
-    def _find(self, name: exp.Identifier, tables: range) -> Column:
+    def _find(self, name: exp.Identifier, tables: range) -> FromColumn:
         found = [
-            Column(number, column)
+            FromColumn(number, column)
             for number in tables
             if (column := _named(name.this, self._tables[number].columns)) is not None
         ]
@@ -116,23 +116,23 @@ class Tables:
             raise refused(name, f"{len(found)} tables have a column of that name: say whose")
         return found[0]
 
-    def root(self, column: Column) -> Column:
+    def root(self, column: FromColumn) -> FromColumn:
         """The first of the columns that are the same as one."""
         while column in self._same:
             column = self._same[column]
         return column
 
-    def join(self, left: Column, right: Column) -> None:
+    def join(self, left: FromColumn, right: FromColumn) -> None:
         """From now on the two are one."""
         first, second = sorted((self.root(left), self.root(right)), key=lambda one: one.table)
         if first != second:
             self._same[second] = first
 
-    def joined(self, column: Column) -> bool:
+    def joined(self, column: FromColumn) -> bool:
         """Whether others are the same as a root."""
         return column in self._same.values()
 
-    def all(self, alias: str) -> Iterator[Column]:
+    def all(self, alias: str) -> Iterator[FromColumn]:
         """All columns of a table or, without an alias, of all tables, those of USING once."""
         numbers = [
             number
@@ -147,7 +147,7 @@ class Tables:
         shown = set()
         for number in numbers:
             for name in self._tables[number].columns:
-                column = Column(number, name)
+                column = FromColumn(number, name)
                 if not alias and column in self._using and self.root(column) in shown:
                     continue
                 shown.add(self.root(column))

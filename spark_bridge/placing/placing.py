@@ -25,7 +25,7 @@ from spark_bridge.placing.slices import gathered, slices
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.value_hash import hashes_of, parts
 
-Nulls = Literal["refuse", "drop"]
+InputNulls = Literal["refuse", "drop"]
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Placer:
 
     plan: HeadPlan
     grids: HeadGrids
-    nulls: Nulls = "refuse"
+    nulls: InputNulls = "refuse"
     stage: int = 0  # that the packets are for
     _writer: PacketWriter = field(default_factory=PacketWriter)
 
@@ -128,7 +128,7 @@ def check_nulls(nulls: str) -> None:
         raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
 
 
-def without_nulls(name: str, rows: pa.Table, nulls: Nulls) -> pa.Table:
+def without_nulls(name: str, rows: pa.Table, nulls: InputNulls) -> pa.Table:
     """The rows that have no NULL; with "refuse" the first one raises NullError."""
     for label, column in zip(rows.column_names, rows.columns, strict=True):
         if column.null_count and nulls == "refuse":

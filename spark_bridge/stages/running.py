@@ -13,7 +13,7 @@ from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.worker_process import in_worker
 from spark_bridge.stages.placing_changes import placing_changes
-from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.stages import SparkStage, StageChain
 from spark_bridge.stages.worker import RECEIPT, Receipt, StageWorker
 
 
@@ -21,7 +21,7 @@ def run_stages(
     chain: StageChain,
     frame: DataFrame,
     reader: TagReader,
-    worker: Callable[[Stage], StageWorker],
+    worker: Callable[[SparkStage], StageWorker],
     tasks: int,
 ) -> list[Receipt]:
     """The receipts of all partitions that a batch reaches.

@@ -20,12 +20,12 @@ from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.homes import Homes
 from spark_bridge.placing.packets import PacketWriter, packed
-from spark_bridge.placing.placing import Nulls, Placer, placed, split
+from spark_bridge.placing.placing import InputNulls, Placer, placed, split
 from spark_bridge.placing.slices import slices
 
 
 @dataclass(frozen=True)
-class Stage:
+class SparkStage:
     """One step of the chain: search of the cells of a head, or their combination."""
 
     number: int
@@ -39,7 +39,7 @@ class StageChain:
 
     text: ProgramText
     grids: tuple[HeadGrids, ...]
-    nulls: Nulls = "refuse"
+    nulls: InputNulls = "refuse"
 
     @property
     def plans(self) -> tuple[HeadPlan, ...]:
@@ -50,12 +50,12 @@ class StageChain:
         return self.grids[0].partitions
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        found: list[Stage] = []
+    def stages(self) -> tuple[SparkStage, ...]:
+        found: list[SparkStage] = []
         for head, plan in enumerate(self.plans):
-            found.append(Stage(len(found), head, False))
+            found.append(SparkStage(len(found), head, False))
             if plan.crosses:
-                found.append(Stage(len(found), head, True))
+                found.append(SparkStage(len(found), head, True))
         return tuple(found)
 
     def schemas(self, head: int) -> dict[str, pa.Schema]:
@@ -63,25 +63,25 @@ class StageChain:
         known = dict(self.text.relations) | {plan.name: plan.arrow_schema for plan in self.plans}
         return {name: known[name] for name in self.plans[head].reads}
 
-    def result(self, stage: Stage) -> bool:
+    def result(self, stage: SparkStage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""
         return stage.combines or not self.plans[stage.head].crosses
 
-    def homed(self, stage: Stage) -> tuple[str, ...]:
+    def homed(self, stage: SparkStage) -> tuple[str, ...]:
         """The relations whose tuples have their homes in the cells of a stage: the first that reads them."""
         before = {name for plan in self.plans[: stage.head] for name in plan.reads}
         names = [name for name, _ in self.text.relations if name in self.plans[stage.head].reads]
         return () if stage.combines else tuple(name for name in names if name not in before)
 
-    def homes(self, stage: Stage) -> Homes:
+    def homes(self, stage: SparkStage) -> Homes:
         """Where these tuples are."""
         return Homes(self.plans[stage.head], self.grids[stage.head], self.homed(stage))
 
     @property
-    def last(self) -> Stage:
+    def last(self) -> SparkStage:
         return self.stages[-1]
 
-    def placer(self, stage: Stage) -> Placer:
+    def placer(self, stage: SparkStage) -> Placer:
         """What places rows for a stage that searches."""
         return Placer(self.plans[stage.head], self.grids[stage.head], self.nulls, stage.number)
 
@@ -89,7 +89,7 @@ class StageChain:
         """Packets of signed rows of relations, by name, for every stage that reads them."""
         return placed(tables, [self.placer(stage) for stage in self.stages if not stage.combines])
 
-    def contributed(self, stage: Stage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
+    def contributed(self, stage: SparkStage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
         """Packets of what the cells of a stage give, for the stage that combines them."""
         writer = PacketWriter()
         for label, columns, table in given:

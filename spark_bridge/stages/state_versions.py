@@ -24,12 +24,12 @@ from lftj.errors import StateError
 from maintenance.store.fault_points import reached
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
-from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.plan_fit import PlanFit, plan_fit
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from spark_bridge.state.delta_head import DeltaHead
-from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.manifest import Batch, PartitionState, StateManifest
 from spark_bridge.state.store import StateStore
 
 KEPT_BATCHES = 10
@@ -48,7 +48,7 @@ class StateVersions:
     def __init__(
         self,
         text: ProgramText,
-        nulls: Nulls,
+        nulls: InputNulls,
         store: StateStore,
         delta: DeltaHead | None,
         unread: Mapping[str, Mapping[str, str]],
@@ -56,10 +56,10 @@ class StateVersions:
         self.store = store
         self._unread = unread
         self._text = text
-        self._nulls: Nulls = nulls
+        self._nulls: InputNulls = nulls
         self._delta = delta
         self.chain = self.chain_of(())
-        self.manifest = Manifest(0, {}, {}, {}, {}, ())
+        self.manifest = StateManifest(0, {}, {}, {}, {}, ())
 
     def chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
         """The program's stages under some grids."""
@@ -87,7 +87,7 @@ class StateVersions:
         """
         self.store.create()
         identity = self._identity(partitions)
-        self.manifest = Manifest(0, identity, {}, dict(applied), {}, (), state_id=uuid4().hex)
+        self.manifest = StateManifest(0, identity, {}, dict(applied), {}, (), state_id=uuid4().hex)
 
     def read_again(self) -> None:
         """Take note of versions that others have made since, a stream on this state for example."""
@@ -96,7 +96,7 @@ class StateVersions:
             raise StateError(f"{self.store!r}: the state is gone; make it anew at another path")
         self._take(newest)
 
-    def _take(self, manifest: Manifest) -> None:
+    def _take(self, manifest: StateManifest) -> None:
         """Go on from a version, under the grids that it has."""
         self.manifest = manifest
         if manifest.placement["heads"] != [one.to_json() for one in self.chain.grids]:
@@ -132,7 +132,7 @@ class StateVersions:
     # -- the next one ---------------------------------------------------------------
     # ``was`` is the version that it was begun from: ``manifest`` may be a later one by now, of others.
 
-    def built(self, was: Manifest, chain: StageChain, receipts: Sequence[Receipt]) -> None:
+    def built(self, was: StateManifest, chain: StageChain, receipts: Sequence[Receipt]) -> None:
         """Commit a version of relations that went through a chain as a whole, and nothing that was before."""
         rows = _grown({name: 0 for name, _ in self._text.relations}, receipts)
         states = _states(receipts)
@@ -147,7 +147,7 @@ class StateVersions:
         self._commit(replace(following, version=was.version + 1))
         self.chain = chain
 
-    def followed(self, was: Manifest, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
+    def followed(self, was: StateManifest, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
         """Commit what a batch's partitions say, which were at the version that was then."""
         files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
         following = replace(
@@ -160,7 +160,7 @@ class StateVersions:
         )
         self._commit(following)
 
-    def _commit(self, following: Manifest) -> None:
+    def _commit(self, following: StateManifest) -> None:
         self.store.commit(following)
         self.manifest = following
 

@@ -22,7 +22,7 @@ from spark_bridge.placing.packets import cell_inputs
 from spark_bridge.placing.worker_process import Batches
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.state.frames import mapped_frame
-from spark_bridge.state.manifest import Manifest, PartitionState
+from spark_bridge.state.manifest import PartitionState, StateManifest
 from spark_bridge.state.state_index import state_of
 from spark_bridge.state.store import StateStore
 
@@ -30,7 +30,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def relation_frame(
-    session: SparkSession, store: StateStore, chain: StageChain, manifest: Manifest, name: str
+    session: SparkSession, store: StateStore, chain: StageChain, manifest: StateManifest, name: str
 ) -> DataFrame:
     """The rows of a relation as they are in a version, each once."""
     stage = next(stage for stage in chain.stages if name in chain.homed(stage))

@@ -32,8 +32,8 @@ from spark_bridge.cells.combine_engine import CombineEngine
 from spark_bridge.cells.search_engine import Contribution, Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
-from spark_bridge.stages.stages import Stage, StageChain
-from spark_bridge.state.engine_cache import EngineCache, Kept, kept_bytes
+from spark_bridge.stages.stages import SparkStage, StageChain
+from spark_bridge.state.engine_cache import CachedEngine, EngineCache, kept_bytes
 from spark_bridge.state.manifest import Logged, PartitionState
 from spark_bridge.state.state_index import StateIndex, state_of
 from spark_bridge.state.store import StateStore
@@ -97,7 +97,7 @@ class StageWorker:
     """
 
     chain: StageChain
-    stage: Stage
+    stage: SparkStage
     states: StateIndex
     token: str
     engine_bytes: int | None = None
@@ -153,7 +153,7 @@ class StageWorker:
             grown = {name: number - rows_before[name] for name, number in rows.items()}
             receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
-        kept = Kept(made.steps[-1], engine, nbytes)
+        kept = CachedEngine(made.steps[-1], engine, nbytes)
         _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))
         if change is None:
             yield from self.chain.contributed(self.stage, given)

@@ -32,7 +32,7 @@ from lftj.errors import SourceError, StateError
 from lftj.files.delta_tables import FEED, arrow_schema, deltalake_package, opened
 from lftj.files.whole_files import reason
 from spark_bridge.state.frames import head_rows
-from spark_bridge.state.manifest import Manifest, PartitionState
+from spark_bridge.state.manifest import PartitionState, StateManifest
 from spark_bridge.state.store import StateStore
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class DeltaHead:
                     f" does not have: {reason(error)}"
                 ) from None
 
-    def follow(self, manifest: Manifest, states: Sequence[PartitionState]) -> None:
+    def follow(self, manifest: StateManifest, states: Sequence[PartitionState]) -> None:
         """Bring the table to a version of the state, with a commit for each batch that it lacks.
 
         ``states``: the partitions of that version in which the head's rows are.
@@ -119,7 +119,7 @@ class DeltaHead:
             )
         return table
 
-    def _version_in(self, table: DeltaTable, manifest: Manifest) -> int | None:
+    def _version_in(self, table: DeltaTable, manifest: StateManifest) -> int | None:
         """The version of the state that the table is; None for an empty one that follows no state."""
         has = table.transaction_version(_app_id(manifest))
         if has is None and table.file_uris():
@@ -129,7 +129,7 @@ class DeltaHead:
             )
         return has
 
-    def _refuse_ahead(self, has: int, manifest: Manifest) -> None:
+    def _refuse_ahead(self, has: int, manifest: StateManifest) -> None:
         """Raise StateError if the table has more than the state; others may have made versions meanwhile."""
         if has > manifest.version:
             newest = self.store.newest()
@@ -143,7 +143,7 @@ class DeltaHead:
     # -- commits --------------------------------------------------------------------
 
     def _commit(
-        self, table: DeltaTable, has: int | None, manifest: Manifest, states: Sequence[PartitionState]
+        self, table: DeltaTable, has: int | None, manifest: StateManifest, states: Sequence[PartitionState]
     ) -> None:
         """One commit more: the next version, or the whole head where its batch may be forgotten."""
         if has is None or any(it.version > has + 1 for it in manifest.batches[:1]):
@@ -182,12 +182,16 @@ class DeltaHead:
                 f" {version}): did something else write to it? delete the table, and it is written anew"
             )
 
-    def _write_whole(self, table: DeltaTable, manifest: Manifest, states: Sequence[PartitionState]) -> None:
+    def _write_whole(
+        self, table: DeltaTable, manifest: StateManifest, states: Sequence[PartitionState]
+    ) -> None:
         rows = pa.RecordBatchReader.from_batches(self.schema, head_rows(self.store, self.schema, states))
         properties = self._properties(manifest, manifest.version, manifest.applied)
         _write(table, rows, "overwrite" if table.file_uris() else "append", properties)
 
-    def _properties(self, manifest: Manifest, version: int, batches: Mapping[str, int]) -> CommitProperties:
+    def _properties(
+        self, manifest: StateManifest, version: int, batches: Mapping[str, int]
+    ) -> CommitProperties:
         """Invariants 1 and 2."""
         deltalake = deltalake_package()
         numbers = {_app_id(manifest): version}
@@ -197,14 +201,14 @@ class DeltaHead:
             custom_metadata={"lftj.version": str(version)},
         )
 
-    def _failed(self, error: Exception, manifest: Manifest) -> StateError:
+    def _failed(self, error: Exception, manifest: StateManifest) -> StateError:
         return StateError(
             f"Delta table {self.uri!r}: can't be written: {reason(error)}: the state is at version"
             f" {manifest.version}, and the table follows it when this is tried again"
         )
 
 
-def _app_id(manifest: Manifest) -> str:
+def _app_id(manifest: StateManifest) -> str:
     return f"lftj {manifest.state_id}"
 
 

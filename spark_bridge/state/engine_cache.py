@@ -30,7 +30,7 @@ and the interpreter need the rest."""
 E = TypeVar("E")
 
 
-class Kept(NamedTuple, Generic[E]):
+class CachedEngine(NamedTuple, Generic[E]):
     """An engine with the name of its state and its bytes."""
 
     state: str
@@ -42,25 +42,25 @@ class EngineCache(Generic[E]):
     """Engines by key; the ones not used for longest go first.
 
     >>> cache = EngineCache()
-    >>> cache.put("p0", Kept("log-1", "an engine", 10), most_bytes=100)
-    >>> cache.put("p1", Kept("log-1", "a large one", 95), most_bytes=100)
+    >>> cache.put("p0", CachedEngine("log-1", "an engine", 10), most_bytes=100)
+    >>> cache.put("p1", CachedEngine("log-1", "a large one", 95), most_bytes=100)
     >>> cache.take("p0"), cache.take("p1").state, cache.take("p1")
     (None, 'log-1', None)
     """
 
     def __init__(self) -> None:
-        self._engines: OrderedDict[str, Kept[E]] = OrderedDict()
+        self._engines: OrderedDict[str, CachedEngine[E]] = OrderedDict()
 
     @property
     def nbytes(self) -> int:
         """Of all engines kept."""
         return sum(kept.nbytes for kept in self._engines.values())
 
-    def take(self, key: str) -> Kept[E] | None:
+    def take(self, key: str) -> CachedEngine[E] | None:
         """The engine, which is no more kept."""
         return self._engines.pop(key, None)
 
-    def put(self, key: str, kept: Kept[E], most_bytes: int) -> None:
+    def put(self, key: str, kept: CachedEngine[E], most_bytes: int) -> None:
         """Keep an engine; others go where all have more than ``most_bytes``."""
         self._engines.pop(key, None)
         if kept.nbytes <= most_bytes:

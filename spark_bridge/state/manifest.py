@@ -76,7 +76,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class StateManifest:
     """One version of a state.
 
     ``identity``: what the state was made for, in JSON (the rule, its relations, how many partitions, ...);
@@ -84,7 +84,7 @@ class Manifest:
     path that it was read from, for messages only; ``state_id``: of all versions of one state, and of no
     other's, wherever it is moved.
 
-    >>> manifest = Manifest(1, {"partitions": 64}, {}, {"clicks": 7}, {}, ())
+    >>> manifest = StateManifest(1, {"partitions": 64}, {}, {"clicks": 7}, {}, ())
     >>> manifest_of(manifest.to_bytes(), "manifest-000000000001.json") == manifest
     True
     """
@@ -117,7 +117,8 @@ class Manifest:
 
         Names the first entry that differs, in the order of ``identity``: put what decides the rest first.
 
-        >>> Manifest(1, {"partitions": 64}, {}, {}, {}, (), origin="/state").refuse_other({"partitions": 8})
+        >>> manifest = StateManifest(1, {"partitions": 64}, {}, {}, {}, (), origin="/state")
+        >>> manifest.refuse_other({"partitions": 8})
         Traceback (most recent call last):
         lftj.errors.StateError: state path '/state' was made for partitions=64, not 8: give another state
         path, or partitions=64
@@ -133,7 +134,7 @@ def is_cut_short(data: bytes) -> bool:
     return not data.endswith(b"\n")
 
 
-def manifest_of(data: bytes, file: str, origin: str = "") -> Manifest:
+def manifest_of(data: bytes, file: str, origin: str = "") -> StateManifest:
     """The manifest that was written as these bytes to ``file``.  Raises StateError, which names the file."""
     try:
         if is_cut_short(data):
@@ -211,7 +212,7 @@ def _batch(entries: Any) -> Batch:
     return Batch(**{**taken, "changes": _each(taken["changes"], _file)})
 
 
-def _manifest(entries: Any, origin: str) -> Manifest:
+def _manifest(entries: Any, origin: str) -> StateManifest:
     objects = dict.fromkeys(("identity", "placement", "applied", "partitions"), dict)
     kinds = {"format": int, "version": int, **objects, "batches": list, "state_id": str}
     taken = dict(_taken(entries, "the manifest", **kinds))
@@ -219,7 +220,7 @@ def _manifest(entries: Any, origin: str) -> Manifest:
     _taken(taken["applied"], "applied", **dict.fromkeys(taken["applied"], int))
     taken["partitions"] = {name: _partition(state) for name, state in taken["partitions"].items()}
     taken["batches"] = _each(taken["batches"], _batch)
-    return Manifest(**taken, origin=origin)
+    return StateManifest(**taken, origin=origin)
 
 
 # -- identities ---------------------------------------------------------------

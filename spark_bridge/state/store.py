@@ -60,7 +60,7 @@ from maintenance.store.fault_points import reached
 from maintenance.store.new_file import NewFile
 from maintenance.store.numbered import Numbered
 from maintenance.store.path import StatePath
-from spark_bridge.state.manifest import Manifest, is_cut_short, manifest_of
+from spark_bridge.state.manifest import StateManifest, is_cut_short, manifest_of
 
 MANIFESTS = Numbered("manifest-", 12, ".json", r"\.[0-9a-f]{32}\.tmp")
 """Names of manifests, by their versions."""
@@ -96,7 +96,7 @@ class StateStore:
     ...     token = store.begin(1)
     ...     name = store.new_name(token, "snapshot", "0")
     ...     store.write_table(name, pa.table({"a": [1, 2]}))
-    ...     store.commit(Manifest(1, {}, {}, {"clicks": 1}, {}, ()))
+    ...     store.commit(StateManifest(1, {}, {}, {"clicks": 1}, {}, ()))
     ...     store.end(token)
     ...     store.newest().applied, store.read_table(name).to_pydict(), store.clean(1)
     ({'clicks': 1}, {'a': [1, 2]}, 1)
@@ -124,12 +124,12 @@ class StateStore:
         with suppress(StateError):  # a folder that can't be read can't be synced either
             self._path.sync_folders([".."])
 
-    def newest(self) -> Manifest | None:
+    def newest(self) -> StateManifest | None:
         """The manifest with the highest version; None if there is none."""
         complete = self._found().complete
         return self._manifest(complete[0]) if complete else None
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: StateManifest) -> None:
         """Make a version the newest; whoever looks sees all of it or nothing.
 
         Raises StateError when this version or a later one is there: another application uses the path.
@@ -277,7 +277,7 @@ class StateStore:
         running = [match[1] for match in map(_MARKER.fullmatch, files) if match]
         return _Found(sorted(versions - cut_short, reverse=True), sorted(cut_short), temporaries, running)
 
-    def _manifest(self, version: int) -> Manifest:
+    def _manifest(self, version: int) -> StateManifest:
         name = MANIFESTS.name(version)
         manifest = manifest_of(self._path.read(name), self._path.full(name), self._path.shown)
         if manifest.version != version:
@@ -287,7 +287,7 @@ class StateStore:
             )
         return manifest
 
-    def _sync_names(self, manifest: Manifest) -> None:
+    def _sync_names(self, manifest: StateManifest) -> None:
         """See that the names of the files that a version adds are on disk."""
         tokens = {token_of(file) for file in manifest.files()}
         added = [token for token in tokens if _version_of(token) == manifest.version]

@@ -781,7 +781,7 @@ FUZZED = (
     ),
     Fault(
         "the feed says that it has all that is shown, and has what is settled",
-        "maintenance/workspace/feed.py",
+        "maintenance/workspace/commit_feed.py",
         "            self._take(upto)\n            if self._start is None or after",
         "            if self._start is None or after",
         (),

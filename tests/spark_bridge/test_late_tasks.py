@@ -26,7 +26,7 @@ from spark_bridge.stages import worker as stage_worker
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import StageWorker
 from spark_bridge.state.attempt import attempt
-from spark_bridge.state.manifest import Manifest, PartitionState
+from spark_bridge.state.manifest import PartitionState, StateManifest
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore, token_of
 from spark_bridge.state.task_files import TaskFiles
@@ -176,7 +176,7 @@ def test_a_second_try_of_a_task_of_a_batch_that_was_committed(make_store: MakeSt
             kept = files.write("snapshot", TABLE)
         late.write("snapshot", TABLE)
         partition = PartitionState(kept, None, None, 3)
-        store.commit(Manifest(1, {}, {}, {}, {"0-0": partition}, ()))
+        store.commit(StateManifest(1, {}, {}, {}, {"0-0": partition}, ()))
         store.end(token)
     assert data_files(store) == {kept}
     assert store.read_table(kept).equals(TABLE)
@@ -217,7 +217,7 @@ def test_interrupted_when_it_is_committed_it_stays(make_store: MakeStore, late: 
         store.write_table(name, TABLE)
         partition = PartitionState(name, None, None, 3)
         for version in range(2, 2 + late):
-            store.commit(Manifest(version, {}, {}, {}, {**manifest.partitions, "2": partition}, ()))
+            store.commit(StateManifest(version, {}, {}, {}, {**manifest.partitions, "2": partition}, ()))
         raise KeyboardInterrupt
     assert store.read_table(name).equals(TABLE)
     assert data_files(store) == manifest.files() | {name}
@@ -283,7 +283,7 @@ def test_what_was_committed_before_its_driver_was_killed_stays(make_store: MakeS
     with TaskFiles(store, token, "0-0") as files:
         name = files.write("snapshot", TABLE)
     partition = PartitionState(name, None, None, 3)
-    store.commit(Manifest(1, {}, {}, {}, {"0-0": partition}, ()))
+    store.commit(StateManifest(1, {}, {}, {}, {"0-0": partition}, ()))
     assert store.is_running(token)
     store.sweep()
     assert not store.is_running(token)
@@ -298,7 +298,7 @@ def test_a_later_version_may_name_what_its_killed_driver_committed(make_store: M
     with TaskFiles(store, token, "2") as files:
         partition = PartitionState(files.write("snapshot", TABLE), None, None, 3)
     for version in (1, 2, 3):
-        store.commit(Manifest(version, {}, {}, {}, {**first.partitions, "2": partition}, ()))
+        store.commit(StateManifest(version, {}, {}, {}, {**first.partitions, "2": partition}, ()))
     for version in (1, 2):
         store._path.delete(f"manifest-{version:012d}.json")
     store.sweep()

@@ -15,8 +15,8 @@ from spark_bridge.state.manifest import (
     FORMAT,
     Batch,
     Logged,
-    Manifest,
     PartitionState,
+    StateManifest,
     is_cut_short,
     manifest_of,
 )
@@ -34,7 +34,7 @@ LOGGED = st.builds(Logged, NAMES, FILES, NUMBERS)
 PARTITIONS = st.builds(PartitionState, NAMES, FILES, FILES, NUMBERS, st.lists(LOGGED, max_size=3).map(tuple))
 BATCHES = st.builds(Batch, NUMBERS, NAMES, NUMBERS, st.lists(NAMES, max_size=3).map(tuple))
 MANIFESTS = st.builds(
-    Manifest,
+    StateManifest,
     NUMBERS,
     OBJECTS,
     OBJECTS,
@@ -44,7 +44,7 @@ MANIFESTS = st.builds(
     NAMES,
 )
 
-SMALL = Manifest(
+SMALL = StateManifest(
     version=3,
     identity={"rule": "tri(a, b, c) <- e(a, b), e(b, c), e(a, c).", "partitions": 64},
     placement={"shares": [4, 4, 4]},
@@ -59,7 +59,7 @@ SMALL = Manifest(
 
 @given(MANIFESTS)
 @example(SMALL)
-def test_a_round_trip_changes_nothing(manifest: Manifest) -> None:
+def test_a_round_trip_changes_nothing(manifest: StateManifest) -> None:
     data = manifest.to_bytes()
     back = manifest_of(data, "f", origin="/state")
     assert back == manifest

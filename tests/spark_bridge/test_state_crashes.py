@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from maintenance.store.path import StatePath
-from spark_bridge.state.manifest import Manifest
+from spark_bridge.state.manifest import StateManifest
 from spark_bridge.state.store import StateStore
 from support.disks import ModelDisk, put
 from support.state_stores import TABLE, commit, data_files, state
@@ -27,7 +27,7 @@ def test_a_crash_at_each_step_leaves_the_last_version_or_the_next(
 ) -> None:
     chance = random.Random(seed)
     folder = tmp_path / "state"
-    versions: dict[int, Manifest] = {}
+    versions: dict[int, StateManifest] = {}
     committed = 0
     crashes: list[tuple[str, int, dict[Path, bytes]]] = []
 

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from lftj.errors import StateError
 from maintenance.store.fault_points import POINTS, reached
-from spark_bridge.state.manifest import Manifest
+from spark_bridge.state.manifest import StateManifest
 from spark_bridge.state.store import StateStore, token_of
 from support.paths import child_environment
 from support.state_stores import TABLE, MakeStore, commit, data_files, data_folders, state, top_files
@@ -90,10 +90,10 @@ def test_of_commits_at_once_one_succeeds(
             together.wait()
 
     monkeypatch.setattr("spark_bridge.state.store.reached", wait)
-    done: list[Manifest] = []
+    done: list[StateManifest] = []
 
     def attempt(number: int) -> None:
-        manifest = Manifest(1, {"by": number}, {}, {}, {}, ())
+        manifest = StateManifest(1, {"by": number}, {}, {}, {}, ())
         with suppress(StateError):
             make_store().commit(manifest)
             done.append(manifest)
@@ -122,7 +122,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_version_with_thirteen_digits_is_no_version(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="10\\*\\*12"):
-        StateStore(tmp_path).commit(Manifest(10**12, {}, {}, {}, {}, ()))
+        StateStore(tmp_path).commit(StateManifest(10**12, {}, {}, {}, {}, ()))
 
 
 # -- damage -------------------------------------------------------------------
@@ -209,7 +209,7 @@ NOT_REACHED = "commit: manifest moved:2"
 
 class Killed(NamedTuple):
     path: Path
-    old: Manifest
+    old: StateManifest
     code: int
 
 
@@ -393,7 +393,7 @@ STEPS = st.lists(st.sampled_from(["grow", "anew", "garbage", "refuse"]) | KEPT, 
 def test_files_follow_the_versions(tmp_path_factory: pytest.TempPathFactory, steps: list[str | int]) -> None:
     """stateful: whatever is committed and left behind, what a kept version names is there, and no more."""
     store = StateStore(tmp_path_factory.mktemp("state"))
-    versions: list[Manifest] = []
+    versions: list[StateManifest] = []
     perhaps_running: dict[str, int] = {}  # files of tries that were left, and which version they were for
     for number, step in enumerate(steps, start=1):
         if step in ("grow", "anew"):

@@ -26,7 +26,7 @@ from spark_bridge.placing.grids import MOST_HEAVY, Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.key_sample import _counter, _planner
 from spark_bridge.placing.packets import SCHEMA, CellAddress
-from spark_bridge.placing.placing import Nulls, Placer
+from spark_bridge.placing.placing import InputNulls, Placer
 from spark_bridge.placing.tagged_input import TAG, TagReader
 from spark_bridge.placing.value_hash import hashes_of
 from support.rows import rows_of
@@ -46,7 +46,7 @@ def run(
     random: Random,
     choose: ChooseGrids | None = None,
     head: str | None = None,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> pa.Table:
     """The rows of the asked head.  ``choose``: its grids, by default :func:`planned_grids`."""
     known = dict(relations)
@@ -65,7 +65,7 @@ def program_text(text: str, relations: Relations, head: str | None = None) -> Pr
 
 
 def _head(
-    program: ProgramText, number: int, read: Relations, grids: HeadGrids, random: Random, nulls: Nulls
+    program: ProgramText, number: int, read: Relations, grids: HeadGrids, random: Random, nulls: InputNulls
 ) -> pa.Table:
     plan = program.plans()[number]
     schemas = {name: table.schema for name, table in read.items()}
@@ -184,7 +184,7 @@ def placed(
     read: Relations,
     grids: HeadGrids,
     random: Random,
-    nulls: Nulls = "refuse",
+    nulls: InputNulls = "refuse",
 ) -> Batches:
     """All packets of a head's inputs."""
     reader = reader_of(read)

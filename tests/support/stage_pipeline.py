@@ -34,16 +34,16 @@ from maintenance.image import read_image
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import signed, with_weight
 from spark_bridge.placing.grids import HeadGrids
-from spark_bridge.placing.placing import Nulls
+from spark_bridge.placing.placing import InputNulls
 from spark_bridge.stages import worker as stage_worker
 from spark_bridge.stages.placing_changes import placing_changes
-from spark_bridge.stages.stages import Stage, StageChain
+from spark_bridge.stages.stages import SparkStage, StageChain
 from spark_bridge.stages.stored_relations import relation_frame
 from spark_bridge.stages.worker import RECEIPT, Engine, Receipt, StageWorker
 from spark_bridge.state import frames
 from spark_bridge.state.engine_cache import EngineCache
 from spark_bridge.state.frames import changes_frame, table_frame
-from spark_bridge.state.manifest import Batch, Manifest, PartitionState
+from spark_bridge.state.manifest import Batch, PartitionState, StateManifest
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 from support.cell_pipeline import (
@@ -96,7 +96,7 @@ class StagePipeline:
         random: Random,
         *,
         head: str | None = None,
-        nulls: Nulls = "refuse",
+        nulls: InputNulls = "refuse",
         policies: Sequence[Policy] = ("auto", *STRATEGIES),  # type: ignore[assignment]
     ) -> None:
         self._policies = policies
@@ -119,7 +119,7 @@ class StagePipeline:
         self._engine_bytes = random.choice((None, None, None, None, 0, 100_000))
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
-        self.manifest = Manifest(0, {}, {}, {}, {}, (), state_id=path.name)
+        self.manifest = StateManifest(0, {}, {}, {}, {}, (), state_id=path.name)
         first = {name: with_weight(relations[name]) for name in self.relations}
         token = self.store.begin(1)
         self._commit(self._run(first, token), None)
@@ -216,7 +216,7 @@ class StagePipeline:
             packets += sent(placing_changes(self.chain, reader))(iter(batches))
         return packets
 
-    def _stepped(self, stage: Stage, packets: Batches, token: str) -> Batches:
+    def _stepped(self, stage: SparkStage, packets: Batches, token: str) -> Batches:
         partitions, stages = self.chain.partitions, len(self.chain.stages)
         index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
         policy = self._random.choice(self._policies)
@@ -248,7 +248,7 @@ class StagePipeline:
         ):
             return list(sent(worker.packets)(iter(mine)))
 
-    def _check_task(self, stage: Stage, mine: Batches, found: Batches) -> None:
+    def _check_task(self, stage: SparkStage, mine: Batches, found: Batches) -> None:
         own = {pid for batch in mine for pid, of in rows_of(batch.select([0, 5])) if of == stage.number}
         for batch in found:
             assert batch.num_rows == 0 or min(batch.column("stage").to_numpy()) > stage.number

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyarrow import fs
 
-from spark_bridge.state.manifest import Batch, Logged, Manifest, PartitionState
+from spark_bridge.state.manifest import Batch, Logged, PartitionState, StateManifest
 from spark_bridge.state.store import StateStore
 
 TABLE = pa.table({"a": [3, 1, 2], "b": ["x", None, "z"]})
 MakeStore = Callable[[], StateStore]
 
 
-def state(store: StateStore, version: int, before: Manifest | None = None) -> Manifest:
+def state(store: StateStore, version: int, before: StateManifest | None = None) -> StateManifest:
     """A manifest with two partitions whose files are there; what ``before`` logged stays."""
     token = store.begin(version)
 
@@ -33,10 +33,10 @@ def state(store: StateStore, version: int, before: Manifest | None = None) -> Ma
             partitions[key] = PartitionState(old.snapshot, old.head, old.image, 3, (*old.logged, logged))
     batches = (Batch(version, "clicks", version, (file("result", "all"),)),)
     store.end(token)
-    return Manifest(version, {"partitions": 2}, {}, {"clicks": version}, partitions, batches)
+    return StateManifest(version, {"partitions": 2}, {}, {"clicks": version}, partitions, batches)
 
 
-def commit(store: StateStore, version: int, before: Manifest | None = None) -> Manifest:
+def commit(store: StateStore, version: int, before: StateManifest | None = None) -> StateManifest:
     manifest = state(store, version, before)
     store.commit(manifest)
     return manifest

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import ipc
 
 from lftj.errors import StateError
-from spark_bridge.state.manifest import Manifest
+from spark_bridge.state.manifest import StateManifest
 from spark_bridge.state.store import StateStore
 from support.state_stores import TABLE, commit
 
@@ -69,7 +69,7 @@ def test_a_path_that_is_none_is_told(path: str, message: str) -> None:
 def every_use(store: StateStore) -> list[Callable[[], object]]:
     return [
         store.create,
-        lambda: store.commit(Manifest(1, {}, {}, {}, {}, ())),
+        lambda: store.commit(StateManifest(1, {}, {}, {}, {}, ())),
         lambda: store.write_table(store.new_name("t", "changes", "0"), TABLE),
         lambda: store.open_output(store.new_name("t", "changes", "0")),
     ]

@@ -19,7 +19,7 @@ import pytest
 
 from lftj import errors
 from maintenance import Workspace
-from maintenance.workspace import followed, recovery
+from maintenance.workspace import follower, recovery
 from maintenance.workspace.folder import KeptFolder
 from support.disks import FailingDisk
 from support.head_rows import Rows, applied
@@ -318,7 +318,7 @@ def test_who_waits_is_let_go(end: str) -> None:
     workspace = in_memory()
     start = workspace.version
     feed = workspace.follow("tri", timeout=0.05 if end == "timeout" else 30)
-    changes: Iterator[followed.HeadChange] = iter(feed)
+    changes: Iterator[follower.HeadChange] = iter(feed)
     acts = {
         "close of the workspace": workspace.close,
         "close of the loop": feed.close,
@@ -332,7 +332,7 @@ def test_who_waits_is_let_go(end: str) -> None:
         insert(workspace, (3, 4), (2, 4))
         assert next(changes).version == start + 1
         return
-    with mock.patch.object(followed, "_LOOK_AGAIN", 0.05):
+    with mock.patch.object(follower, "_LOOK_AGAIN", 0.05):
         timer = threading.Timer(0.1, acts.get(end, lambda: None))
         timer.start()
         assert next(changes, None) is None

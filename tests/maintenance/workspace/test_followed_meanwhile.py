@@ -17,7 +17,7 @@ import pytest
 
 from lftj import errors
 from maintenance import Workspace
-from maintenance.workspace import feed, published
+from maintenance.workspace import commit_feed, published
 from maintenance.workspace.commit import Commit
 from support.disks import FailingDisk
 from support.head_rows import Rows, applied
@@ -127,13 +127,16 @@ def test_a_commit_that_failed_has_told_nothing(tmp_path: Path) -> None:
     workspace.close()
 
 
-@pytest.mark.parametrize("raises", [Commit.keep, Commit.drop, feed.Feed.take])
+@pytest.mark.parametrize("raises", [Commit.keep, Commit.drop, commit_feed.CommitFeed.take])
 def test_a_commit_that_is_interrupted_is_told_once(raises: Callable[..., None]) -> None:
     workspace = edges_at(None, "memory")
     start = workspace.version
-    owner, is_published = feed.Feed if raises is feed.Feed.take else Commit, raises is not Commit.drop
+    owner, is_published = (
+        commit_feed.CommitFeed if raises is commit_feed.CommitFeed.take else Commit,
+        raises is not Commit.drop,
+    )
     failing = mock.patch.object(owner, raises.__name__, side_effect=KeyboardInterrupt)
-    unpublished = mock.patch.object(feed.Feed, "offer", side_effect=MemoryError)
+    unpublished = mock.patch.object(commit_feed.CommitFeed, "offer", side_effect=MemoryError)
     with failing, nullcontext() if is_published else unpublished, pytest.raises(KeyboardInterrupt):
         insert(workspace, (1, 2))
     elsewhere(lambda: workspace.changes_since(start, "back"))

@@ -1,4 +1,4 @@
-"""`Followed`: what heads did since a version, for those who keep a cursor and lose nothing.
+"""`Follower`: what heads did since a version, for those who keep a cursor and lose nothing.
 
     version   10       11       12       13 = now
     change         +2 -1     none     +1
@@ -6,8 +6,8 @@
 
 Invariants
 
-1. Changes come from memory (:mod:`maintenance.workspace.feed`), or, in a folder, where they are not there any
-   more, from the journal (:mod:`maintenance.workspace.past_changes`); either way they are the same.
+1. Changes come from memory (:mod:`maintenance.workspace.commit_feed`), or, in a folder, where they are not
+   there any more, from the journal (:mod:`maintenance.workspace.past_changes`); either way they are the same.
 2. Nobody is given what is not shown yet.
 3. Whoever follows holds nothing of the workspace but a version: one who stops leaves nothing behind.
 4. A change that :class:`Following` gave is done with when the next is asked for; until then ``version`` is
@@ -30,7 +30,7 @@ from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.signed_rows import gathered, net_rows
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
-from maintenance.workspace.feed import Told
+from maintenance.workspace.commit_feed import CommitChanges
 from maintenance.workspace.folder import Folder
 from maintenance.workspace.past_changes import Past, past_of
 from maintenance.workspace.published import Published
@@ -50,7 +50,7 @@ class HeadChange:
     table: pa.Table
 
 
-class Followed:
+class Follower:
     """What heads of a workspace did.  ``folder``: has the journal of it, where there is one."""
 
     def __init__(self, workspace: Recoverable, published: Published, folder: Folder | None) -> None:
@@ -84,7 +84,7 @@ class Followed:
             return (HeadChange(head, number, table) for number, table in found.each()), state.number
         return (HeadChange(head, told.version, told.changes(head)) for told in found), state.number
 
-    def _found(self, head: str, version: int) -> tuple[list[Told] | Past, State]:
+    def _found(self, head: str, version: int) -> tuple[list[CommitChanges] | Past, State]:
         """What changed a head behind a version, and the state that this reaches."""
         feed = self._published.feed
         feed.begin()

@@ -1,10 +1,10 @@
-"""`Feed`: the changes of heads by the last commits, for those who ask for them behind a version.
+"""`CommitFeed`: the changes of heads by the last commits, for those who ask for them behind a version.
 
 Invariants
 
 1. What is here are all changes of heads by the commits behind version ``start``, less the oldest: of a head
-   there are all behind :meth:`Feed.oldest` of it.
-2. Nothing is kept before somebody asks (:meth:`Feed.begin`): nobody knows a version to ask from.
+   there are all behind :meth:`CommitFeed.oldest` of it.
+2. Nothing is kept before somebody asks (:meth:`CommitFeed.begin`): nobody knows a version to ask from.
 3. What leads to a version is *offered* before the version is published, and *taken* once, when that commit
    is settled or a reader comes who was shown the version, whatever is first.  So of what is shown nothing is
    ever missing.
@@ -32,7 +32,7 @@ _OF_EACH = 1 << 10
 
 
 @dataclass(frozen=True)
-class Told:
+class CommitChanges:
     """The changes of heads by the commit that led to a version."""
 
     version: int
@@ -43,7 +43,7 @@ class Told:
         return self.changes.nbytes + _OF_EACH
 
 
-class Feed:
+class CommitFeed:
     """One workspace's."""
 
     def __init__(self, feed_bytes: int = FEED_BYTES, version: int = 0) -> None:
@@ -55,7 +55,7 @@ class Feed:
         self._last = version
         self._start: int | None = None
         self._offered: tuple[int, Callable[[], CodedChanges] | None] | None = None
-        self._told: deque[Told] = deque()
+        self._told: deque[CommitChanges] = deque()
         self._nbytes = 0
         self.is_closed = False
         """Whether whoever follows is to go when he has all that there is."""
@@ -111,7 +111,7 @@ class Feed:
             return
         version, changes = self._offered
         if version > self._last and changes is not None and self._start is not None:
-            told = Told(version, changes())
+            told = CommitChanges(version, changes())
             if told.changes.names:
                 nbytes = self._nbytes + told.nbytes
                 # In one line without a call, for an interruption finds all of it done or nothing.
@@ -129,7 +129,7 @@ class Feed:
         with self._lock:
             return None if self._start is None else max(self._start, self._forgotten.get(head, 0))
 
-    def between(self, head: str, after: int, upto: int) -> list[Told] | None:
+    def between(self, head: str, after: int, upto: int) -> list[CommitChanges] | None:
         """The commits behind a version, up to another, that changed a head; None if some are not here.
 
         ``upto``: a version that was shown.
@@ -142,9 +142,9 @@ class Feed:
                 told for told in self._told if after < told.version <= upto and head in told.changes.names
             ]
 
-    def __reduce__(self) -> tuple[type[Feed], tuple[int, int]]:
+    def __reduce__(self) -> tuple[type[CommitFeed], tuple[int, int]]:
         """For an image (:mod:`maintenance.image`): one that keeps nothing yet."""
-        return Feed, (self.feed_bytes, self._last)
+        return CommitFeed, (self.feed_bytes, self._last)
 
     def close(self) -> None:
         """Let those go who follow."""
