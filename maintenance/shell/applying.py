@@ -1,6 +1,11 @@
-"""Change files committed to a workspace, transaction by transaction: what commands that change one share.
+"""Change files committed to a workspace, transaction by transaction, and what comes out of it.
 
-Invariant: an interruption lets the transaction that is being committed finish; a second one does not wait.
+Invariants
+
+1. Files of results appear when the run has ended well, or was interrupted between two transactions; after an
+   error there is none.
+2. An interruption lets the transaction that is being committed finish; a second one does not wait, and leaves
+   no file.
 
 Cost: of files whose transactions nobody has to see one by one, that of committing many in one call.
 """
@@ -10,26 +15,74 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import click
+import pyarrow as pa
 
 from lftj.errors import LftjError
+from lftj.files import sink
 from lftj.process.progress import bar
-from lftj.shell.csv_arguments import CsvArguments, Pairs
-from lftj.shell.shell import INTERRUPTED, Terminated, say
-from lftj.storage.relation import Nulls
-from maintenance.shell.change_files import ChangeFile, Part, TransactionId, merged_transactions
-from maintenance.shell.change_output import ChangeOutput, StatsOutput
-from maintenance.shell.gathered import Gathered, few
+from lftj.shell.inputs import Inputs, Pairs, say, say_dropped
+from lftj.shell.shell import INTERRUPTED, Terminated, write_text
+from maintenance.shell.change_files import (
+    ChangeFile,
+    Part,
+    TransactionId,
+    check_together,
+    merged_transactions,
+)
+from maintenance.shell.change_output import ChangeOutput, StatsOutput, change_output, stats_output
+from maintenance.shell.options import STDOUT, Results
 from maintenance.shell.summary import Summary
+from maintenance.shell.waiting import WaitingTransactions, few
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
 
 BAR_SECONDS = 0.1
 """The progress bar moves so often."""
+
+
+def apply_files(
+    workspace: Workspace,
+    inputs: Inputs,
+    changes: Pairs,
+    results: Results,
+    title: str,
+    install: Callable[[], None] = lambda: None,
+) -> Applying:
+    """Commit all transactions of ``--changes``, or those before an interruption, and write the results.
+
+    ``install``: called when the files have been found to be ones of changes; the heads are there then.
+    """
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(_change_file(workspace, inputs, *change)) for change in changes]
+        transaction_type = check_together(files)
+        install()
+        schemas = _change_schemas(workspace)
+        to_terminal = (
+            STDOUT in [results.stats, *(path for _, path in results.out_changes)] and sys.stdout.isatty()
+        )
+        with interruptions() as interruption:
+            outputs = [
+                (name, stack.enter_context(change_output(path, schemas[name], transaction_type)))
+                for name, path in results.out_changes
+            ]
+            lines = None if results.stats is None else stack.enter_context(stats_output(results.stats))
+            applying = Applying(workspace, files, interruption, outputs, lines)
+            applying.run(title, not to_terminal)
+        for file in files:
+            say_dropped(file.path, file.dropped_rows)
+        if results.verify and applying.finished:
+            workspace.verify()
+        for name, path in results.out:
+            _write_head(workspace, name, path)
+        if results.svg is not None:
+            write_text(results.svg, workspace.stats.svg())
+    return applying
 
 
 @dataclass
@@ -55,7 +108,7 @@ class Applying:
     ) -> None:
         self._workspace, self._files, self._interruption = workspace, files, interruption
         self._outputs, self._lines = outputs, lines
-        self._gathered = Gathered()
+        self._waiting = WaitingTransactions()
         # What is to be seen at once, or by transaction, is committed so.
         at_once = any(file.is_feed for file in files) or any(output.is_seen for _, output in outputs)
         self._together = lines is None and not at_once
@@ -75,14 +128,15 @@ class Applying:
                 if (now := time.monotonic()) - shown > BAR_SECONDS:
                     shown = now
                     advance(sum(file.fraction for file in self._files) / len(self._files))
-            self._commit_gathered()
+            self._commit_waiting()
         self.finished = not any(file.stopped for file in self._files)
 
-    def end(self, rows: Mapping[str, int], then: str) -> None:
+    def end(self, heads: Iterable[str], then: str) -> None:
         """Say what it came to, and exit where it was interrupted.
 
-        ``rows``: of each head; ``then``: what has become of the changes.
+        ``heads``: get a line each; ``then``: what has become of the changes.
         """
+        rows = {name: self._workspace[name].count for name in heads}
         click.echo(self._summary.render(rows), err=True)
         if not self.finished:
             n = self._summary.transactions
@@ -98,9 +152,9 @@ class Applying:
         """Commit a transaction, or let it wait for others; False when it was interrupted."""
         first, are_all = few(parts) if self._together else ([], False)
         if not self._is_interrupted and are_all:
-            self._gathered.add(transaction_id, first)
-        if self._gathered.is_full or not are_all or self._is_interrupted:
-            self._commit_gathered()
+            self._waiting.add(transaction_id, first)
+        if self._waiting.is_full or not are_all or self._is_interrupted:
+            self._commit_waiting()
         if self._is_interrupted:
             return False
         return are_all or self._commit(transaction_id, itertools.chain(first, parts))
@@ -130,22 +184,22 @@ class Applying:
         self._summary.add(n_changes, transaction.stats)
         return True
 
-    def _commit_gathered(self) -> None:
-        gathered = self._gathered
-        if not len(gathered):
+    def _commit_waiting(self) -> None:
+        waiting = self._waiting
+        if not len(waiting):
             return
         try:
-            applied = gathered.apply(self._workspace)
+            applied = waiting.apply(self._workspace)
         except LftjError:  # said of the one that it is about, which the ones before it precede
-            for transaction_id, parts in gathered:
+            for transaction_id, parts in waiting:
                 self._commit(transaction_id, parts)
         else:
-            ids = [transaction_id for transaction_id, _ in gathered]
+            ids = [transaction_id for transaction_id, _ in waiting]
             for place, changes in zip(applied.transactions, applied, strict=True):
                 for name, output in self._outputs:
                     output.add(ids[place], changes[name])
-            self._summary.add(gathered.n_rows, applied.stats, len(gathered))
-        gathered.clear()
+            self._summary.add(waiting.n_rows, applied.stats, len(waiting))
+        waiting.clear()
 
 
 def _stage(transaction: Transaction, part: Part) -> None:
@@ -163,18 +217,25 @@ def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator
         raise type(error)(f"{place}: {error}") from None
 
 
-@contextlib.contextmanager
-def opened_files(
-    workspace: Workspace, changes: Pairs, nulls: Nulls, csv: CsvArguments
-) -> Iterator[list[ChangeFile]]:
-    """The files of ``--changes``."""
-    with contextlib.ExitStack() as stack:
-        files = []
-        for name, path in changes:
-            schema = workspace.base_version(name).schema.shown
-            file = ChangeFile(name, path, schema, nulls, csv.options_of_changes(path))
-            files.append(stack.enter_context(file))
-        yield files
+def _change_file(workspace: Workspace, inputs: Inputs, name: str, path: str) -> ChangeFile:
+    schema = workspace.base_version(name).schema.shown
+    return ChangeFile(name, path, schema, inputs.nulls, inputs.csv_of_changes(path))
+
+
+def _change_schemas(workspace: Workspace) -> dict[str, pa.Schema]:
+    """The schema of each head's change tables: an empty transaction has them all."""
+    with workspace.transaction() as nothing:
+        pass
+    return {name: table.schema for name, table in nothing.changes.items()}
+
+
+def _write_head(workspace: Workspace, name: str, path: str) -> None:
+    table = workspace[name].table
+    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    if path == STDOUT:
+        sink.write_csv(batches, sys.stdout.buffer)
+    else:
+        sink.write_file(batches, path)
 
 
 @contextlib.contextmanager

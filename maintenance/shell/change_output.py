@@ -22,9 +22,8 @@ import pyarrow as pa
 from lftj.files import sink
 from maintenance.changes.changes import TXN, label_beside
 from maintenance.shell.change_files import TransactionId
+from maintenance.shell.options import STDOUT
 from maintenance.stats import TransactionStats
-
-STDOUT = "-"
 
 MOST_ROWS = 1 << 16
 MOST_TABLES = 1 << 10

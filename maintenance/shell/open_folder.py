@@ -12,35 +12,18 @@ The engine is imported by the commands, not by this module.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lftj.shell.csv_arguments import CsvArguments, Pairs, csv_arguments
-from lftj.shell.shell import (
-    RULES,
-    Inputs,
-    Source,
-    cli,
-    picture,
-    rules_and_data,
-    show_rows,
-    taking,
-    write_text,
-)
-from maintenance.heads.strategies import DEFAULT, STRATEGIES
+from lftj.shell.inputs import Inputs, Pairs
+from lftj.shell.options import CSV, DATA, ROWS, RULES, picture, taking
+from lftj.shell.shell import cli, show_rows, write_text
+from maintenance.shell.options import CHANGES, NULLS_OF_CHANGES, RESULTS, STRATEGY, Results
 
 if TYPE_CHECKING:
-    from lftj.storage.relation import Nulls
     from maintenance.workspace.workspace import Workspace
-
-STRATEGY = click.option(
-    "--strategy",
-    type=click.Choice(list(STRATEGIES)),
-    default=DEFAULT,
-    show_default=True,
-    help="How to keep the heads up to date.",
-)
 
 
 @cli.group("open")
@@ -64,26 +47,15 @@ def _opened(folder: str, read_only: bool = False) -> Workspace:
 
 
 @open_folder.command()
-@taking(*RULES)
-@click.option("--head", metavar="NAME", help="The relation to output, if not the last rule's.")
-@click.option("--count", is_flag=True, help="Print the number of rows only.")
-@click.option(
-    "--out", metavar="PATH", help="Write the rows to PATH, in the format of its suffix, or - for CSV."
-)
+@taking(*RULES, *ROWS, inputs=Inputs)
 @click.pass_obj
-def query(
-    folder: str, rules: str | None, text: str | None, head: str | None, count: bool, out: str | None
-) -> None:
+def query(folder: str, /, **options: Any) -> None:
     """Run rules over the relations and heads as they are now, and output the head of the last one."""
-    if count and out is not None:
-        raise click.UsageError("--count prints a number: it does not go with --out")
-    program = Inputs(rules, text).program()
-    show_rows(_opened(folder, read_only=True), program, count, out, head=head)
+    show_rows(partial(_opened, folder, read_only=True), **options)
 
 
 @open_folder.command()
-@rules_and_data
-@STRATEGY
+@taking(*RULES, *DATA, STRATEGY, inputs=Inputs)
 @click.option("--replace", is_flag=True, help="Define heads anew that are there.")
 @click.pass_obj
 def install(folder: str, inputs: Inputs, strategy: str, replace: bool) -> None:
@@ -95,31 +67,18 @@ def install(folder: str, inputs: Inputs, strategy: str, replace: bool) -> None:
 
 
 @open_folder.command()
-@csv_arguments
-@click.option(
-    "--changes",
-    type=Source(),
-    multiple=True,
-    required=True,
-    help="Change relation NAME by the file PATH, as for 'lftj maintain'; may be repeated.",
-)
-@click.option("--nulls", type=click.Choice(["refuse", "drop"]), default="refuse", show_default=True)
-@picture("Write memory and times of the commits to PATH or -, as a picture.")
+@taking(*CSV, CHANGES, NULLS_OF_CHANGES, *RESULTS, inputs=Inputs, results=Results)
 @click.pass_obj
-def apply(folder: str, csv: CsvArguments, changes: Pairs, nulls: Nulls, svg: str | None) -> None:
+def apply(folder: str, inputs: Inputs, changes: Pairs, results: Results) -> None:
     """Commit the transactions of change files."""
-    from maintenance.shell.applying import Applying, interruptions, opened_files
+    from maintenance.shell.applying import apply_files
 
-    if csv.columns or csv.bags:
+    if inputs.columns or inputs.bags:
         raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
-    with _opened(folder) as workspace, opened_files(workspace, changes, nulls, csv) as files:
-        with interruptions() as interruption:
-            applying = Applying(workspace, files, interruption)
-            applying.run("applying")
-        rows = {name: workspace[name].count for name in workspace.heads}
-        if svg is not None:
-            write_text(svg, workspace.stats.svg())
-    applying.end(rows, "which are kept")
+    with _opened(folder) as workspace:
+        results.check_heads(workspace.heads)
+        applied = apply_files(workspace, inputs, changes, results, "applying")
+    applied.end(workspace.heads, "which are kept")
 
 
 @open_folder.command()

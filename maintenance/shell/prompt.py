@@ -22,8 +22,9 @@ import click
 from lftj.errors import LftjError
 from lftj.files import sink
 from lftj.session.session import Finished, Session, is_complete, statements
-from lftj.shell.csv_arguments import CsvArguments, Pairs, csv_arguments
-from lftj.shell.shell import TERMINAL_ROWS, Inputs, Source, cli, say
+from lftj.shell.inputs import Inputs, say
+from lftj.shell.options import CSV, SOURCES, taking
+from lftj.shell.shell import TERMINAL_ROWS, cli
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,9 +39,8 @@ LINES = 10_000
 
 @cli.command("shell")
 @click.argument("folder", required=False)
-@click.option("--load", "sources", type=Source(), multiple=True, help="Load PATH as relation NAME first.")
-@csv_arguments
-def shell(folder: str | None, sources: Pairs, csv: CsvArguments) -> None:
+@taking(SOURCES, *CSV, inputs=Inputs)
+def shell(folder: str | None, inputs: Inputs) -> None:
     """A prompt for rules and commands; .help lists them.
 
     With FOLDER it is over the workspace that is kept there.
@@ -49,7 +49,7 @@ def shell(folder: str | None, sources: Pairs, csv: CsvArguments) -> None:
 
     opened = Workspace.open(folder, progress=True) if folder else Workspace()
     with opened as workspace:
-        Inputs(sources=sources, csv=csv).load_into(workspace)
+        inputs.load_into(workspace)
         session = Session(workspace, _text, click.echo)
         whole = _talk(session) if sys.stdin.isatty() else _follow(session)
     if not whole:

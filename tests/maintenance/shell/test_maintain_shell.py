@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 from lftj import errors
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
-from maintenance.shell import gathered
+from maintenance.shell import waiting
 from maintenance.shell.shell import cli
 from support.shell_runs import SECONDS, Done, Lftj, fails, in_this_process, on_terminal, start
 
@@ -85,7 +85,7 @@ def test_to_a_file_many_transactions_are_committed_in_one_call(
     lftj: Lftj, monkeypatch: pytest.MonkeyPatch, strategy: str, room: int
 ) -> None:
     """Its lines are those of stdout, where each is committed by itself; some are too large to wait."""
-    monkeypatch.setattr(gathered, "MOST_ROWS", room)
+    monkeypatch.setattr(waiting, "MOST_ROWS", room)
     random = Random(5)
     lines = [
         f"{txn},{random.randrange(6)},{random.randrange(6)},{random.choice((1, -1))}"

@@ -131,6 +131,36 @@ def test_a_result_goes_to_a_file(lftj: Lftj) -> None:
     fails(again, 2, "--count prints a number")
 
 
+def test_what_changes_did_is_written_as_maintain_writes_it(lftj: Lftj) -> None:
+    loaded = ("maintain", "-e", RULE, "--load", "edge=edges.csv")
+    kept = ("open", "graph", "apply")
+    told = {}
+    for command in (loaded, kept):
+        said = ("--changes", "edge=changes.csv", "--out-changes", "tri=-", "--out", "tri=tri.csv")
+        done = lftj(*command, *said, "--stats", "stats.jsonl", "--verify")
+        n_lines = len(Path("stats.jsonl").read_text().splitlines())
+        told[command] = (done.status, done.out, Path("tri.csv").read_text(), n_lines)
+    assert told[loaded] == told[kept]
+    assert told[kept][0] == 0
+    assert told[kept][1].splitlines()[0] == "txn,a,b,c,weight"
+    fails(lftj(*kept, "--changes", "edge=changes.csv", "--out", "tre=-"), 1, "no rule has the head 'tre'")
+    wrong = lftj(*kept, "--changes", "edge=changes.csv", "--out", "tri=-", "--stats", "-")
+    fails(wrong, 2, "two results can't both go to stdout")
+
+
+def test_a_query_of_a_folder_has_the_options_of_one_over_files(lftj: Lftj) -> None:
+    asked = ("open", "graph", "query", "-e", "p(a, b) <- edge(a, b).")
+    assert lftj(*asked, "--order-by", "a desc, b", "--limit", "2").out == "a,b\n2,3\n1,2\n"
+    fails(lftj(*asked, "--out", "p.unknown"), 2, "p.unknown")
+
+
+def test_rows_with_null_that_are_left_out_are_told_of(lftj: Lftj) -> None:
+    Path("nulls.csv").write_text("a,b,weight\n7,,1\n")
+    done = lftj("open", "graph", "apply", "--changes", "edge=nulls.csv", "--nulls", "drop")
+    assert done.status == 0
+    assert "note: nulls.csv: 1 row with NULL dropped" in done.err
+
+
 def test_heads_are_replaced_when_that_is_asked_for(lftj: Lftj) -> None:
     rule = "tri(a) <- edge(a, _)."
     assert lftj("open", "graph", "install", "-e", rule).status == 1

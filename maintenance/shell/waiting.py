@@ -1,4 +1,4 @@
-"""`Gathered`: small transactions of change files that wait to be committed in one call.
+"""`WaitingTransactions`: small transactions of change files that wait to be committed in one call.
 
 Invariants
 
@@ -30,7 +30,7 @@ MOST_TRANSACTIONS = 1 << 12
 Waiting = tuple["TransactionId | None", Sequence["Part"]]
 
 
-class Gathered:
+class WaitingTransactions:
     """What waits."""
 
     def __init__(self) -> None:
