@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -25,8 +26,8 @@ from numba import config, types
 
 from indices import announcement
 from indices.cache_folder import cache_folder
-from indices.kernel_sources import KERNEL_PACKAGES
 from indices.numba_methods import all_are_there
+from indices.sources import KERNEL_PACKAGES
 
 OWN_COMPILER = all_are_there()
 """Whether kernels are compiled and kept as this package has it; else as numba has it."""
@@ -35,7 +36,7 @@ if OWN_COMPILER:
     from numba.core.ccallback import CFunc
     from numba.core.sigutils import normalize_signature
 
-    from indices.kernel_cache import KernelCache, files_by_kernel
+    from indices.kernel_cache import KernelCache, files_by_kernel, signatures_in
     from indices.known_calls import KernelCompiler
     from indices.part import PartCompiler, make_part
 
@@ -72,13 +73,9 @@ def load_kernels(is_wanted: Callable[[str], bool]) -> None:
 
     Else each is loaded when it is first called, in a few milliseconds.
     """
-    folder = cache_folder() if OWN_COMPILER else None
-    wanted = [one for one in kernels if not one.overloads and is_wanted(one.__module__)]
-    files = files_by_kernel(folder) if wanted and folder is not None else {}
-    for one in wanted if folder is not None else ():
-        if isinstance(one._cache, KernelCache):
-            for signature in one._cache.signatures(files):
-                one.compile(signature.args)
+    for one, files in _not_loaded(is_wanted):
+        for signature in signatures_in(files) if files else ():
+            one.compile(signature.args)
 
 
 def all_are_compiled() -> bool:
@@ -86,12 +83,18 @@ def all_are_compiled() -> bool:
 
     Of those alone that are kept on disk, if any are.
     """
+    return all(files for _, files in _not_loaded(lambda module: True))
+
+
+def _not_loaded(is_wanted: Callable[[str], bool]) -> list[tuple[Any, list[Path]]]:
+    """Kernels that this process has no code for, and the files that have it."""
+    waiting = [one for one in kernels if not one.overloads and is_wanted(one.__module__)]
     if not OWN_COMPILER:
-        return all(one.overloads for one in kernels)
-    folder = cache_folder()
-    waiting = [one._cache for one in kernels if not one.overloads and isinstance(one._cache, KernelCache)]
-    files = files_by_kernel(folder) if waiting and folder is not None else {}
-    return all(cache.is_compiled(files) for cache in waiting)
+        return [(one, []) for one in waiting]
+    waiting = [one for one in waiting if isinstance(one._cache, KernelCache)]
+    folder = cache_folder() if waiting else None
+    files = {} if folder is None else files_by_kernel(folder)
+    return [(one, files.get(one._cache.key, [])) for one in waiting]
 
 
 def part(function: Callable[..., Any] | None = None, *, makes_arrays: bool = False, **options: Any) -> Any:

@@ -10,7 +10,7 @@ Invariants
 1. A file appears under its name when it is whole, and never changes: any number of processes
    may compile into one folder.
 2. A file's name carries the types that it was compiled for and a hash of the sources it was made of
-   (:mod:`indices.kernel_sources`); all else that it depends on is in the folder's name
+   (:mod:`indices.sources`); all else that it depends on is in the folder's name
    (:mod:`indices.cache_folder`).
 3. Of one kernel and signature the ``KEPT`` files that were written last stay: other branches and versions.
 4. What can't be read or written is compiled again; nothing fails for it.
@@ -27,7 +27,7 @@ import hashlib
 import os
 import pickle
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
 from indices import announcement
-from indices.kernel_sources import sources_of
+from indices.sources import sources_of
 
 SUFFIX = ".kernel"
 
@@ -62,22 +62,12 @@ class KernelCache(_Cache):
         self._folder = folder
         self._name = f"{function.__module__}.{function.__qualname__}-{kind}"
         self._sources = sources_of(function.__module__)
+        self.key = self._name, self._sources
         self._asked: dict[object, object] = {}
 
     @property
     def cache_path(self) -> str:
         return str(self._folder)
-
-    def is_compiled(self, files: Mapping[str, Sequence[str]]) -> bool:
-        """Whether there is code of the function as it is, by :func:`files_by_kernel`."""
-        return any(file.endswith(f"-{self._sources}{SUFFIX}") for file in files.get(self._name, ()))
-
-    def signatures(self, files: Mapping[str, Sequence[str]]) -> Iterator[Any]:
-        """What there is code for, by :func:`files_by_kernel`; nothing of it is loaded."""
-        for file in files.get(self._name, ()):
-            if file.endswith(f"-{self._sources}{SUFFIX}"):
-                with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-                    yield pickle.loads((self._folder / file).read_bytes())[SIGNATURE]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The code for a signature; None where there is none, and it is going to be compiled."""
@@ -129,14 +119,22 @@ class KernelCache(_Cache):
             path.unlink(missing_ok=True)
 
 
-def files_by_kernel(folder: Path) -> dict[str, list[str]]:
-    """The names of the files in a folder, by the kernels whose code they hold."""
-    found: dict[str, list[str]] = {}
+def files_by_kernel(folder: Path) -> dict[tuple[str, str], list[Path]]:
+    """The files in a folder, by the ``key`` of the kernels whose code they hold."""
+    found: dict[tuple[str, str], list[Path]] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             if name.endswith(SUFFIX):
-                found.setdefault(name.rsplit("-", 2)[0], []).append(name)
+                kernel, _, sources = name.removesuffix(SUFFIX).rsplit("-", 2)
+                found.setdefault((kernel, sources), []).append(folder / name)
     return found
+
+
+def signatures_in(files: Iterable[Path]) -> Iterator[Any]:
+    """What there is code for; nothing of it is loaded."""
+    for file in files:
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            yield pickle.loads(file.read_bytes())[SIGNATURE]
 
 
 def _unlaid(kind: Any) -> object:

@@ -33,8 +33,6 @@ A pickle is a program: read images from where only one's own processes write.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import io
 import json
 import os
@@ -47,15 +45,14 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.resources import files
 from typing import IO, Any, Protocol, runtime_checkable
 
 import numba
 import numpy as np
 import pyarrow as pa
 
-from indices.fingerprint import add_sources
 from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
+from indices.sources import KERNEL_PACKAGES, sources_of_packages
 from lftj.errors import ImageError
 from lftj.files import sink
 from lftj.language.syntax import Call, Expression, Span
@@ -72,7 +69,6 @@ from maintenance.store.new_file import NewFile, replacing
 FORMAT = 1
 
 _SCHEMA = pa.schema([("row", pa.large_binary())])
-_PACKAGES = ("indices", "lftj", "maintenance")
 _SMALL = 1 << 10
 """Arrays of fewer bytes stand in the pickle itself."""
 
@@ -276,7 +272,7 @@ def _software(packages: Sequence[str]) -> dict[str, Any]:
     """What an image's reader must have in common with its writer."""
     return {
         "format": FORMAT,
-        "sources": "".join([_SOURCES, *map(_sources_of, packages)]),
+        "sources": "".join([_SOURCES, *map(sources_of_packages, packages)]),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "numpy": np.__version__,
         "numba": numba.__version__,
@@ -285,16 +281,7 @@ def _software(packages: Sequence[str]) -> dict[str, Any]:
     }
 
 
-@functools.cache
-def _sources_of(*packages: str) -> str:
-    """A hash of packages' sources, sub-packages' too, in a folder or a zip file."""
-    digest = hashlib.sha256()
-    for package in packages:
-        add_sources(digest, files(package), package)
-    return digest.hexdigest()
-
-
-_SOURCES = _sources_of(*_PACKAGES)  # now, when what is imported is what the files say
+_SOURCES = sources_of_packages(*KERNEL_PACKAGES)  # now, when what is imported is what the files say
 
 # -- forms: how what can't be written as it is gets written -----------------------------
 

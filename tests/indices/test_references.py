@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from indices.kernel_sources import KERNEL_PACKAGES
+from indices.sources import KERNEL_PACKAGES
 from support.paths import ROOT
 
 

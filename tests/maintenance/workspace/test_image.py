@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
+from indices.sources import sources_of_packages
 from lftj import errors
 from lftj.storage import index_version
 from lftj.values.semigroup import Semigroup, register, semigroup
@@ -487,6 +488,6 @@ def test_an_image_knows_sources_in_folders(tmp_path: Path, monkeypatch: pytest.M
     (package / "__init__.py").touch()
     (package / "rooms/one.py").write_text("A = 1\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    before = image._sources_of.__wrapped__("of_an_image")
+    before = sources_of_packages.__wrapped__("of_an_image")
     (package / "rooms/one.py").write_text("A = 2\n", encoding="utf-8")
-    assert image._sources_of.__wrapped__("of_an_image") != before
+    assert sources_of_packages.__wrapped__("of_an_image") != before

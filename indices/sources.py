@@ -1,8 +1,9 @@
-"""`sources_of`: what the machine code of a module's kernels is made of.
+"""Sources that something was made of: by what machine code and images are known to be of these sources.
 
 Machine code has in it what a kernel's module binds when it is imported: its own functions and
 constants, and those of other modules.  So kernels are compiled again where one of these changes,
-and only there: not those of the search for an edit of a strategy.
+and only there: not those of the search for an edit of a strategy (:func:`sources_of`).  An image may have
+objects of any module (:func:`sources_of_packages`).
 
 Invariants
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -54,11 +55,7 @@ class Sources:
         return sorted(found)
 
     def fingerprint(self, module: str) -> str:
-        digest = hashlib.sha256()
-        for name in self.closure(module):
-            text = self._text(name)
-            digest.update(f"{name}\0{len(text)}\0".encode() + text)
-        return digest.hexdigest()[:16]
+        return _digest((name, self._text(name)) for name in self.closure(module))[:16]
 
     def _imports(self, module: str) -> list[str]:
         if module not in self._read:
@@ -88,17 +85,28 @@ class Sources:
     @functools.cached_property
     def _files(self) -> dict[str, Traversable]:
         """The file of every module."""
-        found: dict[str, Traversable] = {}
-        todo = [(name, self.root.joinpath(name)) for name in KERNEL_PACKAGES]
-        while todo:
-            package, folder = todo.pop()
-            for entry in folder.iterdir() if folder.is_dir() else ():
-                stem, dot, suffix = entry.name.partition(".")
-                if suffix == "py":
-                    found[package if stem == "__init__" else f"{package}.{stem}"] = entry
-                elif not dot and stem != "__pycache__":  # which may hold folders that are closed to this user
-                    todo.append((f"{package}.{stem}", entry))
-        return found
+        return {
+            name: file
+            for package in KERNEL_PACKAGES
+            for name, file in _files_below(package, self.root.joinpath(package))
+        }
+
+
+def _files_below(package: str, folder: Traversable) -> Iterator[tuple[str, Traversable]]:
+    """The modules of a package and of those in it, and their files."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        stem, dot, suffix = entry.name.partition(".")
+        if suffix == "py":
+            yield package if stem == "__init__" else f"{package}.{stem}", entry
+        elif not dot and stem != "__pycache__":  # which may hold folders that are closed to this user
+            yield from _files_below(f"{package}.{stem}", entry)
+
+
+def _digest(texts: Iterable[tuple[str, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for name, text in texts:
+        digest.update(f"{name}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
 
 
 @functools.cache
@@ -115,3 +123,13 @@ def sources_of(module: str) -> str:
     False
     """
     return _own().fingerprint(module)
+
+
+@functools.cache
+def sources_of_packages(*packages: str) -> str:
+    """The fingerprint of all that packages hold, in folders or zip files."""
+    return _digest(
+        (name, file.read_bytes())
+        for package in packages
+        for name, file in sorted(_files_below(package, files(package)), key=lambda found: found[0])
+    )

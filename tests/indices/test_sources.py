@@ -19,7 +19,7 @@ import pytest
 
 from indices import compiled
 from indices.kernel_cache import KEPT, SUFFIX
-from indices.kernel_sources import KERNEL_PACKAGES, Sources
+from indices.sources import KERNEL_PACKAGES, Sources
 from support.paths import ROOT
 
 CONSTANT = re.compile(r"^([A-Z]\w* = )(\d+)", re.MULTILINE)
@@ -176,7 +176,7 @@ def test_sources_in_a_zip_file_have_the_same_fingerprint(tmp_path: Path) -> None
     with ZipFile(place, "w") as archive:
         for path in modules(ROOT).values():
             archive.write(path, path.relative_to(ROOT))
-    code = "import indices.kernel_sources as k; print(k.__file__, k.sources_of('indices.keys'))"
+    code = "import indices.sources as k; print(k.__file__, k.sources_of('indices.keys'))"
     environment = {**os.environ, "PYTHONPATH": str(place)}
     told = subprocess.run(
         [sys.executable, "-c", code],
