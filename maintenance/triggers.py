@@ -57,9 +57,9 @@ class _Trigger:
 def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas: Mapping[str, Schema]) -> str:
     """The triggers of a head, two for each relation that its rules read; see the module."""
     kept = [*(heads[name] for name in hidden_below(head, heads)), head]
-    hidden = {one.name for one in kept}
+    hidden = {each.name for each in kept}
     lines = []
-    for relation in dict.fromkeys(name for one in kept for name in _read_in_order(one)):
+    for relation in dict.fromkeys(name for each in kept for name in _read_in_order(each)):
         if relation in hidden:
             continue
         columns = [column.name or "value" for column in schemas[relation].columns]
@@ -67,10 +67,10 @@ def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas:
         for sign, mark in ((1, "+"), (-1, "-")):
             lines.append(f"on {mark}{shown}:")
             trigger = _Trigger(relation, sign, columns, {relation})
-            for one in kept:
-                statements = list(dict.fromkeys(_statements(one, trigger)))
+            for each in kept:
+                statements = list(dict.fromkeys(_statements(each, trigger)))
                 if statements:
-                    trigger.changing.add(one.name)
+                    trigger.changing.add(each.name)
                 lines += [f"  {statement}" for statement in statements]
     return "\n".join(lines)
 

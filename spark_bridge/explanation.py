@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from lftj.values.shown_text import ShownText
+from lftj.values.shown_text import ShownText, counted
 from spark_bridge.join import chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan
@@ -71,7 +71,7 @@ def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:
     columns = ", ".join(column.name for column in plan.schema.columns)
     shuffles = "two shuffles: what cells give is combined by key" if plan.crosses else "one shuffle"
     shuffles += "; small, without a sample" if is_small else ""
-    lines = [f"{plan.name}({columns}), {_number(grids.partitions, 'partition')}, {shuffles}"]
+    lines = [f"{plan.name}({columns}), {counted(grids.partitions, 'partition')}, {shuffles}"]
     for number, rule in enumerate(plan.rules):
         lines += [f"  {line.strip()}" for line in rule.checked.text.strip().splitlines()]
         for grid in grids.grids:
@@ -83,27 +83,18 @@ def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:
 def _grid(plan: HeadPlan, grid: Grid, grids: HeadGrids) -> list[str]:
     cuts = ", ".join(f"{axis} in {share} parts" for axis, share in grid.shares) or "nothing is cut"
     heavy = grids.heavy[grid.rule]
-    kinds = [f"{axis} heavy ({_number(len(heavy[axis]), 'value')})" for axis in grid.heavy]
+    kinds = [f"{axis} heavy ({counted(len(heavy[axis]), 'value')})" for axis in grid.heavy]
     kinds += [f"{axis} not heavy" for axis in grid.light]
-    cells = _number(grid.n_cells, "cell") + (", planned once" if grid.n_cells > 1 else "")
+    cells = counted(grid.n_cells, "cell") + (", planned once" if grid.n_cells > 1 else "")
     lines = [f"    {cells}: {cuts}{'; ' if kinds else ''}{', '.join(kinds)}"]
     placements = plan.rules[grid.rule].placements(grid.marks)
-    width = max((len(one.label) for one in placements), default=0)
+    width = max((len(placement.label) for placement in placements), default=0)
     expected = dict(grid.expected)
-    for one in placements:
-        known = f"{expected[one.label]:,.0f}" if one.label in expected else "?"
-        lines.append(
-            f"      {one.label:<{width}}  {known} rows, {_number(grid.copies(one), 'copy', 'copies')}"
-        )
+    for placement in placements:
+        known = f"{expected[placement.label]:,.0f}" if placement.label in expected else "?"
+        copies = counted(grid.copies(placement), "copy", "copies")
+        lines.append(f"      {placement.label:<{width}}  {known} rows, {copies}")
     if expected:
-        total = sum(expected[one.label] * grid.copies(one) for one in placements)
+        total = sum(expected[placement.label] * grid.copies(placement) for placement in placements)
         lines.append(f"      sent: {total:,.0f} rows, {total / grid.n_cells:,.0f} to a cell (estimated)")
     return lines
-
-
-def _number(n: int, one: str, many: str = "") -> str:
-    """
-    >>> _number(1, "cell"), _number(2000, "cell"), _number(2, "copy", "copies")
-    ('1 cell', '2,000 cells', '2 copies')
-    """
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -163,10 +163,10 @@ def chosen_partitions(session: SparkSession, partitions: int | None) -> int:
 
 def _local_threads(session: SparkSession) -> int | None:
     """The number of threads in local mode; None on a cluster."""
-    found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", session.conf.get("spark.master", "") or "")
-    if found is None:
+    match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", session.conf.get("spark.master", "") or "")
+    if match is None:
         return None
-    threads = found[1] or "1"
+    threads = match[1] or "1"
     return os.cpu_count() if threads == "*" else int(threads)
 
 
@@ -179,7 +179,7 @@ def checked_grids(
     """
     if not isinstance(shares, Mapping):
         raise OrderError(f"shares= is a {type(shares).__name__}; it takes numbers by variable: {{'a': 4}}")
-    axes = [axis for one in plans for rule in one.rules for axis in rule.axes]
+    axes = [axis for each in plans for rule in each.rules for axis in rule.axes]
     for name, share in shares.items():
         if name not in axes:
             known = ", ".join(dict.fromkeys(axes)) or "none"

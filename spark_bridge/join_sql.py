@@ -35,9 +35,9 @@ def join_sql(
     raises; ImportError without sqlglot, which comes with ``lftj[sql]``.
     """
     rule = _rule(sql, column_names(relations))
-    found = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
-    found = found.select(*[F.col(f"`{name}`") for name in found.columns[: len(rule.columns)]])
-    return _with_one_row(found, rule).toDF(*rule.columns)
+    joined = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
+    joined = joined.select(*[F.col(f"`{name}`") for name in joined.columns[: len(rule.columns)]])
+    return _with_one_row(joined, rule).toDF(*rule.columns)
 
 
 def _rule(sql: str, columns: Mapping[str, Sequence[str]]) -> SelectRule:

@@ -43,15 +43,15 @@ def motifs(
     rule = rule_of_motif(pattern, *columns)
     relations = {"vertex": vertices, "edge": edges}
     read = {name: frame for name, frame in relations.items() if f"{name}(" in rule.text}
-    found = join(rule.text, read, partitions=partitions, shares=shares, nulls=nulls)
-    return found.select(
+    joined = join(rule.text, read, partitions=partitions, shares=shares, nulls=nulls)
+    return joined.select(
         *[
             F.struct(
                 *[
                     F.col(variable).alias(column)
-                    for column, variable in zip(one.columns, one.variables, strict=True)
+                    for column, variable in zip(each.columns, each.variables, strict=True)
                 ]
-            ).alias(one.name)
-            for one in rule.names
+            ).alias(each.name)
+            for each in rule.names
         ]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,11 @@ import pyarrow as pa
 
 from lftj.errors import EqualRowsWarning, SourceError, UnusableNameError
 from lftj.files.csv_options import CsvOptions
-from lftj.language.diagnostics import warn_caller
+from lftj.language.diagnostics import suggestion, warn_caller
 from lftj.storage.relation import Nulls, Relation
 from lftj.values.domains import Domains
 from lftj.values.names import check_relation_name, is_usable, nearest_usable
+from lftj.values.shown_text import counted
 
 Columns = Sequence[str] | Mapping[str, str]
 
@@ -60,7 +60,7 @@ def load_relation(
     _check_column_names(name, table.column_names)
     relation = Relation.from_table(name, table, domains, nulls, progress, bag)
     if relation.duplicate_rows:
-        equal = f"{relation.duplicate_rows:,} equal row{'' if relation.duplicate_rows == 1 else 's'}"
+        equal = counted(relation.duplicate_rows, "equal row")
         warn_caller(
             f"relation {name!r} is a set: {equal} of its source left out; bag=True keeps such rows (--bag in"
             " the shell), row_number= tells them apart",
@@ -89,9 +89,8 @@ def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     known = table.column_names
     for old in names:
         if old not in known:
-            near = difflib.get_close_matches(str(old), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, known))}"
-            raise SourceError(f"columns= renames {old!r}, and there is no such column; {hint}")
+            hint = suggestion(str(old), known)
+            raise SourceError(f"columns= renames {old!r}, and there is no such column{hint}")
     renamed = [names.get(name, name) for name in table.column_names]
     for name in renamed:
         if renamed.count(name) > 1:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -80,7 +79,7 @@ class CsvFeed:
                 convert_options(self._options, self._known),
             )
         except pa.ArrowInvalid as error:
-            raise ValueError(self._reason(error)) from None
+            raise ValueError(parse_reason(error, self.names, self._n_rows)) from None
         if not self._n_rows:
             fields = [(field.name, self._known.get(field.name, field.type)) for field in table.schema]
             self.schema = pa.schema(fields)
@@ -89,17 +88,6 @@ class CsvFeed:
         (batch,) = table.combine_chunks().to_batches()
         arrays = [converted(values, field) for values, field in zip(batch.columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _reason(self, error: pa.ArrowInvalid) -> str:
-        """What pyarrow says, with the column's name, and the row's number of all rows."""
-        text = re.sub(
-            r"^In CSV column #(\d+): ",
-            lambda match: f"column {self.names[int(match[1])]!r}, ",
-            parse_reason(error),
-        )
-        return re.sub(
-            r"Row #(\d+)", lambda match: f"row {self._n_rows + int(match[1]) - 1} (counting from 0)", text
-        )
 
 
 def _pieces(incoming: Incoming, quote: bytes) -> Iterator[bytes | None]:

@@ -132,13 +132,29 @@ def _read(
         except pa.ArrowInvalid as error:
             if "straddling object" not in str(error) or block_size >= MOST_BLOCK_BYTES:
                 raise ValueError(
-                    text.ragged(len(names)) or _unconverted(text, error) or parse_reason(error)
+                    text.ragged(len(names)) or _unconverted(text, error) or _without_idle_words(error)
                 ) from None
             block_size = min(block_size << 4, MOST_BLOCK_BYTES)
 
 
-def parse_reason(error: pa.ArrowInvalid) -> str:
-    """What pyarrow says, without the words that say nothing."""
+def parse_reason(error: pa.ArrowInvalid, names: Sequence[str], first_row: int) -> str:
+    """What pyarrow says, with the column's name and the row counted from 0 instead of their numbers.
+
+    ``first_row``: of what was parsed, which is its row 1.
+
+    >>> error = pa.ArrowInvalid("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'")
+    >>> parse_reason(error, ["a", "b"], 0)
+    "column 'b', row 2 (counting from 0): conversion error to int64: invalid value 'x'"
+    """
+    text = re.sub(
+        r"^In CSV column #(\d+): ",
+        lambda match: f"column {names[int(match[1])]!r}, ",
+        _without_idle_words(error),
+    )
+    return re.sub(r"Row #(\d+)", lambda match: f"row {first_row + int(match[1]) - 1} (counting from 0)", text)
+
+
+def _without_idle_words(error: pa.ArrowInvalid) -> str:
     if "straddling object" in str(error):
         return "a row is too long; Parquet and Arrow IPC hold rows of any length"
     return str(error).replace("CSV parse error: ", "").replace("CSV conversion", "conversion")

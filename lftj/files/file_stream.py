@@ -13,7 +13,6 @@ Invariants
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -132,7 +131,7 @@ def _open_csv(file: StoredFile, types: Types, csv: CsvOptions, stack: ExitStack)
         try:
             yield
         except pa.ArrowInvalid as error:
-            raise ValueError(text.ragged(len(names)) or _csv_reason(error, names)) from None
+            raise ValueError(text.ragged(len(names)) or parse_reason(error, names, -1)) from None
 
     source = stack.enter_context(text.open())
     with better_errors():
@@ -171,16 +170,3 @@ _OPENERS: dict[str, Callable[[StoredFile, Types, CsvOptions, ExitStack], Opened]
     CSV: _open_csv,
     EDGES: _open_csv,
 }
-
-
-def _csv_reason(error: pa.ArrowInvalid, names: list[str]) -> str:
-    """What pyarrow says, with the column's name and the row counted from 0 instead of their numbers.
-
-    >>> error = pa.ArrowInvalid("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'")
-    >>> _csv_reason(error, ["a", "b"])
-    "column 'b', row 1 (counting from 0): conversion error to int64: invalid value 'x'"
-    """
-    text = re.sub(
-        r"^In CSV column #(\d+): ", lambda match: f"column {names[int(match[1])]!r}, ", parse_reason(error)
-    )
-    return re.sub(r"Row #(\d+)", lambda match: f"row {int(match[1]) - 2} (counting from 0)", text)

@@ -27,6 +27,7 @@ from typing import IO, Protocol
 import pyarrow as pa
 
 from lftj.errors import RangeError
+from lftj.values.shown_text import counted
 from lftj.values.spelling import spelled
 
 ROW_GROUP_ROWS = 1 << 20
@@ -151,7 +152,7 @@ def format_table(batches: Iterable[pa.RecordBatch], limit: int, width: int | Non
     console = Console(file=page, width=width, color_system=None, highlight=False)
     console.print(table)
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
-    count = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+    count = counted(n_rows, "row")
     lines.append(f"{count}, the first {shown.num_rows} shown" if shown.num_rows < n_rows else count)
     return "\n".join(lines)
 

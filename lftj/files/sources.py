@@ -27,6 +27,7 @@ from lftj.errors import SourceError
 from lftj.files.arrow_files import validated
 from lftj.files.csv_options import CsvOptions
 from lftj.files.python_values import array_of_objects, check_kinds
+from lftj.values.shown_text import counted
 
 if TYPE_CHECKING:
     from lftj.files.locations import LocatedFiles
@@ -231,8 +232,8 @@ def _table_of_rows(source: Iterable[Any], columns: Sequence[str] | None) -> pa.T
             raise SourceError(f"row {number} (counting from 0) is {_short(row)}, not a tuple{hint}")
         if len(row) != len(names):
             raise SourceError(
-                f"row {number} (counting from 0) has {_count(len(row), 'value')}, {_short(row)};"
-                f" columns= names {_count(len(names), 'column')}"
+                f"row {number} (counting from 0) has {counted(len(row), 'value')}, {_short(row)};"
+                f" columns= names {counted(len(names), 'column')}"
             )
     values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.table({name: _array(name, column) for name, column in zip(names, values, strict=True)})
@@ -320,10 +321,6 @@ def _selected(table: pa.Table, columns: Sequence[str]) -> pa.Table:
             )
             raise SourceError(f"there is no column {name!r}{hint}")
     return table.select(list(columns))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _short(value: Any) -> str:

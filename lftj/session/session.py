@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lftj.errors import LftjError
 from lftj.values.names import check_relation_name
+from lftj.values.shown_text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -244,7 +245,7 @@ class Session:
 
     def _sizes(self, names: Iterable[str]) -> str:
         sizes = {name: len(self.database[name]) for name in names}
-        return "\n".join(f"{name}: {size:,} row{'' if size == 1 else 's'}" for name, size in sizes.items())
+        return "\n".join(f"{name}: {counted(size, 'row')}" for name, size in sizes.items())
 
     # -- arguments ----------------------------------------------------------------------------
 

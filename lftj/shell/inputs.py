@@ -13,6 +13,7 @@ import click
 from lftj.errors import SourceError, UnusableNameError
 from lftj.files.csv_options import CsvOptions
 from lftj.files.incoming import STDIN, NamedBytes, feed_name, is_feed
+from lftj.values.shown_text import counted
 
 if TYPE_CHECKING:
     from lftj.database.database import Database
@@ -166,4 +167,4 @@ def say(kind: str, message: object) -> None:
 def say_dropped(name: str, n_rows: int) -> None:
     """Of a relation or file; nothing of none."""
     if n_rows:
-        say("note", f"{name}: {n_rows:,} row{'' if n_rows == 1 else 's'} with NULL dropped")
+        say("note", f"{name}: {counted(n_rows, 'row')} with NULL dropped")

@@ -32,3 +32,11 @@ def preformatted(text: str) -> str:
     '<pre style="white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
     return f'<pre style="white-space: pre; overflow-x: auto">{html.escape(text)}</pre>'
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "copy", "copies")
+    ('1 row', '2,000 rows', '2 copies')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

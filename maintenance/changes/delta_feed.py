@@ -196,12 +196,12 @@ class _Feed:
 
     def _refuse_other_columns(self, before: pa.Schema, version: int) -> None:
         for field in self._schema:
-            place = before.get_field_index(field.name)
+            index = before.get_field_index(field.name)
             now = f"{field.name!r} is of type {field.type} at version {self._newest.version()}"
-            if place < 0:
+            if index < 0:
                 was = f"and there was none at version {version}"
-            elif before.field(place).type != field.type:
-                was = f"and was of type {before.field(place).type} at version {version}"
+            elif before.field(index).type != field.type:
+                was = f"and was of type {before.field(index).type} at version {version}"
             else:
                 continue
             raise SourceError(

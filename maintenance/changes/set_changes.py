@@ -80,8 +80,8 @@ class NetFeed:
             after = copies[row_of] - (last[row_of] - so_far)
             exact = (after > 0).astype(np.int64) - (after - self._net > 0)
             signs = np.where(self._had_deletes[row_of], exact, signs)
-        kept = np.flatnonzero(signs)
-        return VersionedChanges(self._rows[:, kept], self._versions[kept], signs[kept])
+        changed = np.flatnonzero(signs)
+        return VersionedChanges(self._rows[:, changed], self._versions[changed], signs[changed])
 
 
 def net_change(changes: VersionedChanges) -> tuple[np.ndarray, np.ndarray]:

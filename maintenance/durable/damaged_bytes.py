@@ -32,13 +32,13 @@ def set_aside(disk: Disk, path: Path, at: int) -> Path:
 
     Else whoever calls cuts them off.  Raises OSError.
     """
-    kept = path.read_bytes()[at:]
-    new = next(each for each in _names(path, at) if not each.exists() or (at and each.read_bytes() == kept))
+    rest = path.read_bytes()[at:]
+    new = next(each for each in _names(path, at) if not each.exists() or (at and each.read_bytes() == rest))
     if not at:
         disk.rename(path, new)
     elif not new.exists():  # or all of it is there, from one who was stopped before he cut it off
         with NewFile(disk, new) as file:
-            file.write(kept)
+            file.write(rest)
     disk.sync_folder(path.parent)
     return new
 

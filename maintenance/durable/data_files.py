@@ -40,13 +40,13 @@ def write_rows(disk: Disk, folder: Path, relation: str, rows: pa.Table) -> DataF
 
     Raises OSError.
     """
-    place = folder / FOLDER
+    data_folder = folder / FOLDER
     shown = re.sub(r"[^A-Za-z0-9_]", "_", relation)[:40]
     name = f"{shown}-{secrets.token_hex(8)}.arrow"
-    with _SummedFile(disk, place / name) as file, pa.ipc.new_file(file, rows.schema) as writer:
+    with _SummedFile(disk, data_folder / name) as file, pa.ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows.unify_dictionaries())  # a file has one dictionary for a column
     try:
-        disk.sync_folder(place)
+        disk.sync_folder(data_folder)
     except BaseException:
         file.discard()
         raise

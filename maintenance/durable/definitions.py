@@ -46,11 +46,11 @@ class Definition:
         [['b']]
         """
         tree = parse(self.text)
-        kept = [
+        rules = [
             replace(rule, heads=tuple(head for head in rule.heads if head.relation in self.strategies))
             for rule in tree.rules
         ]
-        return replace(tree, rules=tuple(rule for rule in kept if rule.heads))
+        return replace(tree, rules=tuple(rule for rule in rules if rule.heads))
 
     def refuse_without_text(self) -> None:
         """Raise DurabilityError for a program that has no text, which can't be written down."""
@@ -84,7 +84,8 @@ def following(
         changed = entry.strategies
         return [
             replace(
-                each, strategies={head: changed.get(head, kept) for head, kept in each.strategies.items()}
+                each,
+                strategies={head: changed.get(head, name) for head, name in each.strategies.items()},
             )
             for each in definitions
         ]

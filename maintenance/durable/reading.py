@@ -158,13 +158,13 @@ def read_existing(folder: str | os.PathLike[str], damaged: Damaged = "refuse") -
     ``damaged``: whether changes that are damaged are refused, or those before them taken.  Raises
     DurabilityError if it is none, DamagedFolderError, and as :func:`read_folder`.
     """
-    place = Path(os.path.abspath(folder))
+    path = Path(os.path.abspath(folder))
     try:
-        found = _at_rest(place)
+        found = _at_rest(path)
     except OSError as error:
-        raise DurabilityError(f"{place}: can't be opened: {error.strerror or error}") from error
+        raise DurabilityError(f"{path}: can't be opened: {error.strerror or error}") from error
     if found is None:
-        raise DurabilityError(f"{place}: there is no workspace in this folder: open it once for writing")
+        raise DurabilityError(f"{path}: there is no workspace in this folder: open it once for writing")
     if damaged == "refuse":
         found.refuse_damage()
     return found
@@ -301,10 +301,10 @@ def leftovers(folder: Path, newest: int, feed_bytes: int) -> Iterator[str]:
     names = os.listdir(folder)
     firsts = sorted(_firsts(names), reverse=True)
     start = max((first for first in firsts if first <= newest + 1), default=0)
-    kept = 0
+    kept_bytes = 0
     for first in firsts:
-        if first < start and kept < feed_bytes:
-            kept += (folder / journal.FILES.name(first)).stat().st_size
+        if first < start and kept_bytes < feed_bytes:
+            kept_bytes += (folder / journal.FILES.name(first)).stat().st_size
             start = first
     for name in sorted(names):  # of journals the oldest first, so that what is left has no gap
         if (number := manifest.FILES.number(name)) is not None:

@@ -166,8 +166,8 @@ def records_from(
     """
     view = memoryview(data)
     records: list[JournalRecord] = []
-    while (found := _record_at(view, at, header)) is not None:
-        record, before, _ = found
+    while (read := _record_at(view, at, header)) is not None:
+        record, before, _ = read
         if number is not None and (record.number, before) != (number, chain):
             break
         records.append(record)
@@ -199,10 +199,10 @@ def newer_format(path: Path, format_: int) -> DurabilityError:
 
 def _record_at(view: memoryview, at: int, header: FileHeader) -> tuple[JournalRecord, int, int] | None:
     """The whole record at a place, the chain before it, and what it knew to be on disk."""
-    found = _header_at(view, at, header)
-    if found is None:
+    fields = _header_at(view, at, header)
+    if fields is None:
         return None
-    length, number, synced, before, checksum, own = found
+    length, number, synced, before, checksum, own = fields
     end = at + HEADER_BYTES + length
     if end > len(view):
         return None
@@ -226,7 +226,7 @@ def headers_behind(data: bytes, start: int, header: FileHeader) -> Iterator[tupl
     view = memoryview(data)
     at = data.find(_MAGIC, start)
     while at >= 0:
-        found = _header_at(view, at, header)
-        if found is not None:
-            yield at, found[1], found[2]
+        fields = _header_at(view, at, header)
+        if fields is not None:
+            yield at, fields[1], fields[2]
         at = data.find(_MAGIC, at + 1)

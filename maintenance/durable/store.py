@@ -170,9 +170,9 @@ class Store:
             self._set_aside(name, 0)
 
     def _set_aside(self, name: str, at: int) -> str:
-        kept = damaged_bytes.set_aside(self._disk, self.folder / name, at).name
-        _log.info("%s: from byte %d on no whole changes: set aside as %s", self.folder / name, at, kept)
-        return kept
+        new_name = damaged_bytes.set_aside(self._disk, self.folder / name, at).name
+        _log.info("%s: from byte %d on no whole changes: set aside as %s", self.folder / name, at, new_name)
+        return new_name
 
     def _note_end(self) -> None:
         """Say in the manifest where the journal ends, all of which is on disk.  Raises OSError.

@@ -28,6 +28,7 @@ from lftj.files import sink
 from lftj.process.progress import bar
 from lftj.shell.inputs import Inputs, Pairs, say, say_dropped
 from lftj.shell.shell import INTERRUPTED, Terminated, write_text
+from lftj.values.shown_text import counted
 from maintenance.shell.change_files import (
     ChangeFile,
     Part,
@@ -139,8 +140,8 @@ class Applying:
         rows = {name: self._workspace[name].count for name in heads}
         click.echo(self._summary.render(rows), err=True)
         if not self.finished:
-            n = self._summary.transactions
-            say("error", f"interrupted after {n:,} transaction{'' if n == 1 else 's'}, {then}")
+            done = counted(self._summary.transactions, "transaction")
+            say("error", f"interrupted after {done}, {then}")
             assert self._interruption.signal is not None
             raise click.exceptions.Exit(INTERRUPTED + self._interruption.signal)
 

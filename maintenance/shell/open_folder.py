@@ -20,6 +20,7 @@ import click
 from lftj.shell.inputs import Inputs, Pairs
 from lftj.shell.options import CSV, DATA, ROWS, RULES, picture, taking
 from lftj.shell.shell import cli, show_rows, write_text
+from lftj.values.shown_text import counted
 from maintenance.shell.options import CHANGES, NULLS_OF_CHANGES, RESULTS, STRATEGY, Results
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def verify(folder: str) -> None:
     """Compute every head anew and compare; fails at the first difference."""
     workspace = _opened(folder, read_only=True)
     workspace.verify()
-    n_heads = len(workspace.heads)
-    click.echo(f"{n_heads} head{'' if n_heads == 1 else 's'} verified")
+    click.echo(f"{counted(len(workspace.heads), 'head')} verified")
 
 
 @open_folder.command()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lftj.values.shown_text import counted
 from maintenance.stats import RuleStats, TransactionStats
 
 _COUNTS = {
@@ -92,7 +93,7 @@ class Summary:
 
     def _first_line(self) -> str:
         counts = [
-            f"{count:,} {noun}{'' if count == 1 else 's'}{more}"
+            counted(count, noun) + more
             for count, noun, more in (
                 (self.transactions, "transaction", ""),
                 (self.changes, "change", " in"),

@@ -80,25 +80,25 @@ class StatePath:
 
     def listing(self, name: str = "", recursive: bool = False) -> list[tuple[str, fs.FileType]]:
         """What is in a folder, by names relative to it; nothing if there is no such folder."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name, "listed"):
-            found = system.get_file_info(fs.FileSelector(place, allow_not_found=True, recursive=recursive))
+            infos = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=recursive))
         # Some file systems put their scheme before the paths that they list.
-        return [(info.path.partition(f"{place.rstrip('/')}/")[2], info.type) for info in found]
+        return [(info.path.partition(f"{path.rstrip('/')}/")[2], info.type) for info in infos]
 
     def input(self, name: str) -> pa.NativeFile:
         """A file to read from, mapped into memory where it is local."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.reading(name):
-            return system.open_input_file(place)
+            return system.open_input_file(path)
 
     def output(self, name: str) -> NewFile | pa.NativeFile:
         """A new file to write to.  Its folder has to be there, where the file system has folders."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name):
             if isinstance(system, fs.LocalFileSystem):
-                return NewFile(self._disk, Path(place))
-            return system.open_output_stream(place)
+                return NewFile(self._disk, Path(path))
+            return system.open_output_stream(path)
 
     def read(self, name: str) -> bytes:
         with self.reading(name), self.input(name) as stream:
@@ -106,41 +106,41 @@ class StatePath:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file, in a folder that is made if need be; another one of this name goes."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name):
-            system.create_dir(place.rpartition("/")[0] or "/", recursive=True)
+            system.create_dir(path.rpartition("/")[0] or "/", recursive=True)
             if isinstance(system, fs.LocalFileSystem):
-                self._disk.delete(Path(place))
+                self._disk.delete(Path(path))
         with self.writing(name), self.output(name) as stream:
             stream.write(data)
 
     def make_folder(self, name: str) -> None:
         """Make a folder, and those above it, where there is none."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name):
-            system.create_dir(place, recursive=True)
+            system.create_dir(path, recursive=True)
 
     def sync_folders(self, names: Iterable[str]) -> None:
         """Wait until the names in folders are on disk, where they are local."""
         for name in names:
-            system, place = self._at(name)
+            system, path = self._at(name)
             if isinstance(system, fs.LocalFileSystem):
                 with self.writing(name):
-                    self._disk.sync_folder(Path(place))
+                    self._disk.sync_folder(Path(path))
 
     def is_file(self, name: str) -> bool:
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.reading(name):
-            return system.get_file_info(place).type == fs.FileType.File
+            return system.get_file_info(path).type == fs.FileType.File
 
     def nbytes(self, names: Sequence[str]) -> int:
         """The bytes of files together; of one that is not there none."""
         if not names:
             return 0
-        places = [self._at(name) for name in names]
+        paths = [self._at(name) for name in names]
         with self.reading(names[0]):
-            found = places[0][0].get_file_info([place for _, place in places])
-        return sum(info.size or 0 for info in found)
+            infos = paths[0][0].get_file_info([path for _, path in paths])
+        return sum(info.size or 0 for info in infos)
 
     def prepare_names(self) -> None:
         """Raise StateError if :meth:`name_at_last` needs what is not installed."""
@@ -185,24 +185,24 @@ class StatePath:
 
     def delete(self, name: str) -> bool:
         """Delete a file; False if there is none."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name, "deleted"), suppress(FileNotFoundError):
             if isinstance(system, fs.LocalFileSystem):
-                return self._disk.delete(Path(place))
-            system.delete_file(place)
+                return self._disk.delete(Path(path))
+            system.delete_file(path)
             return True
         return False
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder, if there is one, and what is in it."""
-        system, place = self._at(name)
+        system, path = self._at(name)
         with self.writing(name, "deleted"), suppress(FileNotFoundError):
             if isinstance(system, fs.LocalFileSystem):
                 # Under another name first: nobody can make a file in it while it is being emptied.
-                aside = f"{place}.{uuid4().hex}"
-                os.rename(place, aside)
-                place = aside
-            system.delete_dir(place)
+                aside = f"{path}.{uuid4().hex}"
+                os.rename(path, aside)
+                path = aside
+            system.delete_dir(path)
 
     # -- errors ---------------------------------------------------------------
 

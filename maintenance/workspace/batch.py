@@ -39,6 +39,7 @@ from lftj.search.regions.evaluation import OverBudget
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.values.collector import Held
 from lftj.values.schema import Schema
+from lftj.values.shown_text import counted
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
@@ -124,17 +125,17 @@ class Applied(Sequence[Changes]):
             )
         return self._changes[place]
 
-    def _change(self, name: str, place: int) -> Change | None:
+    def _change(self, name: str, index: int) -> Change | None:
         if name in self._timed:
-            return self._timed[name].at(place)
-        return self._each[place].get(name) if self._each else None
+            return self._timed[name].at(index)
+        return self._each[index].get(name) if self._each else None
 
     def __repr__(self) -> str:
-        return f"<applied: {len(self):,} transaction{'' if len(self) == 1 else 's'}>"
+        return f"<applied: {counted(len(self), 'transaction')}>"
 
 
 @dataclass
-class _Told:
+class _AnnouncedTransaction:
     """One transaction of a batch, as subscribers are told of it."""
 
     changes: Changes
@@ -220,15 +221,15 @@ class BatchCommit(Commit):
                 continue
             figures = self.stats.rules[head.name]
             started = seconds_without_compiling()
-            found = head.timed_step(batch, figures)
-            figures.head_changes = len(found)
+            step_changes = head.timed_step(batch, figures)
+            figures.head_changes = len(step_changes)
             if head.keeps_something and not head.reads.isdisjoint(total.changes):
                 columns, weights = head.step(total, figures)
-                net = found.net
+                net = step_changes.net
                 assert np.array_equal(net.weights, weights), "a batch is what it does in the end"
                 assert np.array_equal(net.columns, table_of(columns, len(weights)))
-            if len(found):
-                batch.enter(head.name, found)
+            if len(step_changes):
+                batch.enter(head.name, step_changes)
             figures.seconds = seconds_without_compiling() - started
         self._timed = batch.changes
 
@@ -238,29 +239,29 @@ class BatchCommit(Commit):
         self._slow = state.strata.without([name for name in state.heads if name not in slow])
         self._read = frozenset().union(*(head.reads for head in self._slow.heads.values()))
         at = state
-        for place, number in enumerate(self._applied.transactions):
+        for index, number in enumerate(self._applied.transactions):
             stats = TransactionStats()
             try:
-                following, changes = self._step(at, place, stats)
+                following, changes = self._step(at, index, stats)
             except LftjError as error:
                 raise type(error)(f"transaction {number}: {error}") from None
             self._spans = widened(state, self._spans, changes)
             self._each.append(changes)
             for name, figures in stats.rules.items():
                 self.stats.rules[name].add(figures)
-            self._reaching = following, place
+            self._reaching = following, index
             self._settle_reached()
             at = following
         return at.versions
 
-    def _step(self, state: State, place: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
+    def _step(self, state: State, index: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
         """The state after one transaction, which the heads one by one have staged, and its changes."""
         round_ = Round(state.versions, dict(state.versions), {})
         functions = self._slow.functions
         for name, timed_change in self._timed.items():
             if name not in self._read:
                 continue
-            change = timed_change.at(place)
+            change = timed_change.at(index)
             if not len(change):
                 continue
             head = state.heads.get(name)
@@ -323,20 +324,20 @@ class BatchCommit(Commit):
         for head in self.stepped:
             head.keep()
         if self._announcements is None:
-            self._announcements = list(self._told(subscribers))
+            self._announcements = list(self._announced(subscribers))
         for announcement in self._announcements:
             subscribers.announce(announcement)
 
-    def _told(self, subscribers: Subscribers) -> Iterator[Announcement]:
+    def _announced(self, subscribers: Subscribers) -> Iterator[Announcement]:
         applied = self._applied
         heard = [name for name in self._schemas if subscribers.has(name)]
         if not heard:
             return
         for changes in applied:
             changed = [name for name in heard if changes[name].num_rows]
-            told = _Told(changes, applied.subscriber_errors)
+            announced = _AnnouncedTransaction(changes, applied.subscriber_errors)
             if changed:
-                yield subscribers.announcement(told, changed, self.number)
+                yield subscribers.announcement(announced, changed, self.number)
 
     def refuse(self) -> None:
         """What was published could not be brought to the disk; nobody has the changes yet."""
@@ -369,23 +370,23 @@ def one_by_one(heads: Sequence[MaintainedHead], changing: Set[str]) -> dict[str,
     ``heads``: all that the batch is about, each after those that it reads; ``changing``: the relations, and
     these heads.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for head in heads:
         why = "it reads a function" if head.reads_as_functions & changing else head.timed_refusal
         if why is not None:
-            found[head.name] = why
+            reasons[head.name] = why
     n_known = 0
-    while n_known < len(found):
-        n_known = len(found)
-        slow = [head for head in heads if head.name in found]
+    while n_known < len(reasons):
+        n_known = len(reasons)
+        slow = [head for head in heads if head.name in reasons]
         for head in heads:
-            if head.name in found:
+            if head.name in reasons:
                 continue
             if other := next((other for other in slow if other.name in head.reads), None):
-                found[head.name] = f"it reads {shown_name(other.name)!r}"
+                reasons[head.name] = f"it reads {shown_name(other.name)!r}"
             elif other := next((other for other in slow if head.shared & other.shared), None):
-                found[head.name] = f"it shares its assignments with {shown_name(other.name)!r}"
-    return found
+                reasons[head.name] = f"it shares its assignments with {shown_name(other.name)!r}"
+    return reasons
 
 
 def _inverse(change: TimedChange, done: np.ndarray) -> Change:

@@ -55,7 +55,7 @@ class CommitFeed:
         self._last = version
         self._start: int | None = None
         self._offered: tuple[int, Callable[[], CodedChanges] | None] | None = None
-        self._told: deque[CommitChanges] = deque()
+        self._commits: deque[CommitChanges] = deque()
         self._nbytes = 0
         self.is_closed = False
         """Whether whoever follows is to go when he has all that there is."""
@@ -83,7 +83,7 @@ class CommitFeed:
             self._last = version
             self._start = None if self._start is None else version
             self._offered = None
-            self._told.clear()
+            self._commits.clear()
             self._forgotten.clear()
             self._nbytes = 0
 
@@ -111,18 +111,18 @@ class CommitFeed:
             return
         version, changes = self._offered
         if version > self._last and changes is not None and self._start is not None:
-            told = CommitChanges(version, changes())
-            if told.changes.names:
-                nbytes = self._nbytes + told.nbytes
+            commit = CommitChanges(version, changes())
+            if commit.changes.names:
+                nbytes = self._nbytes + commit.nbytes
                 # In one line without a call, for an interruption finds all of it done or nothing.
-                self._told += (told,); self._nbytes, self._last = nbytes, version  # noqa: E702  # fmt: skip
+                self._commits += (commit,); self._nbytes, self._last = nbytes, version  # noqa: E702  # fmt: skip
         self._last = max(self._last, version)
         self._offered = None
-        while self._nbytes > self.feed_bytes and len(self._told) > 1:
-            oldest = self._told[0]
+        while self._nbytes > self.feed_bytes and len(self._commits) > 1:
+            oldest = self._commits[0]
             self._forgotten.update(dict.fromkeys(oldest.changes.names, oldest.version))
             nbytes = self._nbytes - oldest.nbytes
-            del self._told[0]; self._nbytes = nbytes  # noqa: E702  # fmt: skip
+            del self._commits[0]; self._nbytes = nbytes  # noqa: E702  # fmt: skip
 
     def oldest(self, head: str) -> int | None:
         """The oldest version behind which all changes of a head are here; None before anybody asked."""
@@ -139,7 +139,9 @@ class CommitFeed:
             if self._start is None or after < max(self._start, self._forgotten.get(head, 0)):
                 return None
             return [
-                told for told in self._told if after < told.version <= upto and head in told.changes.names
+                commit
+                for commit in self._commits
+                if after < commit.version <= upto and head in commit.changes.names
             ]
 
     def __reduce__(self) -> tuple[type[CommitFeed], tuple[int, int]]:

@@ -130,15 +130,15 @@ class KeptFolder(Folder):
 
 
 def read_with(
-    place: Path, damaged: Damaged, understood: Callable[[FoundFolder], Made]
+    path: Path, damaged: Damaged, understood: Callable[[FoundFolder], Made]
 ) -> tuple[FoundFolder, Made]:
     """What is in a folder, which another process may be changing, and what is made of it."""
-    found = read_existing(place, damaged)
+    found = read_existing(path, damaged)
     while True:
         try:
             made = understood(found)
         except DamagedFolderError:
-            before, found = found, read_existing(place, damaged)
+            before, found = found, read_existing(path, damaged)
             if found.manifest.number == before.manifest.number:
                 raise
             continue  # a checkpoint was completed meanwhile, which deletes the files that it replaces

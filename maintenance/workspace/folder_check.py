@@ -40,11 +40,11 @@ def check_folder(folder: str | os.PathLike[str]) -> list[FileCheck]:
 
     Raises DurabilityError where it is no workspace's, or a newer version's.
     """
-    place = Path(os.path.abspath(folder))
+    path = Path(os.path.abspath(folder))
     before = None
     while True:
         try:
-            found = read_existing(place, "set aside")
+            found = read_existing(path, "set aside")
         except DamagedFolderError as error:  # without a manifest nothing else says anything
             return [FileCheck("manifest", False, str(error))]
         checked = list(_checked(found))
@@ -54,10 +54,11 @@ def check_folder(folder: str | os.PathLike[str]) -> list[FileCheck]:
 
 
 def _checked(found: FoundFolder) -> Iterator[FileCheck]:
-    kept = found.manifest
-    ended = "" if kept.end is None else f"; the journal ended at version {kept.end.number} when it was noted"
-    held = f"relations: {len(kept.relations)}, programs: {len(kept.definitions)}"
-    yield FileCheck("manifest", True, f"version {kept.number}, {held}{ended}")
+    manifest = found.manifest
+    end = manifest.end
+    ended = "" if end is None else f"; the journal ended at version {end.number} when it was noted"
+    held = f"relations: {len(manifest.relations)}, programs: {len(manifest.definitions)}"
+    yield FileCheck("manifest", True, f"version {manifest.number}, {held}{ended}")
     yield from _journal(found)
     yield from _data(found)
     for name in sorted(os.listdir(found.folder)):

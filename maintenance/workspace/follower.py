@@ -64,7 +64,7 @@ class Follower:
             return HeadChange(head, upto, found.all())
         if not found:
             return HeadChange(head, upto, table_of_change(state.heads[head].schema, None))
-        changes = [told.changes.change(head) for told in found]
+        changes = [commit.changes.change(head) for commit in found]
         columns, weights = net_rows(*gathered([(change.columns, change.weights) for change in changes]))
         schema = found[-1].changes.schema(head)
         return HeadChange(head, upto, table_of_change(schema, Change(columns, weights)))
@@ -82,7 +82,7 @@ class Follower:
         found, state = self._found(head, version)
         if isinstance(found, Past):
             return (HeadChange(head, number, table) for number, table in found.each()), state.number
-        return (HeadChange(head, told.version, told.changes(head)) for told in found), state.number
+        return (HeadChange(head, commit.version, commit.changes(head)) for commit in found), state.number
 
     def _found(self, head: str, version: int) -> tuple[list[CommitChanges] | Past, State]:
         """What changed a head behind a version, and the state that this reaches."""

@@ -51,7 +51,7 @@ def with_spans(state: State, names: Collection[str], known: Spans) -> State:
     """
     spans = spans_of(state.strata.guarded_columns, state.versions)
     spans |= {source: span for source, span in known.items() if source in spans}
-    _refuse_unproven([one for one in state.strata.guarded if one[0].name in names], spans, spans)
+    _refuse_unproven([pair for pair in state.strata.guarded if pair[0].name in names], spans, spans)
     return replace(state, spans=spans)
 
 

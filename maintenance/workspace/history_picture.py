@@ -20,6 +20,7 @@ from lftj.pictures.drawing import (
     RULE,
     Drawing,
 )
+from lftj.values.shown_text import counted
 from maintenance.workspace.history import Span
 
 WIDTH, HEIGHT = 520.0, 150.0
@@ -56,7 +57,7 @@ def history_picture(spans: Sequence[Span], memory_bytes: Mapping[str, int], vers
     _memory(drawing, xs, [span.memory_bytes for span in drawn])
     if spans:
         _times(drawing, xs, drawn, HEIGHT + APART)
-    commits = f"{n_commits:,} commit{'' if n_commits == 1 else 's'}"
+    commits = counted(n_commits, "commit")
     drawing.text(WIDTH / 2, drawing.bottom + 20, f"{commits}, up to version {version:,}", anchor="middle")
     return drawing.svg("Memory of a workspace by kind, and what its commits took")
 

@@ -185,12 +185,12 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
 
     ``domains``: those of the state's codes.  Raises UnknownRelationError, StrategyError and ViewBudgetError.
     """
-    own = heads_of(state, name)
-    if not own:
+    members = heads_of(state, name)
+    if not members:
         raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
-    program = own[0].program.as_written
-    own += [state.heads[other] for other in program.component_of(name) if other != name]
-    keepings = {head.name: replace(head.keeping, strategy=strategy) for head in own}
+    program = members[0].program.as_written
+    members += [state.heads[other] for other in program.component_of(name) if other != name]
+    keepings = {head.name: replace(head.keeping, strategy=strategy) for head in members}
     for head_name, keeping in keepings.items():
         _check_keeping(head_name, keeping, program, keepings)
     following = kept_anew(state, program, keepings, _wanting_views(keepings), domains)
@@ -222,15 +222,15 @@ def kept_anew(
 
     def installed(rewritten: CheckedProgram) -> State:
         wanted = {*names, *(view for view in rewritten.derived if is_view(view))}
-        strata = [[one for one in some if one in wanted] for some in heads_by_stratum(rewritten)]
+        strata = [[name for name in each if name in wanted] for each in heads_by_stratum(rewritten)]
         versions, built = _built(
             state, rewritten, list(filter(None, strata)), _with_views_kept(rewritten, keepings)
         )
         there = {head.name: head for stratum in built for head in stratum.heads}
-        views = [Stratum([head for head in one.heads if is_view(head.name)]) for one in built]
-        following = state.strata.inserted(views, names).with_heads({one: there[one] for one in names})
+        views = [Stratum([head for head in stratum.heads if is_view(head.name)]) for stratum in built]
+        following = state.strata.inserted(views, names).with_heads({name: there[name] for name in names})
         # The tuples are the same, and so are their versions.
-        versions = {**versions, **{one: state.versions[one] for one in names}}
+        versions = {**versions, **{name: state.versions[name] for name in names}}
         changed = _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
         return with_spans(changed, names, spans or {})
 
@@ -253,11 +253,13 @@ def with_wider_views(state: State, domains: Domains) -> State:
         if any(is_view(read) and read in refused for read in head.reads):
             refused.add(name)
     for name in dict.fromkeys(shown_name(name) for name in refused if not is_view(name)):
-        own = heads_of(state, name)
-        if any(is_view(read) for head in own for read in head.reads):
-            keepings = {head.name: head.keeping for head in own}
+        members = heads_of(state, name)
+        if any(is_view(read) for head in members for read in head.reads):
+            keepings = {head.name: head.keeping for head in members}
             choice = state.heads[name].choice
-            state = kept_anew(state, own[0].program.as_written, keepings, list(keepings), domains, wide=True)
+            state = kept_anew(
+                state, members[0].program.as_written, keepings, list(keepings), domains, wide=True
+            )
             state.heads[name].choice = choice
     return state
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lftj.language.several_aggregates import is_auxiliary
+from lftj.values.shown_text import counted
 from maintenance.workspace.history import Span
 from maintenance.workspace.history_picture import bytes_text, history_picture, seconds_text
 from maintenance.workspace.published import Published
@@ -66,7 +67,7 @@ class WorkspaceStats:
             rows    edge 3
             memory  relations 240 B
         """
-        commits = f"{self.commits:,} commit{'' if self.commits == 1 else 's'} here"
+        commits = f"{counted(self.commits, 'commit')} here"
         if self.commits:
             commits += f", {seconds_text(self.commit_seconds / self.commits)} in the mean"
         rows = [f"{name} {n_rows:,}" for name, n_rows in self.rows.items()]

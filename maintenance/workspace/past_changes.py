@@ -57,15 +57,15 @@ class Past:
 
     def each(self) -> Iterator[tuple[int, pa.Table]]:
         """The versions that commits led to, each with the change of the head, where it has one."""
-        some: list[tuple[int, Changed]] = []
+        batch: list[tuple[int, Changed]] = []
         n_rows = 0
         for number, commit in self.commits:
-            some.append((number, commit))
+            batch.append((number, commit))
             n_rows += sum(table.num_rows for table in commit.changes.values())
             if n_rows >= BATCH_ROWS:
-                yield from self._stepped(some)
-                some, n_rows = [], 0
-        yield from self._stepped(some)
+                yield from self._stepped(batch)
+                batch, n_rows = [], 0
+        yield from self._stepped(batch)
 
     def all(self) -> pa.Table:
         """What all of the commits together did to the head."""
@@ -84,7 +84,7 @@ class Past:
                 tables.setdefault(name, []).append(table.append_column(label, versions))
         if tables:
             applied = self.workspace.apply_many(
-                {name: pa.concat_tables(some) for name, some in tables.items()}
+                {name: pa.concat_tables(parts) for name, parts in tables.items()}
             )
             for number, changes in zip(applied.transactions, applied, strict=True):
                 if changes[self.head].num_rows:

@@ -55,7 +55,7 @@ def load_for(heads: Iterable[MaintainedHead]) -> None:
             wanted += STAGES
         if any(isinstance(search, AutoBody | BodyTrace) for search in head.searches):
             wanted += RECORDS
-    begun = {one.__module__ for one in kernels if one.overloads}
+    begun = {kernel.__module__ for kernel in kernels if kernel.overloads}
     load_kernels(lambda module: module in begun or module.startswith(wanted))
     if not all_are_compiled():
         from lftj.database.warming import rehearse  # which brings the work of all packages with it

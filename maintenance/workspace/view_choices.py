@@ -91,10 +91,10 @@ def begun(state: State, heads: Collection[str], domains: Domains) -> State:
         choice = state.heads[name].choice
         if choice is None:
             continue
-        own = heads_of(state, name)
-        names = [head.name for head in own]
+        members = heads_of(state, name)
+        names = [head.name for head in members]
         costs = with_views(
-            own[0].program.as_written, names, state.versions, domains, state.versions
+            members[0].program.as_written, names, state.versions, domains, state.versions
         ).view_costs
         without = max((cost.without for cost in costs.values()), default=0.0)
         if without > _building(state, choice):
@@ -110,11 +110,11 @@ def _building(state: State, choice: ViewChoice) -> int:
 
 def _with(state: State, name: str, domains: Domains) -> State:
     """The state in which a head has views; the same where there are none, or none that pay."""
-    own = heads_of(state, name)
-    choice = own_choice(own)
-    program = own[0].program.as_written
-    names = [head.name for head in own]
-    bodies = [search for head in own for search in head.searches]
+    members = heads_of(state, name)
+    choice = choice_of(members)
+    program = members[0].program.as_written
+    names = [head.name for head in members]
+    bodies = [search for head in members for search in head.searches]
     deltas = [search.delta for search in bodies if isinstance(search, AutoBody)]
     if len(deltas) < len(bodies):
         choice.refuse("some of it is searched for existence only")
@@ -126,7 +126,7 @@ def _with(state: State, name: str, domains: Domains) -> State:
         return state
     if not choice.pays(max(costs.by_views for costs in rewritten.view_costs.values())):
         return state
-    keepings = {head.name: head.keeping for head in own}
+    keepings = {head.name: head.keeping for head in members}
     following = kept_anew(state, program, keepings, names, domains)
     if not any(is_view(read) for head in heads_of(following, name) for read in head.reads):
         choice.refuse(TOO_LARGE)
@@ -141,29 +141,29 @@ def _with(state: State, name: str, domains: Domains) -> State:
 
 def _with_again(state: State, name: str, domains: Domains) -> State:
     """The state in which a head has the views again that were taken away, if what it computes fits now."""
-    own = heads_of(state, name)
-    for head in own:
+    members = heads_of(state, name)
+    for head in members:
         head.looks_for_views = False
     state = with_spans(state, (), {})
-    if has_views(own[0]) or any(unproven_of(head, state.spans) is not None for head in own):
+    if has_views(members[0]) or any(unproven_of(head, state.spans) is not None for head in members):
         return state
-    keepings = {head.name: head.keeping for head in own}
-    return kept_anew(state, own[0].program.as_written, keepings, list(keepings), domains)
+    keepings = {head.name: head.keeping for head in members}
+    return kept_anew(state, members[0].program.as_written, keepings, list(keepings), domains)
 
 
 def without_unproven(state: State, domains: Domains, spans: Spans) -> State:
     """The state in which no head has views that may fail where its rules don't, by the spans of columns."""
     for name in dict.fromkeys(shown_name(head.name) for head, _ in state.strata.guarded):
-        own = heads_of(state, name)
-        why = next(filter(None, (unproven_of(head, spans) for head in own)), None)
-        if why is None or not any(map(has_views, own)):
+        members = heads_of(state, name)
+        why = next(filter(None, (unproven_of(head, spans) for head in members)), None)
+        if why is None or not any(map(has_views, members)):
             continue
-        if own[0].choice is not None:
-            own[0].choice.exceeds = why
+        if members[0].choice is not None:
+            members[0].choice.exceeds = why
             state = _without(state, name, domains)
             continue
-        keepings = {head.name: head.keeping for head in own}
-        program = own[0].program.as_written
+        keepings = {head.name: head.keeping for head in members}
+        program = members[0].program.as_written
         state = kept_anew(state, program, keepings, list(keepings), domains, spans=spans)
         for head in heads_of(state, name):
             head.looks_for_views = True  # behind the commit, which may be refused
@@ -185,13 +185,13 @@ def with_other_views(state: State, domains: Domains) -> State:
         return following
     readers = (head.name for head in state.heads.values() if not head.reads.isdisjoint(refused))
     for name in dict.fromkeys(shown_name(reader) for reader in readers if not is_view(reader)):
-        own = heads_of(state, name)
-        if own[0].choice is not None:
-            own[0].choice.exceeds = TOO_LARGE
+        members = heads_of(state, name)
+        if members[0].choice is not None:
+            members[0].choice.exceeds = TOO_LARGE
             state = _without(state, name, domains)
             continue
-        keepings = {head.name: head.keeping for head in own}
-        program = replace(own[0].program.as_written, notes=dict.fromkeys(keepings, f"none: {TOO_LARGE}"))
+        keepings = {head.name: head.keeping for head in members}
+        program = replace(members[0].program.as_written, notes=dict.fromkeys(keepings, f"none: {TOO_LARGE}"))
         state = kept_anew(state, program, keepings, (), domains)
         for head in heads_of(state, name):
             head.looks_for_views = True  # behind the commit, which may be refused
@@ -199,27 +199,27 @@ def with_other_views(state: State, domains: Domains) -> State:
 
 
 def _without(state: State, name: str, domains: Domains) -> State:
-    own = heads_of(state, name)
-    choice = own_choice(own)
-    keepings = {head.name: head.keeping for head in own}
-    following = kept_anew(state, own[0].program.as_written, keepings, (), domains)
+    members = heads_of(state, name)
+    choice = choice_of(members)
+    keepings = {head.name: head.keeping for head in members}
+    following = kept_anew(state, members[0].program.as_written, keepings, (), domains)
     following.heads[name].choice = choice.gone_over(_building(state, choice))
     return following
 
 
-def own_choice(own: list[MaintainedHead]) -> ViewChoice:
+def choice_of(members: list[MaintainedHead]) -> ViewChoice:
     """The choice of a head, which one of those that keep it has."""
-    return next(head.choice for head in own if head.choice is not None)
+    return next(head.choice for head in members if head.choice is not None)
 
 
 def _exceeds(state: State, name: str) -> str | None:
     """Why the views of a head are too large, if so."""
-    own = heads_of(state, name)
-    taken = view_bytes(state.heads, state.versions, [head.name for head in own])
+    members = heads_of(state, name)
+    taken = view_bytes(state.heads, state.versions, [head.name for head in members])
     limit = state.view_bytes
     if limit is not None:
         return None if taken <= limit else f"views take {taken:,} bytes, more than view_bytes={limit:,}"
-    read = sum(state.versions[relation].nbytes for relation in own_choice(own).atoms)
+    read = sum(state.versions[relation].nbytes for relation in choice_of(members).atoms)
     limit = max(LEAST_BYTES, VIEW_SHARE * read)
     if taken <= limit:
         return None

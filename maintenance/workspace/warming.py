@@ -71,14 +71,14 @@ def _maintain(rules: str, strategy: str, **options: Any) -> None:
     workspace = Workspace()
     workspace.load("edge", EDGES, columns=["src", "dst"])
     workspace.install(rules, strategy, **options)
-    for one in (1, 2, 5):
+    for source in (1, 2, 5):
         with workspace.transaction() as transaction:
-            transaction.insert("edge", [(one, 5), (5, 6)])
+            transaction.insert("edge", [(source, 5), (5, 6)])
             transaction.erase("edge", [(2, 3)])
         workspace.query("pair(a, b) <- edge(a, b).")
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(2, 3)])
-            transaction.erase("edge", [(one, 5), (1, 2)])
+            transaction.erase("edge", [(source, 5), (1, 2)])
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(1, 2)])
     workspace.verify()

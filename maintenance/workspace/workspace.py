@@ -469,7 +469,7 @@ class Workspace(Database):
             [(2, 1), (3, 2)]
         """
         started = time.monotonic()
-        place = Path(os.path.abspath(folder))
+        path = Path(os.path.abspath(folder))
         given = {
             "sensitivity_bytes": sensitivity_bytes,
             "record_gap": record_gap,
@@ -478,16 +478,16 @@ class Workspace(Database):
         wanted = {name: value for name, value in given.items() if value is not None}
         understood = partial(cls._recovered, wanted=wanted, threads=threads, progress=progress)
         if read_only:
-            found, workspace = read_with(place, damaged, understood)
+            found, workspace = read_with(path, damaged, understood)
             published = workspace._published
             workspace._folder = ReadFolder(found, published)
         else:
             store, found, workspace = Store.opened(
-                place, cls._disk, understood, durability, interval, wanted, feed_bytes, damaged
+                path, cls._disk, understood, durability, interval, wanted, feed_bytes, damaged
             )
             published = workspace._published
             workspace._folder = KeptFolder(store, published, checkpoint_bytes, wanted)
-            _log.info("%s: opened at version %d, %.2f s", place, store.number, time.monotonic() - started)
+            _log.info("%s: opened at version %d, %.2f s", path, store.number, time.monotonic() - started)
             warn_of(found, store.aside)
         published.feed.feed_bytes = feed_bytes
         return workspace

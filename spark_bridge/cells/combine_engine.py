@@ -47,9 +47,9 @@ class CombineEngine:
         self._plan = text.own_plans()[head]
         self.taken = 0
         self._shares = [
-            _Share(self._plan, number, rule, place)
+            _Share(self._plan, number, rule, index)
             for number, rule in enumerate(self._plan.rules)
-            for place in range(len(rule.heads))
+            for index in range(len(rule.heads))
         ]
         direct = all(_is_direct(rule) for rule in self._plan.rules)
         self._joined = None if direct else _Joined(self._plan)
@@ -102,10 +102,10 @@ class CombineEngine:
 class _Share:
     """What the cells of one rule gave, for one of its aggregates: a Z-set of rows."""
 
-    def __init__(self, plan: HeadPlan, number: int, rule: HeadRule, place: int) -> None:
+    def __init__(self, plan: HeadPlan, number: int, rule: HeadRule, index: int) -> None:
         self.rule = number
-        self.label = contribution(number, place)
-        head = rule.heads[place]
+        self.label = contribution(number, index)
+        head = rule.heads[index]
         if isinstance(head.value, Aggregate):
             names = [*head.variables, *argument_names(head.value)]
             self._types = [rule.types[name] for name in names]
@@ -160,11 +160,11 @@ class _Joined:
         for number, rule in enumerate(plan.rules):
             atoms: list[Atom] = []
             read: dict[Aggregate, Variable] = {}
-            for place, head in enumerate(rule.heads):
+            for index, head in enumerate(rule.heads):
                 schema = head.schema if rule.aggregates else plan.schema
-                name = f"part {contribution(number, place)}"
+                name = f"part {contribution(number, index)}"
                 part = CombinedHead(plan.name, schema, [(rule.checked, head)], rule.checked.text)
-                self._parts[contribution(number, place)] = (part, schema)
+                self._parts[contribution(number, index)] = (part, schema)
                 self._workspace.add(Relation.from_table(name, _empty(schema), self._workspace.domains))
                 atoms.append(self._atom(name, rule, head, read))
             (written,) = rule.syntax.heads

@@ -70,7 +70,7 @@ def _aggregated(rule: HeadRule, partials: dict[int, pa.Table], schema: pa.Schema
     domains = Domains()
     types = {name: _in_domains(type_, domains) for name, type_ in rule.types.items()}
     for number, planned in enumerate(rule.heads):
-        columns = (Column(one.name, _in_domains(one.type, domains)) for one in planned.schema.columns)
+        columns = (Column(each.name, _in_domains(each.type, domains)) for each in planned.schema.columns)
         head = replace(planned, schema=Schema(tuple(columns), planned.schema.functional))
         assert isinstance(head.value, Aggregate)
         final = FinalAggregation(head, types)

@@ -109,7 +109,7 @@ class _Cell:
         self._text = text
         self._head = head
         placements = self._rule.placements(dict(address.marks))
-        self._schemas = {one.label: schemas[one.relation] for one in placements}
+        self._schemas = {placement.label: schemas[placement.relation] for placement in placements}
         self.labels = tuple(self._schemas)
         self._program = self._rule.program(dict(address.marks))
         self.workspace = Workspace()

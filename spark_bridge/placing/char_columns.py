@@ -99,12 +99,12 @@ class _Compared:
                             self._compare(call.arguments[0], value)
 
     def _compare(self, left: Expression, right: Expression) -> None:
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, Variable):
+        for side, other in ((left, right), (right, left)):
+            if isinstance(side, Variable):
                 if isinstance(other, Variable):
-                    self._meet(one.name, self.lengths[one.name] | self.lengths[other.name])
+                    self._meet(side.name, self.lengths[side.name] | self.lengths[other.name])
                 elif isinstance(other, Constant):
-                    self._meet(one.name, self.lengths[one.name], other)
+                    self._meet(side.name, self.lengths[side.name], other)
 
     def _meet(self, what: str, lengths: set[int], literal: Constant | None = None) -> None:
         shown = [f"char({n})" for n in sorted(lengths)]

@@ -119,21 +119,21 @@ class HeadRule:
     def types(self) -> dict[str, ColumnType]:
         """Of the variables that every body binds; where these give one several types, their common one."""
         first, *others = [body.types for body in self.checked.bodies]
-        found = {name: type_ for name, type_ in first.items() if all(name in other for other in others)}
+        types = {name: type_ for name, type_ in first.items() if all(name in other for other in others)}
         for other in others:
-            for name, type_ in found.items():
+            for name, type_ in types.items():
                 if type_.domain is other[name].domain:
-                    found[name] = ColumnType(type_.domain, common_type(type_.arrow, other[name].arrow))
-        return found
+                    types[name] = ColumnType(type_.domain, common_type(type_.arrow, other[name].arrow))
+        return types
 
     def products(self) -> list[str]:
         """What to say of parts of its bodies that share no variable."""
-        found = (
+        warnings = (
             product_warning(self.checked, body, wanted_variables(head), self.aggregates)
             for head in self.heads
             for body in self.checked.bodies
         )
-        return [warning for warning in dict.fromkeys(found) if warning]
+        return [warning for warning in dict.fromkeys(warnings) if warning]
 
     def reads(self, rows: Mapping[str, float]) -> list[Read]:
         """The atoms as the choice of shares sees them; ``rows`` by relation."""
@@ -200,7 +200,7 @@ class HeadPlan:
         conflict agree on those.  An aggregate in the place of another rule's variable is known too late.
         """
         n_keys = len(self.schema.columns) - self.schema.functional
-        columns = [one.syntax.heads[0].columns for one in self.rules]
+        columns = [other.syntax.heads[0].columns for other in self.rules]
         shared = [n for n in range(n_keys) if all(isinstance(of[n], Variable) for of in columns)]
         if not rule.aggregates:
             return tuple(shared)
@@ -277,7 +277,9 @@ def _refuse_own_functions(checked: CheckedProgram) -> None:
     for rule in (rule for stratum in checked.strata for rule in stratum):
         for body in rule.bodies:
             sides = [side for comparison in body.comparisons for side in (comparison.left, comparison.right)]
-            called = set().union(*map(functions_of, [one.expression for one in body.assignments] + sides))
+            called = set().union(
+                *map(functions_of, [assignment.expression for assignment in body.assignments] + sides)
+            )
             for name in sorted(filter(is_own, called)):
                 raise FunctionError(
                     f"'{name}' is a function of your own, which Spark's executors don't have:"
@@ -302,14 +304,14 @@ def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
     }
     rules = []
     for rule in tree.rules:
-        found = checked_rules[rule.span]
+        checked_rule = checked_rules[rule.span]
         for head in rule.heads:
             if head.relation == name:
-                axes = _axes(rule, found)
+                axes = _axes(rule, checked_rule)
                 roles = tuple(dict.fromkeys(_role(atom, axes) for atom in atoms_of(rule.body)))
-                heads = tuple(one for one in found.heads if one.span == head.span)
+                heads = tuple(one for one in checked_rule.heads if one.span == head.span)
                 one_head = replace(rule, heads=(head,))
-                rules.append(HeadRule(one_head, tree.text, found, heads, axes, roles))
+                rules.append(HeadRule(one_head, tree.text, checked_rule, heads, axes, roles))
     return HeadPlan(name, checked.derived[name], tuple(rules))
 
 

@@ -92,11 +92,11 @@ class ReadColumns:
         program = parse(rule)
         read: dict[str, set[str]] = {name: set() for name in names}
         counted: set[str] = set(names) if by_row else set()
-        for one in program.rules:
-            for atom in atoms_of(one.body):
+        for each in program.rules:
+            for atom in atoms_of(each.body):
                 if atom.relation in read:
                     read[atom.relation].update(_read(atom, names[atom.relation]))
-                    if not atom.negated and (atom.functional or _counts(one)):
+                    if not atom.negated and (atom.functional or _counts(each)):
                         counted.add(atom.relation)
         return cls(
             {
@@ -108,16 +108,16 @@ class ReadColumns:
     def char_lengths(self) -> dict[str, list[int | None]]:
         """By relation, of each column that is read the n of its type ``char(n)``."""
         return {
-            name: [char_length(field) if field.name in one.read else None for field in one.fields]
-            for name, one in self.relations.items()
+            name: [char_length(field) if field.name in relation.read else None for field in relation.fields]
+            for name, relation in self.relations.items()
         }
 
     def unread(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         """Of some relations the columns that are not read, with Spark's names of their types."""
         return {
-            name: {field.name: plain(field.dataType).simpleString() for field in one.unread}
-            for name, one in self.relations.items()
-            if name in names and one.unread
+            name: {field.name: plain(field.dataType).simpleString() for field in relation.unread}
+            for name, relation in self.relations.items()
+            if name in names and relation.unread
         }
 
     def frames(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -160,7 +160,7 @@ def _read(atom: Atom, names: Sequence[str]) -> list[str]:
 
 def _counts(rule: Rule) -> bool:
     """Whether an aggregate of the rule takes every assignment."""
-    return any(one.function not in _EXTREMA for head in rule.heads for one in head.aggregates)
+    return any(aggregate.function not in _EXTREMA for head in rule.heads for aggregate in head.aggregates)
 
 
 def _text(columns: Sequence[Column], fields: Sequence[StructField]) -> Column:

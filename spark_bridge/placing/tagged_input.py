@@ -88,10 +88,10 @@ class TagReader:
     def tables(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
         """The rows of each relation that a batch has rows of, in the types of its schema."""
         tags = batch.column(0)
-        found = tags.unique().to_pylist()
-        for tag in found:
+        present = tags.unique().to_pylist()
+        for tag in present:
             name, schema = self.relations[tag]
-            rows = batch if len(found) == 1 else batch.filter(pa.compute.equal(tags, tag))
+            rows = batch if len(present) == 1 else batch.filter(pa.compute.equal(tags, tag))
             columns = [rows.column(1 + slot) for slot in self.slots[tag]]
             cast = [
                 column if column.type == field.type else column.cast(field.type)

@@ -51,12 +51,12 @@ class StageChain:
 
     @cached_property
     def stages(self) -> tuple[SparkStage, ...]:
-        found: list[SparkStage] = []
+        stages: list[SparkStage] = []
         for head, plan in enumerate(self.plans):
-            found.append(SparkStage(len(found), head, False))
+            stages.append(SparkStage(len(stages), head, False))
             if plan.crosses:
-                found.append(SparkStage(len(found), head, True))
-        return tuple(found)
+                stages.append(SparkStage(len(stages), head, True))
+        return tuple(stages)
 
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations that a head reads, without weights."""

@@ -72,11 +72,13 @@ class StateVersions:
 
         Raises StateError for a state of something else, or of another number of partitions than asked for.
         """
-        found = self.store.newest()
-        if found is None:
+        newest = self.store.newest()
+        if newest is None:
             return False
-        found.refuse_other(self._identity(found.identity["partitions"] if partitions is None else partitions))
-        self._take(found)
+        newest.refuse_other(
+            self._identity(newest.identity["partitions"] if partitions is None else partitions)
+        )
+        self._take(newest)
         self.tidy(self.store.sweep)
         return True
 
@@ -99,7 +101,7 @@ class StateVersions:
     def _take(self, manifest: StateManifest) -> None:
         """Go on from a version, under the grids that it has."""
         self.manifest = manifest
-        if manifest.placement["heads"] != [one.to_json() for one in self.chain.grids]:
+        if manifest.placement["heads"] != [grid.to_json() for grid in self.chain.grids]:
             self.chain = self.chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
 
     def _identity(self, partitions: int) -> dict[str, Any]:
@@ -137,7 +139,7 @@ class StateVersions:
         rows = _grown({name: 0 for name, _ in self._text.relations}, receipts)
         states = _states(receipts)
         placement: dict[str, Any] = {
-            "heads": [one.to_json() for one in chain.grids],
+            "heads": [grid.to_json() for grid in chain.grids],
             "planned": rows,
             "rows": rows,
         }

@@ -153,8 +153,8 @@ class StageWorker:
             grown = {name: number - rows_before[name] for name, number in rows.items()}
             receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
-        kept = CachedEngine(made.steps[-1], engine, nbytes)
-        _engines.put(self._key(partition), kept, kept_bytes(self.engine_bytes))
+        cached = CachedEngine(made.steps[-1], engine, nbytes)
+        _engines.put(self._key(partition), cached, kept_bytes(self.engine_bytes))
         if change is None:
             yield from self.chain.contributed(self.stage, given)
         elif self.stage != self.chain.last:
@@ -166,9 +166,9 @@ class StageWorker:
         """Rows that have their home in some cells, by relation."""
         homes = self.chain.homes(self.stage)
         rows = dict.fromkeys(self.chain.homed(self.stage), 0)
-        for one in inputs:
-            for name, label in homes.of(one.address.number).items():
-                rows[name] += engine.count(one.address.number, label)
+        for cell_input in inputs:
+            for name, label in homes.of(cell_input.address.number).items():
+                rows[name] += engine.count(cell_input.address.number, label)
         return rows
 
     # -- engines -------------------------------------------------------------------
@@ -178,15 +178,15 @@ class StageWorker:
 
     def _engine(self, partition: str, state: PartitionState | None) -> tuple[Engine, str, int]:
         """The partition's engine as the manifest has it, where it came from, and its bytes."""
-        kept = _engines.take(self._key(partition))
+        cached = _engines.take(self._key(partition))
         if state is None:
             return self._new_engine(), "new", 0
         steps = state.steps
-        if kept is not None and kept.state == steps[-1]:
-            return kept.engine, "kept", kept.nbytes
-        if kept is not None and kept.state in steps:
-            engine, nbytes, source = kept.engine, kept.nbytes, "caught up"
-            behind = state.logged[steps.index(kept.state) :]
+        if cached is not None and cached.state == steps[-1]:
+            return cached.engine, "kept", cached.nbytes
+        if cached is not None and cached.state in steps:
+            engine, nbytes, source = cached.engine, cached.nbytes, "caught up"
+            behind = state.logged[steps.index(cached.state) :]
         else:
             engine, source, nbytes = self._restored(state)
             behind = state.logged

@@ -174,11 +174,11 @@ class DeltaHead:
         rows = {f"`{name}`": f"s.`{name}`" for name in names}
         done = merger.when_not_matched_insert(rows, f"s.`{weight}` > 0").execute()
         inserted = _inserted(changes).num_rows
-        found = (done["num_target_rows_inserted"], done["num_target_rows_deleted"])
-        if found != (inserted, changes.num_rows - inserted):
+        done_rows = (done["num_target_rows_inserted"], done["num_target_rows_deleted"])
+        if done_rows != (inserted, changes.num_rows - inserted):
             raise StateError(
                 f"Delta table {self.uri!r} was not as the state had it: of {inserted} rows to insert and"
-                f" {changes.num_rows - inserted} to erase {found[0]} and {found[1]} were (version"
+                f" {changes.num_rows - inserted} to erase {done_rows[0]} and {done_rows[1]} were (version"
                 f" {version}): did something else write to it? delete the table, and it is written anew"
             )
 

@@ -54,17 +54,17 @@ class EngineCache(Generic[E]):
     @property
     def nbytes(self) -> int:
         """Of all engines kept."""
-        return sum(kept.nbytes for kept in self._engines.values())
+        return sum(cached.nbytes for cached in self._engines.values())
 
     def take(self, key: str) -> CachedEngine[E] | None:
         """The engine, which is no more kept."""
         return self._engines.pop(key, None)
 
-    def put(self, key: str, kept: CachedEngine[E], most_bytes: int) -> None:
+    def put(self, key: str, cached: CachedEngine[E], most_bytes: int) -> None:
         """Keep an engine; others go where all have more than ``most_bytes``."""
         self._engines.pop(key, None)
-        if kept.nbytes <= most_bytes:
-            self._engines[key] = kept
+        if cached.nbytes <= most_bytes:
+            self._engines[key] = cached
         total = self.nbytes
         while total > most_bytes:
             _, gone = self._engines.popitem(last=False)

@@ -55,8 +55,8 @@ class StateIndex:
         for name, state in states.items():
             stage, pid = map(int, name.split("-"))
             texts[stage * partitions + pid] = json.dumps(vars(state), default=vars)
-        some = (texts[start : start + TOGETHER] for start in range(0, len(texts), TOGETHER))
-        chunks = [pa.array(few, pa.string()) for few in some]
+        pieces = (texts[start : start + TOGETHER] for start in range(0, len(texts), TOGETHER))
+        chunks = [pa.array(few, pa.string()) for few in pieces]
         file = store.new_name(token, "states", "all")
         store.write_table(file, pa.table({"state": pa.chunked_array(chunks, pa.string())}))
         return cls(store, partitions, file)
@@ -65,8 +65,8 @@ class StateIndex:
         """The state of a partition; None if nothing ever came to it."""
         if self.file is None:
             return None
-        number, place = divmod(stage * self.partitions + pid, TOGETHER)
-        text = self.store.read_batch(self.file, number).column(0)[place].as_py()
+        number, row = divmod(stage * self.partitions + pid, TOGETHER)
+        text = self.store.read_batch(self.file, number).column(0)[row].as_py()
         return None if text is None else state_of(json.loads(text))
 
     def delete(self) -> None:
@@ -77,5 +77,5 @@ class StateIndex:
 
 def state_of(entries: Mapping[str, Any]) -> PartitionState:
     """A state from its JSON."""
-    logged = tuple(Logged(**one) for one in entries["logged"])
+    logged = tuple(Logged(**each) for each in entries["logged"])
     return PartitionState(**{**entries, "logged": logged})

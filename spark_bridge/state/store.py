@@ -71,7 +71,7 @@ _TOKEN = re.compile(r"batch([0-9]{1,12})-[0-9a-f]{32}")
 _MARKER = re.compile(rf"running-({_TOKEN.pattern})")
 
 
-class _Found(NamedTuple):
+class _Listing(NamedTuple):
     """What is there: versions of complete manifests, newest first, of others, names of temporaries, tokens
     of tries that are marked as running."""
 
@@ -126,7 +126,7 @@ class StateStore:
 
     def newest(self) -> StateManifest | None:
         """The manifest with the highest version; None if there is none."""
-        complete = self._found().complete
+        complete = self._listing().complete
         return self._manifest(complete[0]) if complete else None
 
     def commit(self, manifest: StateManifest) -> None:
@@ -149,12 +149,12 @@ class StateStore:
             raise self._overtaken(manifest.version, manifest.version)
         reached("commit: manifest moved")
 
-    def refuse_overtaken(self, version: int) -> _Found:
+    def refuse_overtaken(self, version: int) -> _Listing:
         """Raise StateError if a version or a later one is there: another application uses the path."""
-        found = self._found()
-        if found.newest >= version:
-            raise self._overtaken(version, found.newest)
-        return found
+        listing = self._listing()
+        if listing.newest >= version:
+            raise self._overtaken(version, listing.newest)
+        return listing
 
     def clean(self, kept: int) -> int:
         """Delete all versions but the newest ``kept``, then every data file that none of these names.
@@ -165,15 +165,15 @@ class StateStore:
         if kept < 1:
             raise ValueError(f"at least the newest version is kept, not {kept}")
         self.sweep()
-        found = self._found()
+        listing = self._listing()
         # Read before anything is deleted: a damaged one stops the cleaning.
-        named = {file for version in found.complete[:kept] for file in self._manifest(version).files()}
-        outdated = (*reversed(found.complete[kept:]), *found.cut_short)
+        named = {file for version in listing.complete[:kept] for file in self._manifest(version).files()}
+        outdated = (*reversed(listing.complete[kept:]), *listing.cut_short)
         # Temporaries last, for they tell which manifests are cut short.
-        names = (*map(MANIFESTS.name, outdated), *found.temporaries)
+        names = (*map(MANIFESTS.name, outdated), *listing.temporaries)
         deleted = sum(self._path.delete(name) for name in names)
         reached("clean: manifests deleted, data not")
-        return deleted + self._clean_data(named, found.newest)
+        return deleted + self._clean_data(named, listing.newest)
 
     # -- tries of batches -----------------------------------------------------
 
@@ -198,15 +198,15 @@ class StateStore:
         """End a try, and delete what it wrote unless it was committed after all."""
         self.end(token)
         version = _version_of(token)
-        committed = [self._manifest(number) for number in self._found().complete if number >= version]
+        committed = [self._manifest(number) for number in self._listing().complete if number >= version]
         if token not in {token_of(file) for manifest in committed for file in manifest.files()}:
             self._path.delete_folder(f"data/{token}")
 
     def sweep(self) -> None:
         """Drop tries that were left by their drivers, as far as they can't be in progress any more."""
-        found = self._found()
-        for token in found.running:
-            if _version_of(token) <= found.newest:
+        listing = self._listing()
+        for token in listing.running:
+            if _version_of(token) <= listing.newest:
                 self.drop(token)
 
     # -- data files -----------------------------------------------------------
@@ -267,7 +267,7 @@ class StateStore:
 
     # -- how they are found ---------------------------------------------------
 
-    def _found(self) -> _Found:
+    def _listing(self) -> _Listing:
         files = [name for name, kind in self._path.listing() if kind == fs.FileType.File]
         versions = {number for number in map(MANIFESTS.number, files) if number is not None}
         begun = {name: MANIFESTS.number_of_part(name) for name in files}
@@ -275,7 +275,7 @@ class StateStore:
         cut_short = {version for version in perhaps if is_cut_short(self._path.read(MANIFESTS.name(version)))}
         temporaries = [name for name, number in begun.items() if number is not None]
         running = [match[1] for match in map(_MARKER.fullmatch, files) if match]
-        return _Found(sorted(versions - cut_short, reverse=True), sorted(cut_short), temporaries, running)
+        return _Listing(sorted(versions - cut_short, reverse=True), sorted(cut_short), temporaries, running)
 
     def _manifest(self, version: int) -> StateManifest:
         name = MANIFESTS.name(version)

@@ -708,8 +708,8 @@ FAULTS = (
     Fault(
         "a worker goes on with the engine of a try that was not committed",
         "spark_bridge/stages/worker.py",
-        "if kept is not None and kept.state == steps[-1]:",
-        "if kept is not None:",
+        "if cached is not None and cached.state == steps[-1]:",
+        "if cached is not None:",
         ("spark_bridge/test_stages_oracle.py",),
     ),
     Fault(

@@ -212,12 +212,12 @@ def by_looking(steps: Iterable[tuple[str, str, str, bool]], names: list[str]) ->
 )
 def test_a_motif_is_where_one_sees_it(pattern: str, steps: list[Any], names: list[str]) -> None:
     rule = rule_of_motif(pattern, ["id", "name"], ["src", "dst", "weight"])
-    assert [one.name for one in rule.found] == names
+    assert [one.name for one in rule.names] == names
     database = lftj.Database()
     database.load("vertex", VERTICES, columns=["id", "name"])
     database.load("edge", EDGES, columns=["src", "dst", "weight"])
     table = database.query(rule.text)
-    variables = [variable for one in rule.found for variable in one.variables]
+    variables = [variable for one in rule.names for variable in one.variables]
     found = [tuple(row[variable] for variable in variables) for row in table.to_pylist()]
     assert sorted(found) == by_looking(steps, names)
     assert len(set(found)) == table.num_rows > 0

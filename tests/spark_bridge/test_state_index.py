@@ -27,8 +27,8 @@ from spark_bridge.stages.worker import StageWorker
 from spark_bridge.state.engine_cache import (
     KEPT_PART,
     MOST_BYTES,
+    CachedEngine,
     EngineCache,
-    Kept,
     check_engine_bytes,
     kept_bytes,
 )
@@ -147,7 +147,7 @@ def test_only_partitions_with_changes_are_stepped(tmp_path: Path) -> None:
 def test_engines_are_kept_up_to_a_number_of_bytes() -> None:
     cache: EngineCache[str] = EngineCache()
     for number in range(5):
-        cache.put(f"p{number}", Kept("t", f"engine {number}", 30), most_bytes=100)
+        cache.put(f"p{number}", CachedEngine("t", f"engine {number}", 30), most_bytes=100)
     assert cache.nbytes == 90
     assert [cache.take(f"p{number}") is not None for number in range(5)] == [False, False, True, True, True]
 
@@ -155,8 +155,8 @@ def test_engines_are_kept_up_to_a_number_of_bytes() -> None:
 def test_an_engine_that_is_too_large_is_not_kept_and_drives_none_out() -> None:
     """One of 50 million rows was kept whatever else the worker had."""
     cache: EngineCache[str] = EngineCache()
-    cache.put("small", Kept("t", "engine", 30), most_bytes=100)
-    cache.put("large", Kept("t", "engine", 101), most_bytes=100)
+    cache.put("small", CachedEngine("t", "engine", 30), most_bytes=100)
+    cache.put("large", CachedEngine("t", "engine", 101), most_bytes=100)
     assert cache.take("large") is None
     assert cache.take("small") == ("t", "engine", 30)
 
@@ -164,7 +164,7 @@ def test_an_engine_that_is_too_large_is_not_kept_and_drives_none_out() -> None:
 def test_an_engine_that_is_kept_again_counts_once() -> None:
     cache: EngineCache[str] = EngineCache()
     for token in "abc":
-        cache.put("p", Kept(token, "engine", 60), most_bytes=100)
+        cache.put("p", CachedEngine(token, "engine", 60), most_bytes=100)
     assert cache.nbytes == 60
 
 
