@@ -12,7 +12,7 @@ from lftj.pictures.layers import Box, layered
 from lftj.rewriting.programs import shown_rules
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation_version import RelationVersion
-from lftj.values.shown_text import ShownText, preformatted
+from lftj.values.shown_text import ShownText, counted, preformatted
 from maintenance.heads.head import MaintainedHead
 
 
@@ -67,8 +67,7 @@ def explain_strata(
     """The strata of all rules: each relation with what it reads, its strategy, its rows and its indices."""
 
     def about(name: str) -> str:
-        n_rows = versions[name].n_rows
-        rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"
+        rows = counted(versions[name].n_rows, "row")
         n_indices = len(versions[name].index_keys)
         rows += f", {n_indices} indices" if n_indices > 1 else ""
         head = heads.get(name)

@@ -22,17 +22,8 @@ import numpy as np
 from lftj.evaluation.wanted import common_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
-from lftj.language.syntax import (
-    Aggregate,
-    Atom,
-    BinaryOperation,
-    Call,
-    Constant,
-    Expression,
-    Negative,
-    Term,
-    Variable,
-)
+from lftj.language.syntax import Aggregate, Atom, Constant, Expression, Term, Variable
+from lftj.rewriting.summand import substituted
 from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
@@ -243,10 +234,13 @@ def _numbered(rule: CheckedRule) -> dict[str, str]:
 def _text(body: Body, names: Mapping[str, str]) -> tuple[str, ...]:
     """A body in words that only depend on its meaning and order of writing."""
 
+    variables = {name: Variable(new) for name, new in names.items()}
+
+    def text(expression: Expression) -> str:
+        return text_of(substituted(expression, variables))
+
     def term_text(term: Term) -> str:
-        if isinstance(term, Variable | Constant):
-            return text_of(_renamed(term, names))
-        return "_"
+        return text(term) if isinstance(term, Variable | Constant) else "_"
 
     def atom_text(atom: Atom) -> str:
         return f"{atom.relation}{'[]' if atom.functional else '()'}{', '.join(map(term_text, atom.terms))}"
@@ -254,23 +248,6 @@ def _text(body: Body, names: Mapping[str, str]) -> tuple[str, ...]:
     return (
         *map(atom_text, body.atoms),
         *(f"!{atom_text(atom)}" for atom in body.negations),
-        *(
-            f"{text_of(_renamed(c.left, names))} {c.operator} {text_of(_renamed(c.right, names))}"
-            for c in body.comparisons
-        ),
-        *(f"{names[a.variable]} := {text_of(_renamed(a.expression, names))}" for a in body.assignments),
+        *(f"{text(c.left)} {c.operator} {text(c.right)}" for c in body.comparisons),
+        *(f"{names[a.variable]} := {text(a.expression)}" for a in body.assignments),
     )
-
-
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    if isinstance(expression, Variable):
-        return Variable(names[expression.name])
-    if isinstance(expression, Negative):
-        return Negative(_renamed(expression.operand, names))
-    if isinstance(expression, BinaryOperation):
-        left, right = _renamed(expression.left, names), _renamed(expression.right, names)
-        return BinaryOperation(expression.operator, left, right)
-    if isinstance(expression, Call):
-        arguments = tuple(_renamed(argument, names) for argument in expression.arguments)
-        return Call(expression.function, arguments)
-    return expression

@@ -11,7 +11,7 @@ dictionaries of the grids that a task has come upon.  Each process plans a grid 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from lftj.planning.kept_orders import KeptOrders, each_keeping
 from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
-from spark_bridge.placing.head_plan import HeadPlan, HeadRule, Placement, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.packets import CellAddress, CellInput, PacketWriter, cell_inputs, packed
 from spark_bridge.placing.placing import split
 from spark_bridge.placing.slices import slices
@@ -35,6 +35,9 @@ BATCH_ROWS = 1 << 16
 
 Databases = dict[tuple[int, object], Database]
 """By rule and marks, that is by grid: of each grid one, so that its cells are planned once."""
+
+Contribution = tuple[str, tuple[int, ...], pa.Table]
+"""What cells give to a head: label, the columns that it meets others by, and a table."""
 
 COMBINED = CellAddress(0, 0, ()).grid_text()  # of packets for the second stage, which has no grid
 
@@ -67,20 +70,15 @@ class CellSearch:
 
     def packets(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the cells contribute to the head, by the hash of its keys."""
-        writer = PacketWriter()
         databases: Databases = {}
-        for cell in cell_inputs(batches):
-            given = self._contributions(cell, databases)
-            for read, columns, table in each_keeping(self._orders(cell), given):
-                for piece in slices(table):
-                    for part, rows in split(piece, key_parts(piece, columns, self._partitions)):
-                        for packet in packed(rows):
-                            yield from writer.add(part, 0, COMBINED, read, packet)
-        yield from writer.rest()
+        given = (
+            contribution
+            for cell in cell_inputs(batches)
+            for contribution in each_keeping(self._orders(cell), self._contributions(cell, databases))
+        )
+        yield from contributed(given, self._partitions)
 
-    def _contributions(
-        self, cell: CellInput, databases: Databases
-    ) -> Iterator[tuple[str, tuple[int, ...], pa.Table]]:
+    def _contributions(self, cell: CellInput, databases: Databases) -> Iterator[Contribution]:
         """Tables with what they are called (:func:`contributions`) and the columns they meet others by."""
         database, program = self._loaded(cell, databases)
         plan, rule = self.plan, self.plan.rules[cell.address.rule]
@@ -109,15 +107,10 @@ class CellSearch:
         """A cell's relations in the database of its grid, and what to evaluate there."""
         rule = self.plan.rules[cell.address.rule]
         database = databases.setdefault((cell.address.rule, cell.address.marks), Database())
-        for placement in placements(rule, cell.address):
+        for placement in rule.placements(dict(cell.address.marks)):
             table = cell.table(placement.label, self._schemas[placement.relation])
             database.add(Relation.from_table(placement.label, table, database.domains))
         return database, program_of(self._text, self._head, cell.address.rule, cell.address.marks)
-
-
-def placements(rule: HeadRule, address: CellAddress) -> tuple[Placement, ...]:
-    """What a cell reads."""
-    return rule.placements(dict(address.marks))
 
 
 @functools.lru_cache(maxsize=256)
@@ -130,6 +123,17 @@ def program_of(text: ProgramText, head: int, rule: int, marks: tuple[tuple[str, 
 def orders_of(text: ProgramText, head: int, rule: int, marks: tuple[tuple[str, str], ...]) -> KeptOrders:
     """The key orders of all cells of a grid that this process evaluates, whatever task they come with."""
     return KeptOrders()
+
+
+def contributed(given: Iterable[Contribution], partitions: int, stage: int = 0) -> Iterator[pa.RecordBatch]:
+    """Packets of what cells give, by the hash of the head's keys, for the stage that combines it."""
+    writer = PacketWriter()
+    for label, columns, table in given:
+        for piece in slices(table):
+            for part, rows in split(piece, key_parts(piece, columns, partitions)):
+                for packet in packed(rows):
+                    yield from writer.add(part, 0, COMBINED, label, packet, stage)
+    yield from writer.rest()
 
 
 def contribution(rule: int, number: int) -> str:

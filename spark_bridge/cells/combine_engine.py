@@ -26,7 +26,7 @@ from lftj.language.syntax import Aggregate, Atom, Head, Program, Rule, Variable
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import Columns
 from lftj.values.collector import Collector
-from lftj.values.schema import Column, ColumnType, Schema
+from lftj.values.schema import Column, Schema
 from maintenance.changes.changes import change_table
 from maintenance.heads.combined_head import CombinedHead
 from maintenance.staged_support import StagedSupport
@@ -165,7 +165,9 @@ class _Joined:
                 name = f"part {contribution(number, index)}"
                 part = CombinedHead(plan.name, schema, [(rule.checked, head)], rule.checked.text)
                 self._parts[contribution(number, index)] = (part, schema)
-                self._workspace.add(Relation.from_table(name, _empty(schema), self._workspace.domains))
+                self._workspace.add(
+                    Relation.from_table(name, _plain(schema).arrow.empty_table(), self._workspace.domains)
+                )
                 atoms.append(self._atom(name, rule, head, read))
             (written,) = rule.syntax.heads
             terms = tuple(read[term] if isinstance(term, Aggregate) else term for term in written.terms)
@@ -206,8 +208,3 @@ def _is_direct(rule: HeadRule) -> bool:
 def _plain(schema: Schema) -> Schema:
     """The schema with columns of other names, all different."""
     return Schema(tuple(Column(f"c{n}", column.type) for n, column in enumerate(schema.columns)))
-
-
-def _empty(schema: Schema) -> pa.Table:
-    types: list[ColumnType] = [column.type for column in schema.columns]
-    return pa.schema([(f"c{n}", type_.arrow) for n, type_ in enumerate(types)]).empty_table()

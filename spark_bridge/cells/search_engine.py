@@ -26,7 +26,7 @@ from lftj.planning.kept_orders import keeping
 from lftj.storage.relation import Relation
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
-from spark_bridge.cells.cell_search import contribution, in_types, orders_of
+from spark_bridge.cells.cell_search import Contribution, contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
@@ -35,9 +35,6 @@ STRATEGIES = {"auto": "auto", "maintain": "delta", "anew": "recompute"}
 """Of a workspace, by policy."""
 
 Policy = Literal["auto", "maintain", "anew"]
-
-Contribution = tuple[str, tuple[int, ...], pa.Table]
-"""What cells give to a head: label, the columns that it meets others by, and a table with weights."""
 
 
 class SearchEngine:

@@ -14,14 +14,11 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from spark_bridge.cells.cell_search import COMBINED, key_parts
-from spark_bridge.cells.search_engine import Contribution
+from spark_bridge.cells.cell_search import Contribution, contributed
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.homes import Homes
-from spark_bridge.placing.packets import PacketWriter, packed
-from spark_bridge.placing.placing import InputNulls, Placer, placed, split
-from spark_bridge.placing.slices import slices
+from spark_bridge.placing.placing import InputNulls, Placer, placed
 
 
 @dataclass(frozen=True)
@@ -91,10 +88,4 @@ class StageChain:
 
     def contributed(self, stage: SparkStage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
         """Packets of what the cells of a stage give, for the stage that combines them."""
-        writer = PacketWriter()
-        for label, columns, table in given:
-            for piece in slices(table):
-                for part, rows in split(piece, key_parts(piece, columns, self.partitions)):
-                    for packet in packed(rows):
-                        yield from writer.add(part, 0, COMBINED, label, packet, stage.number + 1)
-        yield from writer.rest()
+        return contributed(given, self.partitions, stage.number + 1)

@@ -28,8 +28,9 @@ import pyarrow.compute as pc
 from lftj.errors import DataError, EvaluationError, ImageError, LftjError
 from maintenance.image import read_image, write_image
 from maintenance.store.fault_points import reached
+from spark_bridge.cells.cell_search import Contribution
 from spark_bridge.cells.combine_engine import CombineEngine
-from spark_bridge.cells.search_engine import Contribution, Policy, SearchEngine
+from spark_bridge.cells.search_engine import Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
 from spark_bridge.stages.stages import SparkStage, StageChain
