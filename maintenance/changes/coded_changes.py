@@ -15,6 +15,7 @@ from lftj.values.collector import Held
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.changes.changes import change_table
+from maintenance.changes.timed_change import TimedChange
 
 
 class CodedChanges:
@@ -38,12 +39,7 @@ class CodedChanges:
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values."""
-        columns = [
-            (domain, change.columns[number])
-            for name, change in self._changes.items()
-            for number, domain in self._schemas[name].dictionaries
-        ]
-        return [Held(self, columns)]
+        return held_codes(self, self._schemas, self._changes)
 
     @property
     def names(self) -> Collection[str]:
@@ -68,6 +64,20 @@ class CodedChanges:
     def __call__(self, name: str) -> pa.Table:
         """The table of a head's change, for the user."""
         return table_of_change(self._schemas[name], self._changes.get(name))
+
+
+def held_codes(
+    holder: object, schemas: Mapping[str, Schema], *changes: Mapping[str, Change | TimedChange]
+) -> list[Held]:
+    """The codes of changes of relations with these schemas, as long as the holder lives."""
+    columns = [
+        (domain, change.columns[number])
+        for each in changes
+        for name, change in each.items()
+        if name in schemas
+        for number, domain in schemas[name].dictionaries
+    ]
+    return [Held(holder, columns)]
 
 
 def table_of_change(schema: Schema, change: Change | None) -> pa.Table:

@@ -89,7 +89,7 @@ class WindowRows(Staged):
         return self._support.kept.nbytes
 
     def stage(self, columns: Columns, signs: np.ndarray) -> tuple[Columns, np.ndarray]:
-        """The tuples that come and go with signed rows, of :attr:`names`, as often as partitions give them."""
+        """The tuples that come and go with signed rows of :attr:`names`, as often as partitions give them."""
         before = self._support.newest
         after, changed, _, _ = before.added(self._stored(columns), signs)
         self._support.staged = after
@@ -132,7 +132,8 @@ def first_rows(
     """Of the tuples that begin with each prefix the first ``most``, and those equal to the last of them
     in the first ``n_sorted`` columns; with their supports.  O(log n) per run and prefix, and the rows.
 
-    >>> version = SupportVersion(2).added([np.array([1, 2, 2, 3]), np.array([0, 0, 1, 0])], np.ones(4, int))[0]
+    >>> rows = [np.array([1, 2, 2, 3]), np.array([0, 0, 1, 0])]
+    >>> version, *_ = SupportVersion(2).added(rows, np.ones(4, int))
     >>> columns, supports = first_rows(version, [], 1, 1, 2)
     >>> [column.tolist() for column in columns], supports.tolist()
     ([[1, 2, 2], [0, 0, 1]], [1, 1, 1])

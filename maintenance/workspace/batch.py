@@ -41,7 +41,7 @@ from lftj.values.collector import Held
 from lftj.values.schema import Schema
 from lftj.values.shown_text import counted
 from maintenance.changes.change import Change
-from maintenance.changes.coded_changes import CodedChanges, table_of_change
+from maintenance.changes.coded_changes import CodedChanges, held_codes, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
 from maintenance.durable.entries import Changed
@@ -96,15 +96,7 @@ class Applied(Sequence[Changes]):
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values, as long as this lives (`lftj.values.collector`)."""
-        each: list[Mapping[str, Change | TimedChange]] = [self._timed, *self._each]
-        columns = [
-            (domain, change.columns[number])
-            for changes in each
-            for name, change in changes.items()
-            if name in self._schemas
-            for number, domain in self._schemas[name].dictionaries
-        ]
-        return [Held(self, columns)]
+        return held_codes(self, self._schemas, self._timed, *self._each)
 
     def __len__(self) -> int:
         return len(self.transactions)

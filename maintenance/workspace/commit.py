@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lftj.errors import ChangeError, NanError
+from lftj.errors import NanError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.storage.signed_rows import Columns
@@ -47,17 +47,13 @@ class Commit:
     """The changes of one transaction, of base relations first, then of the heads that follow."""
 
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
-        """Net what was staged against the state.  Raises DataError; nothing is staged by any head then."""
+        """Net what was staged.  Raises DataError and TransactionError; no head has staged anything then."""
         self._begin(transaction, state)
         self.announcement: Announcement | None = None
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
         for name, buffer in buffers.items():
             version = state.base_version(name)
-            if version.schema != buffer.schema:
-                raise ChangeError(
-                    f"{name!r} was loaded anew after changes of it were staged: stage them again"
-                )
             change = buffer.net(version)
             inserted = int(np.count_nonzero(change.weights > 0))
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted

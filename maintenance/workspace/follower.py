@@ -90,9 +90,9 @@ class Follower:
         feed.begin()
         state = self._published.shown
         self._refuse_cursor(head, version, state)
-        told = [] if version == state.number else feed.between(head, version, state.number)
-        if told is not None:
-            return told, state
+        commits = [] if version == state.number else feed.between(head, version, state.number)
+        if commits is not None:
+            return commits, state
         return self._past(head, version)
 
     def _past(self, head: str, version: int) -> tuple[Past, State]:

@@ -1,4 +1,4 @@
-"""A workspace told again: from a checkpoint or an image, and the changes of the journal behind it.
+"""Recovery of a workspace: from a checkpoint or an image, and the changes of the journal behind it.
 
 Invariant: what comes out is what was there when the last change was made.  Without an image the base
 relations are brought to the end first and rules are installed over them then, each once; so changes of
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Recoverable(Protocol):
-    """A workspace, as far as it is told changes."""
+    """A workspace, as far as changes of a journal are applied to it."""
 
     domains: Domains
 
@@ -49,12 +49,16 @@ class Recoverable(Protocol):
     def refresh(self) -> int: ...
 
 
-Made = TypeVar("Made", bound=Recoverable)
+Recovered = TypeVar("Recovered", bound=Recoverable)
 
 
 def recovered(
-    make: Callable[..., Made], found: FoundFolder, wanted: Mapping[str, Any], threads: int, progress: bool
-) -> Made:
+    make: Callable[..., Recovered],
+    found: FoundFolder,
+    wanted: Mapping[str, Any],
+    threads: int,
+    progress: bool,
+) -> Recovered:
     """The workspace as a folder has it: of an image and what came since, or made anew.
 
     ``make``: its class; ``wanted``: settings in place of those that it has.  Raises as :func:`rebuild`.
@@ -103,9 +107,9 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
 
 
 class Replay:
-    """Changes, told to a workspace one after the other; those of transactions are committed together.
+    """Changes of a journal, applied in their order; those of transactions are committed together.
 
-    A context manager: at the end of its block all is committed that was told, unless it raises.
+    A context manager: at the end of its block all is committed, unless it raises.
 
     ``rows``: gives those of a relation that was loaded.
     """

@@ -1,13 +1,13 @@
-"""Who is told of changes, and of which ones they still have to be told.
+"""Subscribers: callbacks by head, and the commits that they have not been notified of yet.
 
 Invariants
 
-1. Changes are told in the order of the commits, one commit at a time.
+1. Callbacks are notified in the order of the commits, of one commit at a time.
 2. A callback is called once for a commit: the place in the list of calls moves on in the step that calls it.
-   What could not be told, because of an interruption, waits: it comes first when something is told again.
+   A notification that an interruption prevented waits: it comes first when the next ones are sent.
 3. No lock of the workspace is held while callbacks run: others may commit meanwhile, and so may a callback.
-   What it commits is told when the callbacks of before are through.
-4. What is told is as durable as the workspace promises: it waits until its commit is on disk.
+   What it commits is notified when the callbacks of before are through.
+4. A notification waits until its commit is as durable as the workspace promises: on disk.
 5. A callback that raises keeps no other from hearing; an interruption of one is passed on behind the others.
 """
 
@@ -24,7 +24,7 @@ Subscriber = Callable[[pa.Table], object]
 
 
 class Committed(Protocol):
-    """A transaction whose changes are told."""
+    """A transaction of which subscribers are notified."""
 
     @property
     def changes(self) -> Mapping[str, pa.Table]: ...
@@ -41,7 +41,7 @@ class Announcement:
         self.number = number
         self._transaction = transaction
         self._calls = calls
-        self._told = 0
+        self._n_called = 0
 
     @property
     def is_for_somebody(self) -> bool:
@@ -51,15 +51,15 @@ class Announcement:
         """Call all that were not called yet; returns what to say of those that raised."""
         problems = []
         interruption: BaseException | None = None
-        while self._told < len(self._calls):
-            name, callback = self._calls[self._told]
+        while self._n_called < len(self._calls):
+            name, callback = self._calls[self._n_called]
             if not is_subscribed(name, callback):
-                self._told += 1
+                self._n_called += 1
                 continue
             table = self._transaction.changes[name]
             try:
                 # In one line, for an interruption finds both done or nothing.
-                self._told += 1; callback(table)  # noqa: E702  # fmt: skip
+                self._n_called += 1; callback(table)  # noqa: E702  # fmt: skip
             except Exception as error:
                 label = getattr(callback, "__qualname__", repr(callback))
                 self._transaction.subscriber_errors.append((label, error))
