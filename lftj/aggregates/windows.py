@@ -35,7 +35,7 @@ from lftj.aggregates.sum_values import decimal_scale, doubles
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Constant, Frame, Variable, Window
-from lftj.storage.sorting import sort_distinct, sorted_order
+from lftj.storage.sorting import sorted_order
 from lftj.values.domain import NULL_CODE
 from lftj.values.literals import NULL
 from lftj.values.names import NUMBERING
@@ -60,12 +60,12 @@ def windowed(
     types: Types,
     columns: Sequence[np.ndarray],
     weights: np.ndarray,
-    beside: Sequence[str] = (),
+    left_out: tuple[int, int] = (0, 0),
 ) -> list[np.ndarray]:
-    """The tuples of a head with windows, distinct and sorted by codes.
+    """The tuples of a head with windows, one for each row; where only some are kept, for these.
 
-    ``columns``: int64 codes of :func:`row_names`; rows are distinct, their weights above 0.  ``beside``: more
-    variables, whose columns come first.
+    ``columns``: int64 codes of :func:`row_names`; rows are distinct, their weights above 0.  ``left_out``: so
+    many rows at the beginning and at the end have no tuple.
     Raises RangeError where a sum does not fit its type.
 
     >>> from lftj.values.schema import Column, Schema
@@ -76,7 +76,7 @@ def windowed(
     >>> rank = Window("rank", (), (), (Ordering(Variable("v"), descending=True),))
     >>> head = CheckedHead("h", ("v",), None, schema, (0, 0), (rank,))
     >>> [column.tolist() for column in windowed(head, {"v": integer}, [np.array([5, 7])], np.array([1, 2]))]
-    [[5, 7], [3, 1]]
+    [[7, 7, 5], [1, 1, 3]]
     """
     names = row_names(head)
     found = dict(zip(names, columns, strict=True))
@@ -84,17 +84,19 @@ def windowed(
         rows = np.repeat(np.arange(len(weights)), weights)
         found = {name: column[rows] for name, column in found.items()}
     ordered = _Ordered.of(head, types, found)
+    kept = [ordered.codes[name] for name in head.variables]
+    for window, column in zip(head.windows, head.schema.columns[len(head.variables) :], strict=True):
+        codes = _values(window, ordered, column.type)
+        if column.type.nullable and (codes == NULL_CODE).any():
+            column.type.domain.keep_null()
+        kept.append(codes)
+    first, last = left_out
+    kept = [column[first : len(ordered) - last] for column in kept]
     most = [window.most for window in head.windows if window.most is not None]
-    declared = head.schema.columns[len(head.variables) :]
-    values = [
-        _values(*one)
-        for one in zip(head.windows, [ordered] * len(declared), (c.type for c in declared), strict=True)
-    ]
-    kept = [ordered.codes[name] for name in (*beside, *head.variables)] + values
     if most:
         fits = ordered.numbers <= min(most)
         kept = [column[fits] for column in kept]
-    return sort_distinct(kept)
+    return kept
 
 
 @dataclass(frozen=True)

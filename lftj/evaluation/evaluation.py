@@ -45,6 +45,7 @@ from lftj.search.regions.evaluation import Operations
 from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
+from lftj.storage.sorting import sort_distinct
 from lftj.storage.zset import Distinct, Weighted
 from lftj.values.functional import refuse_conflicts
 
@@ -311,7 +312,7 @@ class Evaluation:
         columns, weights = collected.finish()
         if len(weights):
             try:
-                yield windowed(head, rule.bodies[0].types, columns, weights)
+                yield sort_distinct(windowed(head, rule.bodies[0].types, columns, weights))
             except RangeError as error:
                 raise with_rule(error, rule.text) from error.__cause__
 

@@ -28,7 +28,9 @@ from maintenance.strategies.timed_round import TimedRound
 class WindowSource(RuleSource):
     """One rule's."""
 
+    is_distinct = False
     is_function = False
+    sorted_by = None
     timed_refusal = "windows follow the order of changes"
 
     def __init__(
@@ -43,8 +45,6 @@ class WindowSource(RuleSource):
         self._head = head
         self._rows = WindowRows(head, rule.bodies[0].types)
         self._assignments = Intermediate(rule, (), relations, strategy, keeping, self._rows.names)
-        self.is_distinct = self.is_net = self._rows.is_distinct
-        self.sorted_by = tuple(range(len(head.schema.columns))) if self.is_distinct else None
 
     @property
     def bodies(self) -> Sequence[RuleBody]:
@@ -61,13 +61,7 @@ class WindowSource(RuleSource):
     @property
     def notes(self) -> tuple[str, ...]:
         functions = ", ".join(dict.fromkeys(window.function for window in self._head.windows))
-        most = self._rows.most
-        reads = (
-            "partitions whole"
-            if most is None
-            else f"the first {most} rows of a partition, and those like the last"
-        )
-        return (f"windows {functions}: a change reads {reads}",)
+        return f"windows {functions}: a change reads {self._rows.reads}", "support counts"
 
     def build(self, building: Building) -> Tuples:
         rows = Weighted(len(self._rows.names))

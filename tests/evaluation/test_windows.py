@@ -234,3 +234,11 @@ def test_a_sum_that_does_not_fit() -> None:
     db.load("t", [(1, 2**62), (2, 2**62)], columns=["k", "v"])
     with pytest.raises(errors.RangeError, match=r"sum\(v\) of a frame does not fit type int64"):
         db.query("h(k, w) <- t(k, v), w = sum(v, by: k).")
+
+
+def test_a_window_may_give_the_first_null_of_a_database() -> None:
+    db = lftj.Database()
+    db.load("t", [("b", 1), ("a", 2)], columns=["s", "v"])
+    found = db.query("h(s, w) <- t(s, v), w = lag(s, by: v).", order_by="s")
+    assert found.to_pydict() == {"s": ["a", "b"], "w": ["b", None]}
+    assert db.query("h(v, w) <- t(_, v), w = lead(v, by: v).", order_by="v")["w"].to_pylist() == [2, None]

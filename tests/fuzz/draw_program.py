@@ -249,7 +249,7 @@ def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
 # -- bodies and heads ---------------------------------------------------------------------------
 
 
-def window(r: random.Random, body: Body) -> list[Literal]:
+def window(r: random.Random, body: Body, nulls: bool) -> list[Literal]:
     """A window over what the body binds so far, whose value enters the scope, and perhaps a test of it."""
     scope = {name: kind for name, kind in body.scope.items() if kind is not EXTREME}
     names = list(scope)
@@ -264,10 +264,11 @@ def window(r: random.Random, body: Body) -> list[Literal]:
     argument = r.choice(names)
     kind = scope[argument]
     functions = ["rank", "dense_rank", "count", "min", "max", *["sum", "avg"] * kind.number]
-    functions += ["row_number", "top", "top", "lag", "lead", "first", "last"] * total
+    functions += ["row_number", "top", "top", *["lag", "lead", "first", "last"] * nulls] * total
     function = r.choice(functions)
     frame: tuple[str, int | None, int | None] | None = None
-    if function in ("count", "sum", "avg", "min", "max", "first", "last") and r.random() < 0.5:
+    framed = ("count", *(("sum", "avg", "min", "max", "first", "last") if nulls else ()))
+    if function in framed and r.random() < 0.5:
         ends = sorted(r.choices(range(-2, 3), k=2))
         first, last = (None if r.random() < 0.2 else end for end in ends)
         ranged = len(orders) == 1 and scope[orders[0].name] in WHOLE
@@ -320,7 +321,7 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         body.literals.append(null_test(r, body))
     body.scope |= late
     if not plain and r.random() < 0.12:
-        body.literals += window(r, body)
+        body.literals += window(r, body, nulls)
     r.shuffle(body.literals)
     return body
 
