@@ -57,7 +57,7 @@ class Sizes:
             codes=sum(domain.n_codes for domain in dictionaries),
             dictionary_bytes=sum(domain.nbytes for domain in dictionaries),
             labels=sum(map(len, labels)),
-            slots=sum(part._table.n_slots for part in grouped),
+            slots=sum(part._table.n_rows for part in grouped),
             group_bytes=sum(part.nbytes for part in (*grouped, *scans)),
             resident_bytes=resident_bytes(),
         )

@@ -1,22 +1,20 @@
 """Counts, sums of whole numbers, least and greatest codes by group, found as rows come: no row is kept.
 
 A sum is linear in its rows, and an extreme is the same whatever else came, so they need not be distinct, nor
-in order.  A group has a number; its place is found by a table of all keys that the ranges of the columns
-allow, where these are few enough, or by a hash table.  Each has its number of assignments and, for each
-summed variable, a sum of 128 bits.
+in order.  A group's number is that of its key in a :class:`~lftj.storage.row_table.RowTable`; it is found by
+places for all keys that the ranges of the columns allow, where these are few enough, or by the table's own.
+Each group has its number of assignments and, for each summed variable, a sum of 128 bits.
 
 Invariants
 
-1. ``keys[:, :n]`` are the distinct keys in the order in which they came; ``counts``, both words of ``sums``
-   and ``extremes`` are of the same groups.
-2. With ranges known (``extent``), every key lies within them, and ``table`` has at its number, ``SUM (key -
-   low) * stride``, that of its group + 1; elsewhere 0.  Without, ``table`` is as
-   :mod:`lftj.storage.row_places` has it.
+1. ``counts``, both words of ``sums`` and ``extremes`` are by number of the group; beyond, 0 or no extreme.
+2. With ranges known (``extent``), every key lies within them, and ``places`` has at its number, ``SUM (key -
+   low) * stride``, that of its group + 1; elsewhere 0.  Without, the table has places of its own.
 3. No sum wraps: a summand has 64 bits and there are less than ``2**63`` assignments.
 
 Cost: O(1) per row.  Memory 8 bytes per key column, 8 for the count, 16 per sum and 8 per extreme of each
-group, up to twice for growth, and 8 bytes for each place: up to ``MOST_NUMBERS``, or two to four for each
-group.
+group, up to twice for growth, and 8 bytes for each of up to ``MOST_NUMBERS`` places, or 8 to 16 of the
+table's.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -31,7 +29,8 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.wrapping import wraps_around
 from lftj.errors import RangeError
-from lftj.storage.row_places import entry_of, number_at, place_of
+from lftj.storage.row_table import RowTable, append
+from lftj.storage.signed_rows import table_of
 
 LEAST_GROUPS = 1 << 6
 
@@ -53,8 +52,7 @@ class RunningSums:
 
     def __init__(self, n_keys: int, n_sums: int, largest: Sequence[bool] = ()) -> None:
         """``largest``: for each extreme whether it is the greatest code, else the least."""
-        self.n_groups = 0
-        self._keys = np.empty((n_keys, LEAST_GROUPS), np.int64)
+        self._keys = RowTable(n_keys, LEAST_GROUPS, is_placed=False)
         self._counts = np.zeros(LEAST_GROUPS, np.int64)
         self._sums = np.zeros((2 * n_sums, LEAST_GROUPS), np.int64)
         self._largest = tuple(largest)
@@ -62,8 +60,12 @@ class RunningSums:
         self._low = np.zeros(n_keys, np.int64)
         self._extent = np.zeros(n_keys, np.int64)
         self._is_ranged = True
-        self._table = np.zeros(1, np.int64)
+        self._places = np.zeros(1, np.int64)
         self._total = 0
+
+    @property
+    def n_groups(self) -> int:
+        return self._keys.n_rows
 
     @wraps_around
     def add(
@@ -80,7 +82,7 @@ class RunningSums:
         Raises :class:`~lftj.errors.RangeError` when there are ``2**63`` assignments or more in all.
         """
         weights = np.require(weights, np.int64, ("C", "W"))
-        groups = self._groups_of(_rows_of(keys, len(weights)))
+        groups = self._groups_of(table_of(keys, len(weights)))
         self._total = _count(groups, weights, self._counts, self._total)
         if self._total < 0:
             raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
@@ -92,7 +94,7 @@ class RunningSums:
     def finish(self) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray], list[np.ndarray]]:
         """Sorted keys, the assignments of each, the sums: int64 (groups, 2), the low word first; extremes."""
         n = self.n_groups
-        keys = [column[:n] for column in self._keys]
+        keys = list(self._keys.rows())
         order = np.lexsort(keys[::-1]) if keys else np.arange(n)
         words = [
             np.ascontiguousarray(self._sums[place : place + 2, :n].T[order])
@@ -110,64 +112,57 @@ class RunningSums:
         """The group of each row of int64 keys (columns, n); new ones are made."""
         groups = np.empty(rows.shape[1], np.int64)
         done = 0
-        while done < len(groups):
-            arguments = self._keys, self.n_groups, self._table, groups
-            if self._is_ranged:
-                done, self.n_groups = _enter_ranged(rows, done, self._low, self._extent, *arguments)
-            else:
-                done, self.n_groups = _enter_hashed(rows, done, *arguments)
+        while self._is_ranged and done < len(groups):
+            done = self._enter(rows, done, self._keys, groups)
             if done < len(groups):
-                if self.n_groups == len(self._counts):
-                    self._grow()
-                else:
-                    self._widen(rows[:, done:])
+                self._widen(rows[:, done:])
+        if not self._is_ranged:
+            groups[done:] = self._keys.find_or_add(rows[:, done:])
+        self._grow()
         return groups
 
+    def _enter(self, rows: np.ndarray, first: int, keys: RowTable, groups: np.ndarray) -> int:
+        """Write the group of each row from number ``first`` on; returns the first one out of range, or n."""
+        while True:
+            first = _enter(rows, first, self._low, self._extent, keys.arrays, self._places, groups)
+            if first == len(groups) or keys.n_rows < keys.room:
+                return first
+            keys.make_room()
+
     def _grow(self) -> None:
-        """Room for twice as many groups."""
-        room = 2 * len(self._counts)
-        self._keys, self._sums = (_widened(rows, room) for rows in (self._keys, self._sums))
-        self._counts = _widened(self._counts[np.newaxis], room)[0]
-        before, self._extremes = self._extremes, self._no_extremes(room)
-        self._extremes[:, : before.shape[1]] = before
-        if not self._is_ranged:
-            self._enter_again()
+        """Room for as many groups as there is for their keys."""
+        room = self._keys.room
+        if room > len(self._counts):
+            self._sums = _widened(self._sums, room)
+            self._counts = _widened(self._counts[np.newaxis], room)[0]
+            before, self._extremes = self._extremes, self._no_extremes(room)
+            self._extremes[:, : before.shape[1]] = before
 
     def _widen(self, rows: np.ndarray) -> None:
         """Let the ranges hold these keys too, or do without."""
-        every = np.concatenate([self._keys[:, : self.n_groups], rows], axis=1)
+        known = self._keys.rows()
+        every = np.concatenate([known, rows], axis=1)
         numbers, lows, extents = 1, [], []
         for least, most in zip(every.min(axis=1).tolist(), every.max(axis=1).tolist(), strict=True):
             lows.append(least)
             extents.append(most - least + 1)
             numbers *= extents[-1]
         self._is_ranged = numbers <= MOST_NUMBERS
-        if self._is_ranged:
-            self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
-        self._enter_again()
-
-    def _enter_again(self) -> None:
-        """Enter all groups into a new table."""
-        known = np.ascontiguousarray(self._keys[:, : self.n_groups])
-        groups = np.empty(self.n_groups, np.int64)
-        if self._is_ranged:
-            self._table = np.zeros(int(np.prod(self._extent)), np.int64)
-            _enter_ranged(known, 0, self._low, self._extent, self._keys, 0, self._table, groups)
-        else:
-            self._table = np.zeros(4 * len(self._counts), np.int64)
-            _enter_hashed(known, 0, self._keys, 0, self._table, groups)
+        self._places = np.zeros(numbers if self._is_ranged else 0, np.int64)
+        if not self._is_ranged:
+            self._keys.place()
+            return
+        self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
+        again = RowTable(len(known), self.n_groups, is_placed=False)
+        self._enter(np.ascontiguousarray(known), 0, again, np.empty(self.n_groups, np.int64))
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups
-        assert len({tuple(row) for row in self._keys[:, :n].T.tolist()}) == n
+        self._keys.check_invariants()
         assert (self._counts[:n] > 0).all() and int(self._counts[:n].sum()) == self._total
-        assert np.count_nonzero(self._table) == n
-        assert self._groups_of(np.ascontiguousarray(self._keys[:, :n])).tolist() == list(range(n))
-
-
-def _rows_of(columns: Sequence[np.ndarray], n: int) -> np.ndarray:
-    return np.array(columns, np.int64) if len(columns) else np.empty((0, n), np.int64)
+        assert np.count_nonzero(self._places) == (n if self._is_ranged else 0)
+        assert self._groups_of(np.ascontiguousarray(self._keys.rows())).tolist() == list(range(n))
 
 
 def _widened(rows: np.ndarray, room: int) -> np.ndarray:
@@ -177,49 +172,30 @@ def _widened(rows: np.ndarray, room: int) -> np.ndarray:
 
 
 @kernel
-def _enter_ranged(rows, first, low, extent, keys, n_groups, table, groups):
+def _enter(rows, first, low, extent, keys, places, groups):
     """Write the group of each row from number ``first`` on; those that are new are appended to ``keys``.
 
-    rows: int64 (columns, n); low, extent: int64 (columns,); keys: int64 (columns, room), table: int64, both
-    as :class:`RunningSums` has them, written; groups: int64 (n,), written.  Returns the number of the first
-    row that is out of range or for whose group there is no room, or n, and how many groups there are.
+    rows: int64 (columns, n); low, extent: int64 (columns,); keys: Rows, and places: int64, both as
+    :class:`RunningSums` has them, written; groups: int64 (n,), written.  Returns the number of the first
+    row that is out of range or for whose group there is no room, or n.
     """
+    stored, _, n_groups = keys
     for row in range(first, rows.shape[1]):
         number = np.int64(0)
         for column in range(rows.shape[0]):
             offset = rows[column, row] - low[column]
             if offset < 0 or offset >= extent[column] or rows[column, row] < low[column]:
-                return row, n_groups
+                return row
             number = number * extent[column] + offset
-        group = table[number] - 1
+        group = places[number] - 1
         if group < 0:
-            if n_groups == keys.shape[1]:
-                return row, n_groups
-            group = np.int64(n_groups)
-            table[number] = group + 1
-            for column in range(rows.shape[0]):
-                keys[column, group] = rows[column, row]
-            n_groups += 1
+            group = n_groups[0]
+            if group == stored.shape[1]:
+                return row
+            places[number] = group + 1
+            append(rows, row, keys)
         groups[row] = group
-    return rows.shape[1], n_groups
-
-
-@kernel
-def _enter_hashed(rows, first, keys, n_groups, table, groups):
-    """The same by a hash table, in which every key has its place."""
-    for row in range(first, rows.shape[1]):
-        place, tag = place_of(rows, row, keys, table)
-        group = number_at(table, place)
-        if group < 0:
-            if n_groups == keys.shape[1]:
-                return row, n_groups
-            group = np.int64(n_groups)
-            table[place] = entry_of(group, tag)
-            for column in range(rows.shape[0]):
-                keys[column, group] = rows[column, row]
-            n_groups += 1
-        groups[row] = group
-    return rows.shape[1], n_groups
+    return rows.shape[1]
 
 
 @kernel

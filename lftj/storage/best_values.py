@@ -3,18 +3,15 @@
 A recursion with ``min`` or ``max`` finds values for the same keys over and over.  Here a value is looked up
 and compared in one step, so that what is found is netted as it comes, key by key.
 
-A hash table with linear probing, whose groups are numbered as their keys first came.
-
 Invariants
 
-1. ``places`` holds group + 1 at the first free place from the key's hash on, and is at least twice as long as
-   there are groups.
+1. A group's number is that of its key in a :class:`~lftj.storage.row_table.RowTable`.
 2. ``found`` is the best value that came for a group; ``values`` the best of all rounds before this one, and
    is not set for groups that came in this round, which are the last ones.
 3. ``changed`` are the groups whose best value got better in this round, each once.
 
-Cost: O(1) per value, amortised; memory per group 8 bytes per key column, 32 for values and marks, and 16 to
-32 for the places, up to twice for growth.
+Cost: O(1) per value, amortised; memory per group 8 bytes per key column, 32 for values and marks, and 8 to 16
+for the places, up to twice for growth.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -27,17 +24,16 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
-from lftj.storage.row_places import entry_of, number_at, numbers_in, place_of
-from lftj.storage.signed_rows import Columns
+from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
+from lftj.storage.signed_rows import Columns, table_of
 from lftj.values.domain import Domain
 
 LEAST_ROOM = 1 << 8
 
 # -- registers
-GROUPS = 0  # how many there are
-CHANGED = 1  # in this round
-ROUND = 2  # its number, at least 1
-REGISTERS = 3
+CHANGED = 0  # groups, in this round
+ROUND = 1  # its number, at least 1
+REGISTERS = 2
 
 IN_ORDER = np.zeros(0, np.int64)
 """Instead of ranks, where codes are in the order of their values."""
@@ -78,25 +74,19 @@ class BestValues:
 
     def __init__(self, n_keys: int, largest: bool) -> None:
         """``largest``: the best value is the largest one, else the least."""
-        self._n_keys = n_keys
         self._largest = int(largest)
-        self._registers = np.zeros(REGISTERS, np.int64)
-        self._registers[ROUND] = 1
+        self._registers = np.array([0, 1])
         self._n_before = 0
-        self._make(LEAST_ROOM)
-
-    def _make(self, room: int) -> None:
-        self._keys = np.empty((max(1, self._n_keys), room), np.int64)
-        self._values = np.empty(room, np.int64)
-        self._found = np.empty(room, np.int64)
-        self._rounds = np.zeros(room, np.int64)
-        self._changed = np.empty(room, np.int64)
-        self._places = np.zeros(1 << (2 * room - 1).bit_length(), np.int64)
+        self._keys = RowTable(n_keys, LEAST_ROOM)
+        self._values = np.empty(LEAST_ROOM, np.int64)
+        self._found = np.empty(LEAST_ROOM, np.int64)
+        self._rounds = np.zeros(LEAST_ROOM, np.int64)
+        self._changed = np.empty(LEAST_ROOM, np.int64)
 
     @property
     def n_groups(self) -> int:
         """Those of this round too."""
-        return int(self._registers[GROUPS])
+        return self._keys.n_rows
 
     @wraps_around
     def add(self, keys: Columns, values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
@@ -105,16 +95,14 @@ class BestValues:
         ``ranks``: of the values' codes (:func:`ranks_in`).
         """
         n = len(values)
-        table = np.zeros((max(1, self._n_keys), n), np.int64)
-        for column, codes in enumerate(keys):
-            table[column] = codes
+        table = table_of(keys, n)
         values = np.array(values)  # kernels take what may be written to
         better = np.empty(n, np.int64)
         progress = np.zeros(2, np.int64)
         while True:
             _improve(
-                table, values, ranks, self._largest, progress, self._keys, self._found, self._rounds,
-                self._changed, self._places, self._registers, better,
+                table, values, ranks, self._largest, progress, self._keys.arrays, self._found, self._rounds,
+                self._changed, self._registers, better,
             )  # fmt: skip
             done, n_better = progress.tolist()
             if done == n:
@@ -122,13 +110,10 @@ class BestValues:
             self._grow()
 
     def _grow(self) -> None:
-        n = self.n_groups
-        old = self._keys, self._values, self._found, self._rounds, self._changed
-        self._make(2 * len(self._found))
-        new = self._keys, self._values, self._found, self._rounds, self._changed
-        for before, after in zip(old, new, strict=True):
-            after[..., :n] = before[..., :n]
-        _place(self._keys, n, self._places)
+        more = np.zeros(len(self._found), np.int64)
+        self._values, self._found = np.append(self._values, more), np.append(self._found, more)
+        self._rounds, self._changed = np.append(self._rounds, more), np.append(self._changed, more)
+        self._keys.make_room()
 
     def next_round(self) -> Improved:
         """What got better since the last time."""
@@ -139,20 +124,17 @@ class BestValues:
         self._n_before = self.n_groups
         self._registers[CHANGED] = 0
         self._registers[ROUND] += 1
-        return Improved(self._keys[: self._n_keys, changed], values, before, n_new)
+        return Improved(self._keys.rows_of(changed), values, before, n_new)
 
     def columns(self) -> list[np.ndarray]:
         """Keys and best values as of the last round, in the order of their coming."""
         n = self._n_before
-        return [*self._keys[: self._n_keys, :n], self._values[:n]]
+        return [*self._keys.rows(0, n), self._values[:n]]
 
-    @wraps_around
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         n = self.n_groups
-        assert 2 * n <= len(self._places)
-        assert sorted(numbers_in(self._places).tolist()) == list(range(n))
-        assert len({tuple(key) for key in self._keys[:, :n].T.tolist()}) == n
+        self._keys.check_invariants()
         changed = self._changed[: self._registers[CHANGED]].tolist()
         assert sorted(changed) == np.flatnonzero(self._rounds[:n] == self._registers[ROUND]).tolist()
         assert set(range(self._n_before, n)) <= set(changed)
@@ -170,29 +152,22 @@ def is_better(code, other, ranks, largest):
 
 
 @kernel
-def _improve(
-    table, values, ranks, largest, progress, keys, found, rounds, changed, places, registers, better
-):
+def _improve(table, values, ranks, largest, progress, keys, found, rounds, changed, registers, better):
     """See :meth:`BestValues.add`; ends early where there is no room.
 
     table: int64 (columns, n), keys; values: int64 (n,), codes; ranks: int64, by code, or empty; largest: 0 or
-    1.  progress: int64 (2,), how many rows are done, and how many are better; keys: int64 (columns, room);
-    found, rounds, changed: int64 (room,); places: int64 (a power of 2,); registers: int64 (REGISTERS,);
-    better: int64 (n,), the rows that are; all eight written.
+    1.  progress: int64 (2,), how many rows are done, and how many are better; keys: Rows; found, rounds,
+    changed: int64 (room,); registers: int64 (REGISTERS,); better: int64 (n,), the rows that are; all seven
+    written.
     """
     n_better = progress[1]
     for row in range(progress[0], table.shape[1]):
-        place, tag = place_of(table, row, keys, places)
-        group = number_at(places, place)
-        if group < 0:
-            if registers[GROUPS] == len(found):
-                progress[0], progress[1] = row, n_better
-                return
-            group = registers[GROUPS]
-            for column in range(table.shape[0]):
-                keys[column, group] = table[column, row]
-            registers[GROUPS] = group + 1
-            places[place] = entry_of(group, tag)
+        n_groups = keys[2][0]
+        group = find_or_add(table, row, keys)
+        if group == NO_ROOM:
+            progress[0], progress[1] = row, n_better
+            return
+        if group == n_groups:
             rounds[group] = 0
         elif not is_better(values[row], found[group], ranks, largest):
             continue
@@ -204,11 +179,3 @@ def _improve(
             changed[registers[CHANGED]] = group
             registers[CHANGED] += 1
     progress[0], progress[1] = table.shape[1], n_better
-
-
-@kernel
-def _place(keys, n, places):
-    """Enter the first ``n`` groups into empty places; keys: int64 (columns, room); places: int64, written."""
-    for group in range(n):
-        place, tag = place_of(keys, group, keys, places)
-        places[place] = entry_of(group, tag)

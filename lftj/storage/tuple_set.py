@@ -5,15 +5,16 @@ what is found is netted as it comes, and only what is new is kept.
 
 Three forms.  *Dense*: a bit for every tuple that the ranges of the columns allow.  *Packed*: where these
 would be too many bits, a table with linear probing of the tuples themselves, each in one word.  *Hashed*:
-where the ranges allow more tuples than a word can tell apart, a table of row numbers.
+where the ranges allow more tuples than a word can tell apart, the places of the
+:class:`~lftj.storage.row_table.RowTable` that holds the tuples in all forms.
 
 Invariants
 
-1. ``rows[:, :n]`` are the distinct tuples in the order in which they came; they never change.
+1. The table's rows are the distinct tuples in the order in which they came; they never change.
 2. Dense and packed: every value lies within ``low .. low + extent - 1`` of its column, so a tuple has a
    *number*, ``SUM (value - low) * stride``.  Dense: the bits of these numbers are set, and no other.
-3. Packed: each number + 1 stands in the table at the first free place from its tuple's hash on; the table has
-   at least twice as many places as there are rows.  Hashed: as :mod:`lftj.storage.row_places` has it.
+3. Packed: each number + 1 stands in ``numbers`` at the first free place from its tuple's hash on; there are
+   at least twice as many places as tuples.  Hashed, and only then, the table has places of its own.
 
 Cost: O(1) per tuple that is looked up, amortised: one access to memory in the first two forms, in the third
 one and another for each column.  Memory 8 bytes per column of each tuple, up to four times for growth, and at
@@ -30,7 +31,7 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from indices.wrapping import wraps_around
-from lftj.storage.row_places import entry_of, place_of
+from lftj.storage.row_table import RowTable, append
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import sort_distinct
 
@@ -64,12 +65,15 @@ class TupleSet:
     def __init__(self, arity: int, fewest_bits: int = FEWEST_BITS) -> None:
         """``fewest_bits``: so many are always allowed."""
         self._fewest_bits = fewest_bits
-        self.n_rows = 0
-        self._rows = np.empty((arity, LEAST_ROOM), np.int64)
+        self._table = RowTable(arity, LEAST_ROOM, is_placed=False)
         self._low = np.zeros(arity, np.int64)
         self._extent = np.zeros(arity, np.int64)  # all 0: no range is known yet
         self.form = Form.DENSE
-        self._places = np.zeros(0, np.int64)  # the bits, or the table
+        self._numbers = np.zeros(0, np.int64)  # the bits, or the packed ones
+
+    @property
+    def n_rows(self) -> int:
+        return self._table.n_rows
 
     @wraps_around
     def add(self, columns: Columns) -> np.ndarray:
@@ -77,51 +81,43 @@ class TupleSet:
 
         int64 (columns, n), a view that stays as it is.
         """
-        n = len(columns[0])
-        table = table_of(columns, n)
-        first = self.n_rows
-        self._make_room(n)
-        done = 0
-        while done < n:
+        table = table_of(columns, len(columns[0]))
+        first, done = self.n_rows, 0
+        while self.form is not Form.HASHED and done < table.shape[1]:
             done = self._enter(table, done)
-            if done < n:
+            if done < table.shape[1]:
                 self._widen(table[:, done:])
+        if done < table.shape[1]:
+            self._table.find_or_add(table[:, done:])
         return self.since(first)
 
     def _enter(self, table: np.ndarray, first: int) -> int:
         """Enter tuples from number ``first`` on; returns the number of the first one out of range, or n."""
-        if self.form is not Form.DENSE:
-            self._room_in_table(table.shape[1] - first)
-        done, self.n_rows = self._enter_all(table, first, self._rows, self.n_rows)
-        return done
-
-    def _enter_all(self, table: np.ndarray, first: int, rows: np.ndarray, n_rows: int) -> tuple[int, int]:
-        if self.form is Form.HASHED:
-            return table.shape[1], _enter(table, first, self._places, rows, n_rows)
+        n_more = table.shape[1] - first
+        self._table.make_room(n_more)
+        if self.form is Form.PACKED:
+            needed = 2 * (self.n_rows + n_more)
+            if needed > len(self._numbers):
+                self._numbers = np.zeros(1 << (needed - 1).bit_length(), np.int64)
+                self._enter_again()
         enter = _mark if self.form is Form.DENSE else _pack
-        done, n_rows = enter(table, first, self._low, self._extent, self._places, rows, n_rows)
-        return done, n_rows
+        return int(enter(table, first, self._low, self._extent, self._numbers, self._table.arrays))
 
     def _enter_again(self) -> None:
-        """Enter the rows into places where nothing is."""
-        rows = np.ascontiguousarray(self.since(0))
-        self._enter_all(rows, 0, np.empty_like(rows), 0)
+        """Enter the rows where nothing is."""
+        if self.n_rows:
+            rows = np.ascontiguousarray(self.since(0))
+            scratch = RowTable(len(rows), self.n_rows, is_placed=False)
+            enter = _mark if self.form is Form.DENSE else _pack
+            enter(rows, 0, self._low, self._extent, self._numbers, scratch.arrays)
 
     def since(self, first: int, last: int | None = None) -> np.ndarray:
         """The tuples from number ``first`` on, before number ``last``; int64 (columns, n)."""
-        return self._rows[:, first : self.n_rows if last is None else last]
+        return self._table.rows(first, last)
 
     def sorted_columns(self) -> list[np.ndarray]:
         """All tuples, sorted; O(n log n)."""
         return sort_distinct(list(self.since(0)))
-
-    def _make_room(self, n_more: int) -> None:
-        """Room for so many rows more; views of the old rows stay as they are."""
-        needed = self.n_rows + n_more
-        if needed > self._rows.shape[1]:
-            rows = np.empty((len(self._rows), max(needed, 2 * self._rows.shape[1])), np.int64)
-            rows[:, : self.n_rows] = self.since(0)
-            self._rows = rows
 
     def _widen(self, table: np.ndarray) -> None:
         """Let the ranges hold these tuples too, in the form for these."""
@@ -143,33 +139,26 @@ class TupleSet:
         fits = all(least <= value for least, value in zip(lows, low, strict=True)) and all(
             value < least + extent for least, extent, value in zip(lows, extents, high, strict=True)
         )
-        self._places = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int64)
         if not fits or bits > MOST_NUMBERS:
             self.form = Form.HASHED
+            self._table.place()
             return
         self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
         if bits > max(self._fewest_bits, BITS_PER_TUPLE * self.n_rows):
             self.form = Form.PACKED
             return
         self.form = Form.DENSE
-        self._places = np.zeros(bits // 64 + 1, np.int64)
+        self._numbers = np.zeros(bits // 64 + 1, np.int64)
         self._enter_again()
-
-    def _room_in_table(self, n_more: int) -> None:
-        """A table that holds so many rows more at half its length at most."""
-        needed = 2 * (self.n_rows + n_more)
-        if needed > len(self._places):
-            self._places = np.zeros(1 << (needed - 1).bit_length(), np.int64)
-            self._enter_again()
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        rows = self.since(0)
-        assert len({tuple(row) for row in rows.T.tolist()}) == self.n_rows
+        self._table.check_invariants()
         if self.form is Form.DENSE:
-            assert int(np.bitwise_count(self._places.view(np.uint64)).sum()) == self.n_rows
-        else:
-            assert np.count_nonzero(self._places) == self.n_rows and 2 * self.n_rows <= len(self._places)
+            assert int(np.bitwise_count(self._numbers.view(np.uint64)).sum()) == self.n_rows
+        if self.form is Form.PACKED:
+            assert np.count_nonzero(self._numbers) == self.n_rows and 2 * self.n_rows <= len(self._numbers)
 
 
 @part
@@ -184,37 +173,28 @@ def _number_of(table, row, low, extent):
     return number
 
 
-@part
-def _append(table, row, rows, n_rows):
-    """Write a row of ``table`` behind the first ``n_rows`` of ``rows``; returns how many these are then."""
-    for column in range(table.shape[0]):
-        rows[column, n_rows] = table[column, row]
-    return n_rows + 1
-
-
 @kernel
-def _mark(table, first, low, extent, words, rows, n_rows):
+def _mark(table, first, low, extent, words, rows):
     """Set the bit of every tuple from number ``first`` on; append those whose bit was not set to ``rows``.
 
-    table: int64 (columns, n); low, extent: int64 (columns,); words: int64, written; rows: int64
-    (columns, room), written from ``n_rows`` on.  Returns the number of the first tuple outside of the
-    ranges, or n, and the number of rows.
+    table: int64 (columns, n); low, extent: int64 (columns,); words: int64, written; rows: Rows, with room for
+    all, written.  Returns the number of the first tuple outside of the ranges, or n.
     """
     for tuple_ in range(first, table.shape[1]):
         number = _number_of(table, tuple_, low, extent)
         if number < 0:
-            return tuple_, n_rows
+            return tuple_
         bit = np.int64(1) << (number & 63)
         word = words[number >> 6]
         if word & bit == 0:
             words[number >> 6] = word | bit
-            n_rows = _append(table, tuple_, rows, n_rows)
-    return table.shape[1], n_rows
+            append(table, tuple_, rows)
+    return table.shape[1]
 
 
 @kernel
-def _pack(table, first, low, extent, places, rows, n_rows):
-    """Enter the number of every tuple from number ``first`` on into the table; append new ones to ``rows``.
+def _pack(table, first, low, extent, places, rows):
+    """Enter the number of every tuple from number ``first`` on into places; append new ones to ``rows``.
 
     places: int64 (a power of 2,), number + 1 or 0, written; the others, and what it returns, as of _mark.
     """
@@ -222,7 +202,7 @@ def _pack(table, first, low, extent, places, rows, n_rows):
     for tuple_ in range(first, table.shape[1]):
         number = _number_of(table, tuple_, low, extent)
         if number < 0:
-            return tuple_, n_rows
+            return tuple_
         mixed = np.uint64(number >> 3) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ mixed >> np.uint64(32)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
@@ -231,20 +211,5 @@ def _pack(table, first, low, extent, places, rows, n_rows):
             place = (place + 1) & last_place
         if places[place] == 0:
             places[place] = number + 1
-            n_rows = _append(table, tuple_, rows, n_rows)
-    return table.shape[1], n_rows
-
-
-@kernel
-def _enter(table, first, places, rows, n_rows):
-    """Enter every tuple from number ``first`` on into the hash table; append those that are new to ``rows``.
-
-    places: int64 (a power of 2,), as :mod:`lftj.storage.row_places` has them, written; the others as of
-    _mark.  Returns the number of rows.
-    """
-    for tuple_ in range(first, table.shape[1]):
-        place, tag = place_of(table, tuple_, rows, places)
-        if places[place] == 0:
-            places[place] = entry_of(n_rows, tag)
-            n_rows = _append(table, tuple_, rows, n_rows)
-    return n_rows
+            append(table, tuple_, rows)
+    return table.shape[1]

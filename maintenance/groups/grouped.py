@@ -21,7 +21,7 @@ Invariants
    1,024 slots or more, :meth:`GroupedAggregate.tidy` keeps half or more in use.
 
 Cost: one sort of the m signed rows, then O(m) and what the accumulator takes.
-Memory: 16 bytes per slot beside the :class:`~maintenance.groups.table.GroupTable`
+Memory: 16 bytes per slot beside the :class:`~lftj.storage.row_table.RowTable`
 and the accumulator.
 """
 
@@ -33,19 +33,20 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel
+from indices.wrapping import wraps_around
 from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import spelled_call
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
+from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
 from lftj.storage.signed_rows import Columns, net_rows, row_order
 from lftj.values.schema import ColumnType
 from maintenance.changes.timed_change import running, starts_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import find_groups
 from maintenance.groups.sums import GroupSums
-from maintenance.groups.table import NO_ROOM, GroupTable, find_or_add, wrapping
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.staged import Staged
 
@@ -107,7 +108,7 @@ class GroupedAggregate(Staged):
         self._types = types
         self._n_keys = len(head.variables)
         self._accumulator = accumulator
-        self._table = GroupTable(self._n_keys)
+        self._table = RowTable(self._n_keys)  # a group's slot is the number of its keys
         self._counts = np.zeros(0, np.int64)  # by slot, as are the values
         self._values = np.zeros(0, np.int64)
         self._n_assignments = 0
@@ -128,8 +129,8 @@ class GroupedAggregate(Staged):
 
     def rows(self) -> list[np.ndarray]:
         """The published groups and their values: columns (keys, value code), sorted.  O(n log n)."""
-        published = np.flatnonzero(self._counts[: self._table.n_slots] > 0)
-        columns = [column[published] for column in (*self._table.columns(), self._values)]
+        published = np.flatnonzero(self._counts[: self._table.n_rows] > 0)
+        columns = [column[published] for column in (*self._table.rows(), self._values)]
         order = np.lexsort(columns[::-1])
         return [column[order] for column in columns]
 
@@ -177,9 +178,9 @@ class GroupedAggregate(Staged):
 
     def built(self) -> tuple[list[np.ndarray], np.ndarray]:
         """The head's change by all that was added, as :meth:`stage` gives it; it is kept or dropped alike."""
-        n_groups = self._table.n_slots
-        slots = row_order(self._table.columns()) if self._n_keys else np.arange(n_groups)
-        keys, counts = [column[slots] for column in self._table.columns()], self._counts[slots]
+        n_groups = self._table.n_rows
+        slots = row_order(self._table.rows()) if self._n_keys else np.arange(n_groups)
+        keys, counts = [column[slots] for column in self._table.rows()], self._counts[slots]
         try:
             values = counts
             if self._accumulator is not None and n_groups:
@@ -191,6 +192,7 @@ class GroupedAggregate(Staged):
         self._staged = _Step(slots, counts, values, n_groups, self._n_assignments)
         return [*keys, values], np.ones(n_groups, np.int64)
 
+    @wraps_around
     def _found(self, columns: Columns, weights: np.ndarray) -> tuple[GroupRows, np.ndarray, int, int] | None:
         """Signed assignments by group, and the groups' counts before them; None where they cancel.
 
@@ -202,19 +204,18 @@ class GroupedAggregate(Staged):
         if not len(weights):
             return None
         table = self._table
-        with wrapping():
-            while True:
-                keys, offsets, groups, n_came, n_more = _open_groups(
-                    rows, weights, self._n_keys, *table.arrays, self._counts
-                )
-                if len(groups):
-                    break
-                table.grow()
+        while True:
+            keys, offsets, groups, n_came, n_more = _open_groups(
+                rows, weights, self._n_keys, table.arrays, self._counts
+            )
+            if len(groups):
+                break
+            table.make_room()
         self._reserve()
         slots, before, after = groups
         arguments = rows[self._n_keys :]
         return (
-            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_slots),
+            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_rows),
             before,
             n_came,
             n_more,
@@ -264,7 +265,7 @@ class GroupedAggregate(Staged):
     def _published(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Counts and values of groups, 0 for those that are not there; no slot is taken."""
         try:
-            slots = self._table.slots(keys)
+            slots = self._table.find_or_add(keys)
             self._reserve()
             counts = self._counts[slots]
             return counts, np.where(counts > 0, self._values[slots], 0)
@@ -278,7 +279,7 @@ class GroupedAggregate(Staged):
             return
         _publish(self._counts, self._values, staged.slots, staged.counts, staged.values)
         self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
-        self._n_slots = self._table.n_slots
+        self._n_slots = self._table.n_rows
         self._staged = None
 
     def _drop_own(self) -> None:
@@ -294,17 +295,17 @@ class GroupedAggregate(Staged):
         Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
         """
         assert self._staged is None
-        n_slots = self._table.n_slots
+        n_slots = self._table.n_rows
         if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
             return
-        table, kept = self._table.compacted(self._counts[:n_slots] > 0)
+        kept = np.flatnonzero(self._counts[:n_slots])
         accumulator = self._accumulator and self._accumulator.remapped(kept)
-        tidied = table, self._counts[kept], self._values[kept], accumulator, len(kept)
+        tidied = self._table.compacted(kept), self._counts[kept], self._values[kept], accumulator, len(kept)
         self._table, self._counts, self._values, self._accumulator, self._n_slots = tidied
 
     def _check_own(self) -> None:
         self._table.check_invariants()
-        n_slots = self._table.n_slots
+        n_slots = self._table.n_rows
         assert len(self._counts) == len(self._values)
         assert (self._counts >= 0).all()
         assert self._n_slots == n_slots or self._staged is not None
@@ -330,7 +331,7 @@ class GroupedAggregate(Staged):
 
     def _reserve(self) -> None:
         """Counts of 0 for the slots that are new."""
-        missing = self._table.n_slots - len(self._counts)
+        missing = self._table.n_rows - len(self._counts)
         if missing > 0:
             room = np.zeros(max(missing, len(self._counts)), np.int64)
             counts, values = np.append(self._counts, room), np.append(self._values, room)
@@ -338,19 +339,19 @@ class GroupedAggregate(Staged):
 
 
 @kernel(makes_arrays=True)
-def _open_groups(rows, weights, n_keys, stored, places, n_slots, counts):  # type: ignore[no-untyped-def]
+def _open_groups(rows, weights, n_keys, table, counts):  # type: ignore[no-untyped-def]
     """The groups of a step: their keys and offsets, as GroupRows has them, slots and counts before and after.
 
     Slots and counts: int64 (3, groups), or (0, 0) where the table has no room for a new group.  Also by
     how many groups and assignments there are more.
-    rows: int64 (columns, n), net, sorted; weights: int64 (n,).  stored, places, n_slots: of the table.
-    counts: int64, by slot, 0 beyond; read.
+    rows: int64 (columns, n), net, sorted; weights: int64 (n,).  table: Rows, written; counts: int64, by slot,
+    0 beyond; read.
     """
     keys, offsets = find_groups(rows, n_keys)
     groups = np.empty((3, len(offsets) - 1), np.int64)
     n_came, n_more = np.int64(0), np.int64(0)
     for group in range(groups.shape[1]):
-        slot = find_or_add(keys, group, stored, places, n_slots)
+        slot = find_or_add(keys, group, table)
         if slot == NO_ROOM:
             return keys, offsets, np.empty((0, 0), np.int64), n_came, n_more
         before = counts[slot] if slot < len(counts) else np.int64(0)

@@ -25,12 +25,12 @@ from indices.scan_tree import ScanTree
 from indices.sensitivity import SensitivityIndex
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import CLOSURE, EDGES, SHORTEST, SUMS, TRIANGLES, VALUES
+from lftj.storage.row_table import RowTable
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.groups.boundaries import group_boundaries
-from maintenance.groups.table import GroupTable
 from maintenance.strategies.stages.offer_table import OfferTable
 from maintenance.strategies.stages.stage_table import LEAST_ROOM, StageTable
 from maintenance.strategies.trace.cut_records import cut_records
@@ -150,7 +150,7 @@ def _rare() -> None:
     OfferTable(Schema((Column("a", whole), Column("b", whole))), "min").gain(
         [many, many], np.zeros_like(many)
     )
-    groups = GroupTable(1)
-    groups.slots([ones])
+    groups = RowTable(1)
+    groups.find_or_add([ones])
     groups.truncate(0)
     group_boundaries(np.ones((1, 1), np.int64), 1)

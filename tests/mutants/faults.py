@@ -454,11 +454,11 @@ FAULTS = (
         ("maintenance/groups/test_group_sums.py",),
     ),
     Fault(
-        "slots are taken off a group table in the order they came",
-        "maintenance/groups/table.py",
-        "for slot in range(n_slots[0] - 1, first_slot - 1, -1):",
-        "for slot in range(first_slot, n_slots[0]):",
-        ("maintenance/groups/test_group_table.py",),
+        "rows are taken off a table in the order they came",
+        "lftj/storage/row_table.py",
+        "for number in range(n_rows[0] - 1, n_left - 1, -1):",
+        "for number in range(n_left, n_rows[0]):",
+        ("storage/test_row_table.py",),
     ),
     Fault(
         "heads keep what they staged for a transaction that failed",

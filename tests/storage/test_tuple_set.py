@@ -54,9 +54,9 @@ def test_ranges_that_grow_step_by_step_are_copied_rarely() -> None:
     tuples = TupleSet(1)
     widened = []
     for value in range(3000):
-        places = tuples._places
+        places = tuples._numbers
         tuples.add([np.array([value])])
-        widened.append(tuples._places is not places)
+        widened.append(tuples._numbers is not places)
     assert tuples.form is Form.DENSE and sum(widened) < 40
 
 

@@ -125,7 +125,7 @@ class Maintained:
     def contents(self) -> dict[int, Any]:
         """All that is kept of each group: count, value code, limbs and specials."""
         table, counts = self.groups._table, self.groups._counts
-        keys = table.columns()[0].tolist() if self.n_keys else [0] * table.n_slots
+        keys = table.rows()[0].tolist() if self.n_keys else [0] * table.n_rows
         found = {}
         for slot, key in enumerate(keys):
             if slot < len(counts) and counts[slot]:
@@ -142,7 +142,7 @@ class Maintained:
     def step(self, changes: Sequence[Change], keep: bool = True) -> None:
         """Stage, compare with the reference, keep or drop; a step that overflows is dropped."""
         before, kept_before = self.expected(self.multiset), self.contents()
-        sizes = self.groups._table.n_slots, self.groups.n_groups
+        sizes = self.groups._table.n_rows, self.groups.n_groups
         keys = np.array([key for key, _, _ in changes], np.int64)
         weights = np.array([weight for _, _, weight in changes], np.int64)
         codes = self.codes(changes)
@@ -174,7 +174,7 @@ class Maintained:
         else:
             self.groups.drop()
             assert self.contents() == kept_before
-            assert (self.groups._table.n_slots, self.groups.n_groups) == sizes
+            assert (self.groups._table.n_rows, self.groups.n_groups) == sizes
         self.groups.check_invariants()
 
     def check_path_independence(self) -> None:

@@ -91,7 +91,7 @@ class SumsMachine(RuleBasedStateMachine):
             self.maintained.groups.tidy()
         self.maintained.groups.check_invariants()
         assert self.maintained.contents() == kept
-        assert self.maintained.groups._table.n_slots <= 2 * len(kept)
+        assert self.maintained.groups._table.n_rows <= 2 * len(kept)
 
     def teardown(self) -> None:
         if hasattr(self, "maintained"):
@@ -177,7 +177,7 @@ def test_specials_move_with_their_group(monkeypatch: pytest.MonkeyPatch) -> None
     kept = maintained.contents()
     maintained.groups.tidy()
     maintained.groups.check_invariants()
-    assert maintained.groups._table.n_slots == 1
+    assert maintained.groups._table.n_rows == 1
     assert maintained.contents() == kept
     maintained.step([(2, math.nan, -2), (5, -math.inf, 1)])
     assert (value_of(maintained, 2), value_of(maintained, 5)) == (0.5, -math.inf)
@@ -249,11 +249,11 @@ def test_stage_twice_is_a_bug() -> None:
     maintained.groups.keep()
     assert maintained.stage(np.array([0, 0]), np.array([4, 4]), np.array([1, -1])) == {}
     maintained.groups.keep()
-    assert maintained.groups._table.n_slots == 0, "nothing net, nothing visible"
+    assert maintained.groups._table.n_rows == 0, "nothing net, nothing visible"
     with pytest.raises(AssertionError, match="had not been there"):
         maintained.stage(np.array([0]), np.array([4]), np.array([-1]))
     maintained.groups.drop()
-    assert maintained.groups._table.n_slots == 0
+    assert maintained.groups._table.n_rows == 0
 
 
 def test_too_many_assignments() -> None:
