@@ -82,21 +82,20 @@ class TupleSet:
         int64 (columns, n), a view that stays as it is.
         """
         table = table_of(columns, len(columns[0]))
-        first, done = self.n_rows, 0
+        first, done = self._table.n_rows, 0
         while self.form is not Form.HASHED and done < table.shape[1]:
             done = self._enter(table, done)
             if done < table.shape[1]:
                 self._widen(table[:, done:])
         if done < table.shape[1]:
             self._table.find_or_add(table[:, done:])
-        return self.since(first)
+        return self._table.rows(first)
 
     def _enter(self, table: np.ndarray, first: int) -> int:
         """Enter tuples from number ``first`` on; returns the number of the first one out of range, or n."""
-        n_more = table.shape[1] - first
-        self._table.make_room(n_more)
+        self._table.make_room(table.shape[1] - first)
         if self.form is Form.PACKED:
-            needed = 2 * (self.n_rows + n_more)
+            needed = 2 * (self.n_rows + table.shape[1] - first)
             if needed > len(self._numbers):
                 self._numbers = np.zeros(1 << (needed - 1).bit_length(), np.int64)
                 self._enter_again()

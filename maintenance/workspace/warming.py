@@ -29,10 +29,8 @@ from lftj.storage.row_table import RowTable
 from lftj.storage.runs import IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from lftj.values.domains import Domains
-from lftj.values.schema import Column, ColumnType, Schema
 from maintenance.groups.boundaries import group_boundaries
-from maintenance.strategies.stages.offer_table import OfferTable
-from maintenance.strategies.stages.stage_table import LEAST_ROOM, StageTable
+from maintenance.strategies.stages.stage_table import LEAST_ROOM, Best, StageTable
 from maintenance.strategies.trace.cut_records import cut_records
 from maintenance.strategies.trace.dead_records import drop_contained
 from maintenance.workspace.workspace import Workspace
@@ -142,14 +140,11 @@ def _rare() -> None:
     RunMerge(run, run).advance(4)
     records = RunImage.of([], ones, ones, []).written()
     RecordMerge(records, records, np.stack([records.row] * 2), np.empty(0, np.uint64), 0, 0).advance(4)
-    facts = StageTable(1)
     many = np.arange(2 * LEAST_ROOM)
-    facts.settle(facts.gain([many], np.zeros_like(many)))
+    facts = StageTable(1)
+    facts.enter(facts.gain([many], np.zeros_like(many)))
     facts.keep()
-    whole = ColumnType(Domains().of(pa.int64()), pa.int64())
-    OfferTable(Schema((Column("a", whole), Column("b", whole))), "min").gain(
-        [many, many], np.zeros_like(many)
-    )
+    StageTable(2, Best(Domains().of(pa.int64()), is_largest=False)).gain([many, many], np.zeros_like(many))
     groups = RowTable(1)
     groups.find_or_add([ones])
     groups.truncate(0)

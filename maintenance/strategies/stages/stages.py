@@ -3,13 +3,15 @@
 Design: docs/design/strategies.md sections 2.3 and 2.4.
 
 Of every fact is known its rank, how many instances derive it, and how many of these are *solid*: of facts of
-lower ranks (:mod:`maintenance.strategies.stages.stage_table`).  A step first takes away, then gives:
+lower ranks (:mod:`maintenance.strategies.stages.stage_table`).  A step first takes away, then gives
+(:mod:`maintenance.strategies.stages.step`):
 
     lose    erasures of what positive atoms read, insertions of what negated ones read: their instances are
             counted out.  A fact without solid support leaves, the least rank first, and so do its instances.
-    return  what left and still has instances, which are of facts that stayed, comes back above all ranks.
-    gain    the instances of all other changes, and of what came back or is new, are counted in, round by
-            round.  A new fact's rank is one more than the largest of those it first came from.
+    gain    the instances of all other changes are counted in.
+    settle  what is new, or left and still has instances, which are of facts that stayed, comes, and its
+            instances are counted in, round by round.  A new fact's rank is one more than the largest of those
+            it first came from; one that left comes back above all ranks.
 
 Invariants
 
@@ -19,8 +21,7 @@ Invariants
 2. Each instance is found once as it comes, and once as it goes: one change at a time goes first in the delta
    rules, the atoms before it read what is after the change, those behind it what was before.
 3. Where no erasure came yet, there are no tables: what is inserted is only followed.  The first step that has
-   something to lose counts all instances once.  With ``min`` or ``max`` inside the first step does
-   (:mod:`maintenance.strategies.stages.value_step`).
+   something to lose counts all instances once.  With ``min`` or ``max`` inside the first step does.
 4. A step changes the tables in place, and their journals undo it.
 
 Cost: O(1) kernel calls per change of a relation, rank that loses facts, and round; operations below the
@@ -42,11 +43,11 @@ from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest, ComponentStrategy, KeptComponent
 from maintenance.strategies.delta.term import reads_of
 from maintenance.strategies.recompute import all_tuples, changed, evaluated_anew
-from maintenance.strategies.stages.offer_table import OfferTable
-from maintenance.strategies.stages.stage_body import NEGATED, StageBody, refusal, with_negated
+from maintenance.strategies.stages.counters import SOLID, TOTAL
+from maintenance.strategies.stages.stage_body import NEGATED, StageBody, Tables, refusal, with_negated
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.stages.step import OverInstances, Step
-from maintenance.strategies.stages.value_step import RestsOnItselfError, ValueStep
+from maintenance.strategies.stages.waiting import RestsOnItselfError
 from maintenance.strategies.strategy import Building, Read, Round, Tuples, Versions
 
 LEAST_BUDGET = 20_000
@@ -61,7 +62,7 @@ class _State:
     evaluating anew found the last time.  ``rests_on_itself``: there are no ranks (RestsOnItselfError).
     """
 
-    tables: Mapping[str, StageTable]
+    tables: Tables
     top: int
     instances: int
     rests_on_itself: bool = False
@@ -82,7 +83,6 @@ class StagedComponent(KeptComponent):
         self._rules = rules
         self._refusal = next(filter(None, (refusal(*rule, request.names) for rule in rules)), None)
         self._has_values = any(request.extremum_of(name) for name in request.names)
-        self._step = ValueStep if self._has_values else Step
         self._bodies: list[StageBody] = []
         self._kept = _State({}, 0, 0)
         self._staged: _State | None = None
@@ -123,7 +123,7 @@ class StagedComponent(KeptComponent):
         rests_on_itself = kept.rests_on_itself
         if self._refusal is None and not rests_on_itself:
             budget = max(LEAST_BUDGET, kept.instances) if self._budgeted else None
-            step = self._step(self._request, self._bodies, change, stats, budget)
+            step = Step(self._request, self._bodies, change, stats, budget)
             try:
                 tables, top, found = step.run(kept.tables, kept.top)
             except (OverInstances, RestsOnItselfError) as error:
@@ -169,27 +169,27 @@ class StagedComponent(KeptComponent):
         tables = self._kept.tables
         if not tables:
             return
-        fresh = {name: StageTable(len(table.facts()[0])) for name, table in tables.items()}
-        solid: dict[str, StageTable] = {
-            name: StageTable(len(table.facts()[0])) for name, table in tables.items()
-        }
+        fresh, solid = (
+            {name: StageTable(len(table.facts()[0])) for name, table in tables.items()} for _ in range(2)
+        )
         sides = with_negated(versions)
         for body in self._bodies:
             for found in body.every(sides, tables):
-                fresh[found.head].settle(fresh[found.head].gain(found.columns, np.zeros_like(found.highs)))
                 ranks = tables[found.head].ranks(found.columns)
                 assert self._has_values or (ranks > 0).all(), "a fact that has an instance is there"
+                fresh[found.head].gain(found.columns, found.highs)
                 kept = found.highs < ranks
-                solid[found.head].settle(
-                    solid[found.head].gain(found.columns[:, kept], np.zeros_like(found.highs[kept]))
-                )
+                solid[found.head].gain(found.columns[:, kept], found.highs[kept])
         for name, table in tables.items():
             facts, counters = table.facts()
-            every, totals = table.offers() if isinstance(table, OfferTable) else (facts, counters[:, 2])
-            for counted, held, numbers in ((fresh, every, totals), (solid, facts, counters[:, 1])):
-                others, other_counters = counted[name].facts()
+            every, totals = table.offers()
+            for counted, held, numbers in (
+                (fresh, every, totals[:, TOTAL]),
+                (solid, facts, counters[:, SOLID]),
+            ):
+                others, other_counters = counted[name].offers()
                 assert all(np.array_equal(a, b) for a, b in zip(held, others, strict=True))
-                assert np.array_equal(numbers, other_counters[:, 2])
+                assert np.array_equal(numbers, other_counters[:, TOTAL])
             shown = versions[name].relation().codes
             assert all(np.array_equal(a, b) for a, b in zip(facts, shown, strict=True))
 

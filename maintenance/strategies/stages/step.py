@@ -1,22 +1,40 @@
-"""One step of a recursive component: lose, return, gain (:mod:`maintenance.strategies.stages.stages`).
+"""One step of a recursive component: lose, gain, settle (:mod:`maintenance.strategies.stages.stages`).
 
 Relations outside of the component go from old to *middle* to new.  Middle is what is left after the losses:
-of what positive atoms read the erasures are done, of what negated ones read the insertions.
+of what positive atoms read the erasures are done, of what negated ones read the insertions.  What is lost is
+counted out, what is gained is counted in.  Then, over the new relations, round by round:
+
+    leave    a fact that is beaten by another offer of its group leaves, and its instances are counted out
+    fall     so do facts whose solid support is gone by that, the least rank first
+    come     the best offers of groups without a fact come, at ranks at which all their instances are solid;
+             their instances are counted in, and may beat facts of other groups
+
+until no group is left whose best offer is not its fact.  Without ``min`` and ``max`` nothing is beaten, so
+rounds are of what is new, or was lost and has instances yet.
 
 Invariants
 
 1. While facts change, the relations outside don't, and the other way round.
-2. In the losing phase a fact leaves when all instances that need it are counted out; those of facts of one
-   rank are taken out in any order, for none is solid for another of them.
-3. A fact that comes is followed once: in the round after the one that found it, or first where it returned.
+2. A fact falls when all instances that need it are counted out; those of facts of one rank are taken out in
+   any order, for none is solid for another of them.
+3. When facts come, each that is there has solid support.  So the values that are offered can be had, and none
+   is better than that of the least fixpoint.
+4. At the end the facts are the best offers, so that no rule gives a better one.  They are the least fixpoint:
+   by solid support none is better than that, and because rules are monotone none is worse.
+5. It ends: a fact that was beaten ``MOST_RETURNS`` times does not come back in the same step, and where none
+   is beaten any more nothing falls either.
 
-Cost: see the component's.
+A value may rest on a worse one of its own key, as in ``b[] = min(y) <- b[] = x, s(y), x < 4``: once it has
+taken the place of that, it has nothing to stand on but itself.  Then there are no such ranks, and
+:class:`RestsOnItselfError` is raised: the component has to be evaluated.  Where going round never makes a
+value better (distances without negative cycles, labels, widths) none does.
+
+Cost: the instances of facts that leave and come; a value that gets better several times is followed each
+time.
 """
 
 from __future__ import annotations
 
-import heapq
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
@@ -27,14 +45,15 @@ from lftj.storage.catalog import Side
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.sorting import sort_distinct
-from lftj.storage.tuple_set import TupleSet
 from lftj.values.domain import NAN_CODE
 from maintenance.changes.change import Change
 from maintenance.stats import RuleStats
 from maintenance.strategies.component import ComponentRequest
 from maintenance.strategies.stages.moving_facts import MovingFacts
-from maintenance.strategies.stages.stage_body import Instances, StageBody, with_negated
-from maintenance.strategies.stages.stage_table import StageTable
+from maintenance.strategies.stages.seen_facts import SeenFacts
+from maintenance.strategies.stages.stage_body import Instances, StageBody, Tables, with_negated
+from maintenance.strategies.stages.stage_table import Best, StageTable
+from maintenance.strategies.stages.waiting import Beaten, Falling, RestsOnItselfError, Unsettled
 from maintenance.strategies.strategy import Round, Tuples, Versions
 
 PIECE_FACTS = 1 << 12
@@ -46,108 +65,6 @@ Facts = tuple[np.ndarray, np.ndarray]
 
 class OverInstances(Exception):
     """A step counts more instances than it may."""
-
-
-# -- what is written down of facts that come ---------------------------------------------------
-
-
-class Book(ABC):
-    """Where instances that came are entered, and what it says is new."""
-
-    @abstractmethod
-    def gain(self, found: Instances) -> bool:
-        """Enter instances; whether a fact of them is new."""
-
-    @abstractmethod
-    def new_facts(self) -> dict[str, Facts]:
-        """The facts that are new since the last time, by relation."""
-
-
-class Counted(Book):
-    """In tables, with ranks."""
-
-    def __init__(self, tables: Mapping[str, StageTable]) -> None:
-        self.tables = tables
-        self._new: dict[str, list[np.ndarray]] = {}
-
-    def gain(self, found: Instances) -> bool:
-        slots = self.tables[found.head].gain(found.columns, found.highs)
-        if len(slots):
-            self._new.setdefault(found.head, []).append(slots)
-        return len(slots) > 0
-
-    def returned(self, name: str, slots: np.ndarray) -> None:
-        """Facts that left are there again."""
-        self._new.setdefault(name, []).append(slots)
-
-    def new_facts(self) -> dict[str, Facts]:
-        facts = {}
-        for name, parts in self._new.items():
-            slots, table = np.concatenate(parts), self.tables[name]
-            table.settle(slots)
-            facts[name] = table.facts_of(slots)
-        self._new = {}
-        return facts
-
-
-class Falling:
-    """Facts that lost their solid support, by rank."""
-
-    def __init__(self, tables: Mapping[str, StageTable]) -> None:
-        self._tables = tables
-        self._waiting: dict[int, dict[str, list[np.ndarray]]] = {}
-        self._ranks: list[int] = []
-
-    def lose(self, found: Instances) -> None:
-        """Count instances out."""
-        slots = self._tables[found.head].lose(found.columns, found.highs)
-        if not len(slots):
-            return
-        own = self._tables[found.head].ranks_of(slots)
-        for rank in np.unique(own).tolist():
-            if rank not in self._waiting:
-                self._waiting[rank] = {}
-                heapq.heappush(self._ranks, rank)
-            self._waiting[rank].setdefault(found.head, []).append(slots[own == rank])
-
-    def next_wave(self) -> dict[str, np.ndarray]:
-        """Slots of the facts of the least rank, less those that have left otherwise; {} at the end."""
-        while self._ranks:
-            wave = {}
-            for name, parts in self._waiting.pop(heapq.heappop(self._ranks)).items():
-                slots = np.concatenate(parts)
-                there = slots[self._tables[name].ranks_of(slots) > 0]
-                if len(there):
-                    wave[name] = there
-            if wave:
-                return wave
-        return {}
-
-
-class Present(Book):
-    """By presence alone."""
-
-    def __init__(self, old: Versions, names: Sequence[str]) -> None:
-        self._old = {name: old[name] for name in names}
-        self.tuples = {name: TupleSet(len(version.schema.columns)) for name, version in self._old.items()}
-        self._told = dict.fromkeys(names, 0)
-
-    def gain(self, found: Instances) -> bool:
-        columns = sort_distinct(list(found.columns))
-        absent = self._old[found.head].weights(columns) == 0
-        return self.tuples[found.head].add([column[absent] for column in columns]).shape[1] > 0
-
-    def new_facts(self) -> dict[str, Facts]:
-        facts = {}
-        for name, tuples in self.tuples.items():
-            rows = tuples.since(self._told[name])
-            if rows.shape[1]:
-                facts[name] = np.array(sort_distinct(list(rows))), np.ones(rows.shape[1], np.int64)
-            self._told[name] = tuples.n_rows
-        return facts
-
-
-# -- the step -----------------------------------------------------------------------------------
 
 
 class Step:
@@ -168,43 +85,41 @@ class Step:
         self._stats = stats
         self._budget = budget
         self._facts = {name: MovingFacts(change.old[name]) for name in request.names}
+        self._top = 0
         every = {place for body in bodies for place in body.lowered.nan_free}
         values = {
             (name, len(change.old[name].schema.columns) - 1)
             for name in request.names
             if request.extremum_of(name)
         }
+        self._has_values = bool(values)
         self._nan_free = [place for place in every if place[0] in request.names] + sorted(values)
 
-    def run(
-        self, tables: Mapping[str, StageTable], top: int
-    ) -> tuple[Mapping[str, StageTable], int, dict[str, Tuples]]:
+    def run(self, tables: Tables, top: int) -> tuple[Tables, int, dict[str, Tuples]]:
         """The tables, the largest rank, and what changed of each head.
 
-        The tables are changed in place, and made where there are none and something is lost.
+        The tables are changed in place, and made where there are none and something is lost; with ``min`` or
+        ``max`` inside always.
         """
+        self._top = top
         change = self._change
         outside = {name: change.old[name] for name in self._request.reads}
         losing, gaining, middle = self._split(outside)
         old = with_negated(outside)
         new = with_negated({name: change.new[name] for name in outside})
-        if not tables and losing:
-            tables, top = self._counted_first(old)
-        if not tables:
-            book = Present(change.old, self._request.names)
-            self._gain(book, middle, new, gaining)
-            found = {name: tuples.sorted_columns() for name, tuples in book.tuples.items()}
-            return tables, top, {n: (rows, np.ones(len(rows[0]), np.int64)) for n, rows in found.items()}
-        counted = Counted(tables)
+        kept = tables or (self._counted_first(old) if losing or self._has_values else {})
+        seen = {} if kept else {name: SeenFacts(change.old[name]) for name in self._request.names}
+        unsettled = Unsettled(kept or seen)
         if losing:
-            dead = self._lose(tables, old, middle, losing)
-            for name, slots in dead.items():
-                back = slots[tables[name].totals_of(slots) > 0]
-                if len(back):
-                    tables[name].put_back(back, top + 1)
-                    counted.returned(name, back)
-        top = max(top, self._gain(counted, middle, new, gaining))
-        return tables, top, {name: table.change() for name, table in tables.items()}
+            for name, slots in self._lose(kept, old, middle, losing).items():
+                unsettled.add(name, kept[name].left(slots))
+        if gaining:
+            gained = self._round(middle, new, gaining)
+            for body in self._bodies:
+                for found in self._counting(body.changed(gained, kept, self._stats)):
+                    unsettled.gain(body, found)
+        self._settle(unsettled, kept or seen, kept, new)
+        return kept, self._top if kept else 0, {name: one.change() for name, one in (kept or seen).items()}
 
     def _split(
         self, outside: Versions
@@ -258,7 +173,7 @@ class Step:
         ranks: np.ndarray,
         sign: int,
         outside: Versions,
-        tables: Mapping[str, StageTable],
+        tables: Tables,
     ) -> Iterator[tuple[StageBody, Instances]]:
         """Let facts come or go; the instances that come or go with them."""
         self._facts[name].change(columns, sign)
@@ -272,7 +187,7 @@ class Step:
 
     def _lose(
         self,
-        tables: Mapping[str, StageTable],
+        tables: Tables,
         old: Versions,
         middle: Versions,
         losing: dict[str, Change],
@@ -285,9 +200,7 @@ class Step:
                 falling.lose(found)
         return self._drop(falling, tables, middle)
 
-    def _drop(
-        self, falling: Falling, tables: Mapping[str, StageTable], outside: Versions
-    ) -> dict[str, np.ndarray]:
+    def _drop(self, falling: Falling, tables: Tables, outside: Versions) -> dict[str, np.ndarray]:
         """Let facts without solid support leave, and what needs them; returns their slots."""
         dead: dict[str, list[np.ndarray]] = {}
         while wave := falling.next_wave():
@@ -301,7 +214,7 @@ class Step:
         name: str,
         slots: np.ndarray,
         falling: Falling,
-        tables: Mapping[str, StageTable],
+        tables: Tables,
         outside: Versions,
     ) -> None:
         """Take facts out, and count out their instances."""
@@ -311,38 +224,73 @@ class Step:
             columns, ranks = table.facts_of(piece)
             for _, found in self._follow(name, columns, ranks, -1, outside, tables):
                 falling.lose(found)
-            table.take_out(piece)
+            table.take_out(piece, self._top)
 
-    # -- gaining --------------------------------------------------------------------
+    # -- settling -------------------------------------------------------------------
 
-    def _gain(self, book: Book, middle: Versions, new: Versions, gaining: dict[str, Change]) -> int:
-        """Enter what is gained, and follow it; returns the largest rank that a fact got."""
-        tables = book.tables if isinstance(book, Counted) else {}
-        last = None
-        if gaining:
-            change = self._round(middle, new, gaining)
-            for body in self._bodies:
-                for found in self._counting(body.changed(change, tables, self._stats)):
-                    if book.gain(found):
-                        last = body
-        return self._grow(book, new, last)
+    def _settle(
+        self,
+        unsettled: Unsettled,
+        tables: Tables | Mapping[str, SeenFacts],
+        ranked: Tables,
+        outside: Versions,
+        final: Versions | None = None,
+    ) -> None:
+        """Let facts leave and come until each group's best offer is its fact.
 
-    def _grow(self, book: Book, outside: Versions, last: StageBody | None) -> int:
-        """Follow new facts, round by round; ``last``: the body that gave the last one."""
-        tables = book.tables if isinstance(book, Counted) else {}
-        top = rounds = 0
-        while facts := book.new_facts():
-            rounds += 1
-            self._check(facts, rounds, last)
-            for name, (columns, ranks) in facts.items():
-                top = max(top, int(ranks.max()))
+        ``ranked``: the tables; none, where ranks are of no account.  ``final``: no value comes that is not
+        there, in the least fixpoint.
+        """
+        rounds = 0
+        beaten = {name: Beaten() for name in ranked} if self._has_values else {}
+        while taken := unsettled.taken():
+            if self._has_values:
+                taken = self._best_offers(taken, beaten, ranked, outside, final)
+            coming = {}
+            for name, slots in taken.items():
+                if ranked:
+                    ranked[name].enter(slots)
+                coming[name] = tables[name].facts_of(slots)
+            if coming:
+                rounds += 1
+                self._check(coming, rounds, unsettled.last)
+            for name, (columns, ranks) in coming.items():
+                self._top = max(self._top, int(ranks.max()))
                 for start in range(0, len(ranks), PIECE_FACTS):
                     piece = slice(start, start + PIECE_FACTS)
-                    own = np.ascontiguousarray(columns[:, piece])
-                    for body, found in self._follow(name, own, ranks[piece], 1, outside, tables):
-                        if book.gain(found):
-                            last = body
-        return top
+                    facts = np.ascontiguousarray(columns[:, piece])
+                    for body, found in self._follow(name, facts, ranks[piece], 1, outside, ranked):
+                        unsettled.gain(body, found)
+
+    def _best_offers(
+        self,
+        taken: dict[str, np.ndarray],
+        beaten: dict[str, Beaten],
+        tables: Tables,
+        outside: Versions,
+        final: Versions | None,
+    ) -> dict[str, np.ndarray]:
+        """Let facts leave that are beaten in some groups, and those that rest on them.
+
+        Returns the slots of the best offers of groups that have no fact then.
+        """
+        falling = Falling(tables)
+        for name, groups in taken.items():
+            taken[name] = np.unique(groups)
+            leaving = tables[name].beaten(taken[name])
+            beaten[name].count(leaving, tables[name].n_slots)
+            self._leave(name, leaving, falling, tables, outside)
+        for name, slots in self._drop(falling, tables, outside).items():
+            taken[name] = np.union1d(taken.get(name, slots[:0]), tables[name].left(slots))
+        coming = {}
+        for name, groups in taken.items():
+            slots = tables[name].coming(groups)
+            if final is not None and len(slots):
+                slots = slots[final[name].weights(list(tables[name].rows_of(slots))) > 0]
+            if len(slots):
+                beaten[name].check(slots)
+                coming[name] = slots
+        return coming
 
     def _check(self, facts: dict[str, Facts], rounds: int, last: StageBody | None) -> None:
         """Refuse NaN where rules join, and a recursion that goes on for too long."""
@@ -360,35 +308,39 @@ class Step:
                 self._request.names, self._request.max_rounds, last.rule, name, schema, columns[:, -1]
             )
 
-    def _counted_first(self, old: Versions) -> tuple[dict[str, StageTable], int]:
+    def _counted_first(self, old: Versions) -> dict[str, StageTable]:
         """Tables of all facts as they were before the step: one evaluation, with every instance counted in.
 
-        Which facts will come is known, so the tables are as large as they have to be, and in order.
+        Which facts will come is known, so where these are no best values, tables are as large as they have to
+        be, and in order.
         """
         request, facts, budget = self._request, self._facts, self._budget
-        schemas = {name: self._change.old[name].schema for name in request.names}
-        tables = {name: StageTable(len(schema.columns), journaled=False) for name, schema in schemas.items()}
-        for name, table in tables.items():
-            table.expect(sort_distinct(self._change.old[name].columns()))
-        nothing = {
-            name: Relation.from_codes(name, schema, [np.empty(0, np.int64) for _ in schema.columns])
-            for name, schema in schemas.items()
-        }
+        final = {name: self._change.old[name] for name in request.names}
+        tables, nothing = {}, {}
+        for name, version in final.items():
+            columns, extremum = version.schema.columns, request.extremum_of(name)
+            best = Best(columns[-1].type.domain, extremum == "max") if extremum else None
+            tables[name] = StageTable(len(columns), best, journaled=False)
+            if best is None:
+                tables[name].expect(sort_distinct(version.columns()))
+            none = [np.empty(0, np.int64) for _ in columns]
+            nothing[name] = MovingFacts(RelationVersion(Relation.from_codes(name, version.schema, none)))
         try:
-            self._budget = None
-            self._facts = {name: MovingFacts(RelationVersion(none)) for name, none in nothing.items()}
-            book = Counted(tables)
+            self._budget, self._facts = None, nothing
+            unsettled = Unsettled(tables)
             for body in self._bodies:
                 if not body.follows:
                     for found in body.every(old, tables):
-                        book.gain(found)
-            top = self._grow(book, old, None)
+                        unsettled.gain(body, found)
+            self._settle(unsettled, tables, tables, old, final)
+            if any(tables[name].n_facts < version.n_rows for name, version in final.items()):
+                raise RestsOnItselfError(for_good=True)
         finally:
             self._facts, self._budget = facts, budget
-        self._stats.instances = 0
+            self._stats.instances = 0
         for table in tables.values():
             table.begin()
-        return tables, top
+        return tables
 
 
 def _part(change: Change, mask: np.ndarray) -> Change:

@@ -56,9 +56,9 @@ def test_ranks_and_counters(
                     expected.add(fact)
             assert set(zip(*table.rows_of(fallen).tolist(), strict=True)) == expected
             assert len(fallen) == len(expected)
-            table.take_out(fallen)
-            slots = fallen[table.totals_of(fallen) > 0]
-            table.put_back(slots, 50)
+            table.take_out(fallen, 49)
+            slots = table.left(fallen)
+            table.enter(table.coming(slots))
             back = set(zip(*table.rows_of(slots).tolist(), strict=True))
             for fact in expected:
                 total = model[fact][2]
@@ -69,7 +69,7 @@ def test_ranks_and_counters(
         else:
             left = instances + came
             new = table.gain(columns_of([fact for fact, _ in came]), np.array([h for _, h in came], np.int64))
-            table.settle(new)
+            table.enter(table.coming(new))
             fresh = {fact for fact, _ in came} - set(model)
             assert set(zip(*table.rows_of(new).tolist(), strict=True)) == fresh
             for fact in fresh:
@@ -105,9 +105,9 @@ def test_slots_of_facts_that_went_are_given_back() -> None:
     table = StageTable(1)
     for start in range(0, 40_000, 1_000):
         facts = [np.arange(start, start + 1_000)]
-        table.settle(table.gain(facts, np.zeros(1_000, np.int64)))
+        table.enter(table.gain(facts, np.zeros(1_000, np.int64)))
         table.keep()
-        table.take_out(table.lose(facts, np.zeros(1_000, np.int64)))
+        table.take_out(table.lose(facts, np.zeros(1_000, np.int64)), 1)
         table.keep()
         table.tidy()
         table.check_invariants()
@@ -122,14 +122,14 @@ def test_facts_that_were_expected_stand_in_order() -> None:
     table.expect(columns_of(expected))
     came = [expected[place] for place in generator.permutation(len(expected))]
     slots = table.gain(columns_of(came), np.zeros(len(came), np.int64))
-    table.settle(slots)
+    table.enter(slots)
     assert len(slots) == table.n_slots == len(expected)
     assert [tuple(fact) for fact in table.facts_of(slots)[0].T.tolist()] == expected
     table.begin()
     table.check_invariants()
     more = [(7, 1_000), (-9, 2), expected[5]]
     new = table.gain(columns_of(more), np.zeros(3, np.int64))
-    table.settle(new)
+    table.enter(new)
     both = np.concatenate([new, slots[:4]])
     assert [tuple(fact) for fact in table.facts_of(both)[0].T.tolist()] == sorted(more[:2] + came[:4])
     table.drop()
@@ -141,9 +141,23 @@ def test_facts_whose_hashes_agree_in_part_are_told_apart() -> None:
     """So many that some stand where others belong: each is found, and what is not there is not."""
     facts = [(a, 8 * b) for a in range(64) for b in range(64)]
     table = StageTable(2)
-    table.settle(table.gain(columns_of(facts), np.arange(len(facts))))
+    table.enter(table.gain(columns_of(facts), np.arange(len(facts))))
     assert table.ranks(columns_of(facts)).tolist() == list(range(1, len(facts) + 1))
     assert not table.ranks(columns_of([(a, 8 * b + 1) for a in range(64) for b in range(64)])).any()
+    table.keep()
+    table.check_invariants()
+
+
+def test_a_fact_that_fell_is_there_until_it_is_taken_out() -> None:
+    """Although its last instance, which was not solid, goes before that."""
+    table, fact = StageTable(1), [np.array([7])]
+    table.enter(table.gain(fact, np.array([1])))
+    table.gain(fact, np.array([5]))
+    fallen = table.lose(fact, np.array([1]))
+    assert fallen.tolist() == [0] and table.lose(fact, np.array([5])).tolist() == []
+    assert table.ranks_of(fallen).tolist() == [2]
+    table.take_out(fallen, 5)
+    assert table.left(fallen).tolist() == [] and table.n_facts == 0
     table.keep()
     table.check_invariants()
 

@@ -226,7 +226,8 @@ def test_the_first_erasure_counts_each_assignment_once_and_finds_room_once() -> 
     n_assignments = len(edges) + sum((y, z) in edges for _, y in facts for z in range(40))
     with (
         mock.patch.object(StageTable, "gain", autospec=True, side_effect=StageTable.gain) as gain,
-        mock.patch.object(StageTable, "_room_for", autospec=True, side_effect=StageTable._room_for) as room,
+        mock.patch.object(stage_table.RowTable, "of", side_effect=stage_table.RowTable.of) as room,
+        mock.patch.object(StageTable, "_make_room", side_effect=AssertionError),
         mock.patch.object(stage_table, "row_order", side_effect=stage_table.row_order) as ordered,
         mock.patch.object(Step, "_lose", side_effect=OverInstances),  # here the counting is over
         workspace.transaction() as transaction,
