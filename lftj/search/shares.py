@@ -11,8 +11,10 @@ int64; each has about the same number of tuples of one participant.
 from __future__ import annotations
 
 import concurrent.futures as futures
+import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +32,12 @@ SLICE = 1 << 24
 """Operations of one kernel call."""
 
 SHARES_PER_THREAD = 16
+
+ALONE = 0.0005
+"""Seconds that a search takes before more threads than one are worth while."""
+
+LEAVING = 0.01
+"""Seconds after which room is made for what threads have found that are to end."""
 
 THREAD_NAME = "lftj-search"
 """What the names of threads begin with that take shares; none of them outlives the call that started it."""
@@ -53,52 +61,94 @@ def cut_shares(trie: Trie | None, wanted: int) -> list[Share]:
 def each_share(
     shares: Sequence[Share],
     begin: Callable[[], Worker],
-    work: Callable[[Worker, Share, threading.Event], Result],
+    work: Callable[[Worker, Share, threading.Event], Iterator[Result | None]],
     threads: int = 1,
     advance: Callable[[float], None] | None = None,
-) -> tuple[list[Worker], list[Result]]:
-    """Call ``work`` on every share; the workers, one per thread, and the results in the order of the shares.
+) -> Generator[Result, None, None]:
+    """What is found in every share: what is in one comes in order, with several threads mixed with others'.
 
-    ``begin`` makes a thread's worker.  ``work`` returns early when the event is set, which tells all threads
-    to stop: one has failed or was interrupted, and the error is raised here.  ``advance`` hears the part of
-    the shares that is done.
+    ``begin`` makes a thread's worker, which takes one share after the other.  ``work`` gives what it finds in
+    one, None now and then where that takes long, and ends early when the event is set: an error came up, or
+    nobody asks for more.  ``advance`` hears the part of the shares that is done.
+
+    One thread is the caller's: it works when more is asked for than others have found, which begin when it
+    has taken ``ALONE`` seconds.  Memory: of each of the others two results that nobody has taken yet.
     """
-    waiting = iter(enumerate(shares))
+    waiting = iter(shares)
     taking = threading.Lock()
     stop = threading.Event()
-    results: dict[int, Result] = {}
+    done = 0
 
-    def next_share() -> tuple[int, Share] | None:
+    def next_share() -> Share | None:
         with taking:
-            return next(waiting, None)
+            return None if stop.is_set() else next(waiting, None)
 
-    def keep(number: int, result: Result) -> float:
+    def part_done() -> float:
+        nonlocal done
         with taking:
-            results[number] = result
-            return len(results) / len(shares)
+            done += 1
+            return done / len(shares)
 
-    def take_shares() -> Worker:
+    def take_shares() -> Iterator[Result | None]:
+        worker = begin()
+        while (share := next_share()) is not None:
+            yield from work(worker, share, stop)
+            yield None
+            part = part_done()
+            if advance and not stop.is_set():
+                advance(part)
+
+    others = min(threads, len(shares)) - 1
+    begun = time.perf_counter()
+    own = take_shares()
+    for result in own:
+        if result is not None:
+            yield result
+        if others and time.perf_counter() - begun >= ALONE:
+            yield from _together(own, take_shares, others, stop)
+
+
+def _together(
+    own: Iterator[Result | None],
+    others: Callable[[], Iterator[Result | None]],
+    n_others: int,
+    stop: threading.Event,
+) -> Generator[Result, None, None]:
+    """What is left to find by the caller's thread, and what is found by so many others."""
+    found: queue.Queue[Result | None] = queue.Queue(n_others)
+    searching = n_others
+
+    def search() -> None:
         try:
-            worker = begin()
-            while not stop.is_set() and (taken := next_share()) is not None:
-                number, share = taken
-                done = keep(number, work(worker, share, stop))
-                if advance and not stop.is_set():
-                    advance(done)
+            for result in others():
+                if result is not None:
+                    found.put(result)
         except BaseException:
             stop.set()
             raise
-        return worker
+        finally:
+            found.put(None)
 
-    helpers = min(threads, len(shares)) - 1
-    if not helpers:
-        workers = [take_shares()]
-    else:
-        with futures.ThreadPoolExecutor(helpers, THREAD_NAME) as pool:
-            try:
-                others = [pool.submit(take_shares) for _ in range(helpers)]
-                workers = [take_shares(), *(other.result() for other in others)]
-            except BaseException:
-                stop.set()  # interrupted while the others are waited for
-                raise
-    return workers, [results[number] for number in range(len(shares))]
+    def of_others(wait: bool) -> Iterator[Result]:
+        nonlocal searching
+        while searching and (wait or not found.empty()):
+            if (result := found.get()) is None:
+                searching -= 1
+            else:
+                yield result
+
+    with futures.ThreadPoolExecutor(n_others, THREAD_NAME) as pool:
+        helping = [pool.submit(search) for _ in range(n_others)]
+        try:
+            for result in own:
+                if result is not None:
+                    yield result
+                yield from of_others(wait=False)
+            yield from of_others(wait=True)
+            for one in helping:
+                one.result()
+        finally:
+            stop.set()
+            while futures.wait(helping, LEAVING).not_done:
+                while not found.empty():
+                    found.get()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.search.shares import Share, cut_shares, each_share
+from lftj.search.shares import THREAD_NAME, Share, cut_shares, each_share
 from lftj.storage.trie import Trie
 
 SHARES: list[Share] = [(number, number) for number in range(20)]
@@ -25,34 +26,76 @@ def test_shares_hold_every_key_once(wanted: int) -> None:
     assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(shares))
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads begin with the first thing that is found."""
+    monkeypatch.setattr("lftj.search.shares.ALONE", 0.0)
+
+
 @pytest.mark.parametrize("threads", [1, 3, 100])
-def test_results_come_in_the_order_of_the_shares(threads: int) -> None:
+def test_every_share_is_searched_once_and_to_its_end(threads: int, at_once: None) -> None:
     done: list[float] = []
-    workers, results = each_share(SHARES, list[Share], took, threads, done.append)
-    assert results == SHARES
-    assert len(workers) == min(threads, len(SHARES))
-    assert sorted(itertools.chain.from_iterable(workers)) == SHARES
+    workers: list[list[Share]] = []
+
+    def begin() -> list[Share]:
+        workers.append([])
+        return workers[-1]
+
+    results = list(each_share(SHARES, begin, found_in, threads, done.append))
+    assert sorted(results) == [(share, place) for share in SHARES for place in range(share[0] % 3)]
+    for share in SHARES:
+        assert [place for its, place in results if its == share] == list(range(share[0] % 3))
+    assert len(workers) <= threads
     assert sorted(done) == [number / 20 for number in range(1, 21)]
+    assert sorted(itertools.chain.from_iterable(workers)) == SHARES
 
 
-def took(worker: list[Share], share: Share, stop: threading.Event) -> Share:
+def found_in(worker: list[Share], share: Share, stop: threading.Event) -> Iterator[tuple[Share, int] | None]:
     worker.append(share)
-    return share
+    yield None
+    for place in range(share[0] % 3):
+        yield share, place
+
+
+def test_what_is_over_soon_takes_one_thread() -> None:
+    def began() -> list[Share]:
+        assert threading.current_thread() is threading.main_thread()
+        return []
+
+    assert len(list(each_share(SHARES, began, found_in, 3))) == sum(number % 3 for number in range(20))
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_failure_stops_all_threads(failing: int) -> None:
+def test_a_failure_stops_all_threads(failing: int, at_once: None) -> None:
     """Whichever thread it comes up in: the other waits for the word to stop, and takes no further share."""
     both = threading.Barrier(2)
     taken = []
 
-    def work(worker: None, share: Share, stop: threading.Event) -> None:
+    def work(worker: None, share: Share, stop: threading.Event) -> Iterator[int | None]:
         taken.append(share)
+        yield None
         both.wait(60)
         if (threading.current_thread() is threading.main_thread()) == (failing == 0):
             raise ZeroDivisionError
         assert stop.wait(60)
 
     with pytest.raises(ZeroDivisionError):
-        each_share(SHARES, lambda: None, work, 2)
+        list(each_share(SHARES, lambda: None, work, 2))
     assert sorted(taken) == SHARES[:2]
+
+
+def test_who_leaves_stops_all_threads(at_once: None) -> None:
+    def work(worker: None, share: Share, stop: threading.Event) -> Iterator[Share]:
+        while not stop.is_set():
+            yield share
+
+    found = each_share(SHARES, lambda: None, work, 2)
+    while next(found) != SHARES[1]:
+        pass
+    assert len(searching()) == 1
+    found.close()
+    assert searching() == []
+
+
+def searching() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)]

@@ -10,11 +10,10 @@ evaluation.
 
 from __future__ import annotations
 
-import concurrent.futures as futures
-import itertools
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from operator import itemgetter
 
 import numpy as np
 
@@ -25,7 +24,10 @@ from lftj.search.machine.search import search_regions
 from lftj.search.queries.plan import BoundPlan
 from lftj.search.records import START, STARTED, STATUS_DONE
 from lftj.search.records import Search as SearchRecord
-from lftj.search.shares import SLICE, THREAD_NAME, Share, cut_shares, each_share, share_count
+from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
+
+FIRST_SLICE = 1 << 14
+"""Operations of the first kernel call of a share; later ones have more, up to ``SLICE``."""
 
 COUNT_ROOM = 1 << 10
 """Matches of the last depth that are counted at once."""
@@ -110,6 +112,9 @@ def shares(plan: BoundPlan, wanted: int) -> list[Share]:
 BATCH_ROWS = 1 << 16
 """Rows that are searched for at once where all are wanted."""
 
+_Found = tuple[Share, np.ndarray]
+"""A share, and rows of it: int64 (``width`` of the plan's layout, n)."""
+
 Batch = tuple[list[np.ndarray], np.ndarray | None]
 """Code columns, one per emitted variable, and weights where the problem is counted."""
 
@@ -125,81 +130,27 @@ def count(
         return 0
     if plan.depths == 0:
         return plan.factor
-    totals = []
-
-    def work(one: Search) -> None:
-        rows = np.empty((1, COUNT_ROOM), np.int64)
-        one.restart_rows()
-        if one.run(rows):
-            totals.append(int(rows[0, 0]))
-
-    _search_shares(plan, threads, work, counters, advance)
-    return sum(totals) * plan.factor
-
-
-def _search_shares(
-    plan: BoundPlan,
-    threads: int,
-    work: Callable[[Search], object],
-    counters: np.ndarray,
-    advance: Callable[[float], None] | None,
-) -> list[Search]:
-    """Call ``work`` on searches until every share is done; the searches, one per thread."""
-
-    def search_share(one: Search, share: Share, stop: threading.Event) -> None:
-        one.restart(*share)
-        while not one.done and not stop.is_set():
-            work(one)
-
-    pieces = shares(plan, share_count(threads, advance))
-    searches, _ = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
-    for one in searches:
-        counters += one.counters
-    return searches
+    total = 0
+    for _, rows in _found(plan, counters, COUNT_ROOM, threads, advance):
+        total += sum(rows[0].tolist())
+    return total * plan.factor
 
 
 def all_rows(
-    plan: BoundPlan,
-    counters: np.ndarray,
-    threads: int = 1,
-    advance: Callable[[float], None] | None = None,
+    plan: BoundPlan, counters: np.ndarray, threads: int = 1, advance: Callable[[float], None] | None = None
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """All rows, in the plan's key order, and their weights: the assignments of a counted problem, else 1.
+    """All rows of a counted problem, in the plan's key order, and the assignments that they stand for.
 
     Memory: the rows twice, in the end.
     """
-    width = len(plan.problem.emitted)
     if plan.empty:
-        return [np.empty(0, np.int64) for _ in range(width)], np.empty(0, np.int64)
+        return [np.empty(0, np.int64) for _ in plan.problem.emitted], np.empty(0, np.int64)
     if plan.depths == 0:
         return [], np.array([plan.factor], dtype=np.int64)
-
-    def search_share(one: Search, share: Share, stop: threading.Event) -> list[Batch]:
-        one.restart(*share)
-        found = []
-        while not one.done and not stop.is_set():
-            batch = _fill(one, BATCH_ROWS, stop.is_set)
-            if batch is not None:
-                found.append(batch)
-        return found
-
-    pieces = shares(plan, share_count(threads, advance))
-    searches, parts = each_share(pieces, lambda: Search(plan), search_share, threads, advance)
-    for one in searches:
-        counters += one.counters
-    found = [batch for part in parts for batch in part]
-    sizes = [len(columns[0]) if columns else 1 for columns, _ in found]
-    n_rows = sum(sizes)
-    rows = np.empty((width, n_rows), dtype=np.int64)
-    weights = np.ones(n_rows, dtype=np.int64)
-    end = 0
-    for (columns, counted), size in zip(found, sizes, strict=True):
-        start, end = end, end + size
-        for row, column in zip(rows, columns, strict=True):
-            row[start:end] = column
-        if counted is not None:
-            weights[start:end] = counted
-    return list(rows), weights
+    found = sorted(_found(plan, counters, BATCH_ROWS, threads, advance), key=itemgetter(0))
+    parts = [np.empty((plan.plan.layout.width, 0), np.int64), *(rows for _, rows in found)]
+    *columns, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return columns, _scaled(weights, plan.factor)
 
 
 def batches(
@@ -211,68 +162,53 @@ def batches(
 ) -> Iterator[Batch]:
     """The plan's rows in batches of at most ``batch_rows``; with several threads in no fixed order.
 
-    Memory: one batch per thread at a time.  Leaving the iterator early stops the threads.
+    Memory: two batches per thread at a time.  Leaving the iterator early stops the threads.
     """
+    counted, width = plan.problem.counted, len(plan.problem.emitted)
     if plan.empty:
         return
     if plan.depths == 0:
-        yield [], np.array([plan.factor], dtype=np.int64) if plan.problem.counted else None
+        yield [], np.array([plan.factor], dtype=np.int64) if counted else None
         return
+    with closing(_found(plan, counters, batch_rows, threads, advance)) as found:
+        for _, rows in found:
+            yield list(rows[:width]), _scaled(rows[-1], plan.factor) if counted else None
+
+
+def _found(
+    plan: BoundPlan,
+    counters: np.ndarray,
+    batch_rows: int,
+    threads: int,
+    advance: Callable[[float], None] | None,
+) -> Generator[_Found, None, None]:
+    """The rows of each share."""
+    searches: list[Search] = []
+
+    def begin() -> Search:
+        searches.append(Search(plan))
+        return searches[-1]
+
+    def search_share(one: Search, share: Share, stop: threading.Event) -> Iterator[_Found | None]:
+        one.restart(*share)
+        slice_ = FIRST_SLICE
+        while not one.done and not stop.is_set():
+            rows = np.empty((plan.plan.layout.width, batch_rows), dtype=np.int64)
+            one.restart_rows()
+            filled = 0
+            while not one.done and filled < batch_rows and not stop.is_set():
+                filled = one.run(rows, slice_)
+                slice_ = min(SLICE, 8 * slice_)
+                if not one.done:
+                    yield None
+            if filled:
+                found = rows[:, :filled]
+                yield share, found.copy() if filled < batch_rows // 8 else found  # the room comes back
+
     pieces = shares(plan, share_count(threads, advance))
-    stopped = False
-
-    fill = partial(_fill, batch_rows=batch_rows, is_stopped=lambda: stopped)
-    if threads == 1 or len(pieces) == 1:
-        for done, (low, high) in enumerate(pieces, 1):
-            one = Search(plan, low, high)
-            while not one.done:
-                batch = fill(one)
-                if batch is not None:
-                    yield batch
-            counters += one.counters
-            if advance:
-                advance(done / len(pieces))
-        return
-    waiting = iter(pieces)
-    with futures.ThreadPoolExecutor(threads, THREAD_NAME) as pool:
-        running: dict[futures.Future[Batch | None], Search] = {}
-        finished = 0
-        try:
-            for low, high in itertools.islice(waiting, threads):
-                one = Search(plan, low, high)
-                running[pool.submit(fill, one)] = one
-            while running:
-                done_now, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
-                for future in done_now:
-                    one = running.pop(future)
-                    batch = future.result()
-                    if one.done:
-                        counters += one.counters
-                        finished += 1
-                        if advance:
-                            advance(finished / len(pieces))
-                        piece = next(waiting, None)
-                        one = Search(plan, *piece) if piece else one
-                    if not one.done:
-                        running[pool.submit(fill, one)] = one
-                    if batch is not None:
-                        yield batch
-        finally:
-            stopped = True
-
-
-def _fill(one: Search, batch_rows: int, is_stopped: Callable[[], bool]) -> Batch | None:
-    """The next rows of a search, at most ``batch_rows``; None where there are none."""
-    plan = one.plan
-    rows = np.empty((plan.plan.layout.width, batch_rows), dtype=np.int64)
-    one.restart_rows()
-    filled = 0
-    while not one.done and filled < batch_rows and not is_stopped():
-        filled = one.run(rows)
-    if filled == 0:
-        return None
-    columns = [column[:filled] for column in rows[: len(plan.problem.emitted)]]
-    return columns, _scaled(rows[-1, :filled], plan.factor) if plan.problem.counted else None
+    yield from each_share(pieces, begin, search_share, threads, advance)
+    for one in searches:
+        counters += one.counters
 
 
 def _scaled(weights: np.ndarray, factor: int) -> np.ndarray:

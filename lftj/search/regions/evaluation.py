@@ -10,8 +10,9 @@ Invariant: buffers belong to one search at a time; what leaves them is copied.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -365,20 +366,18 @@ def evaluate_whole(
     def begin() -> RegionSearch:
         return RegionSearch(plan, capacity, staged_over=indexes)
 
-    def work(worker: RegionSearch, share: Share, stop: threading.Event) -> Found:
-        return worker.run(indexes, whole(plan.depths, *share), record, stop)
+    def work(worker: RegionSearch, share: Share, stop: threading.Event) -> Iterator[tuple[Share, Found]]:
+        yield share, worker.run(indexes, whole(plan.depths, *share), record, stop)
 
     if threads == 1:  # one search goes through all shares, and nothing has to be put together
         regions = np.concatenate([whole(plan.depths, *share) for share in shares])
         return begin().run(indexes, regions, record, advance=advance)
-    _, results = each_share(shares, begin, work, threads, advance)
-    if len(results) == 1:
-        return results[0]
+    found = sorted(each_share(shares, begin, work, threads, advance), key=itemgetter(0))
     operations = Operations()
     by_stream: list[list[Records]] = [[] for _ in plan.streams]
-    for _, records, counted in results:
+    for _, (_, records, counted) in found:
         operations.add(counted)
         for stream, part in records:
             by_stream[stream].append(part)
-    columns = [np.concatenate(parts) for parts in zip(*(rows for rows, _, _ in results), strict=True)]
+    columns = [np.concatenate(parts) for parts in zip(*(rows for _, (rows, _, _) in found), strict=True)]
     return columns, [(s, Records.joined(parts)) for s, parts in enumerate(by_stream) if parts], operations
