@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.records import WORD, Record
+from lftj.search.records import NAMING
 
 
 class PlanMemory:
@@ -32,19 +33,17 @@ class PlanMemory:
         return at
 
     def put(self, at: int, kind: type[Record], **values: int) -> None:
-        """Write fields of a record."""
+        """Write fields of a record: for one that names another the item at which this begins, or 0."""
         for field, value in values.items():
-            self._items[at + kind.place(field)] = int(value)
-
-    def point(self, at: int, kind: type[Record], **targets: int) -> None:
-        """Let fields of a record name others."""
-        for field, target in targets.items():
             place = at + kind.place(field)
-            self._items[place] = target * WORD
-            self.addresses.append(place)
+            if field in NAMING[kind] and value:
+                self._items[place] = value * WORD
+                self.addresses.append(place)
+            else:
+                self._items[place] = int(value)
 
-    def template(self, length: int) -> np.ndarray:
-        """The first items, int64: all that are not 0 have to be among them."""
-        template = np.zeros(length, np.int64)
+    def template(self) -> np.ndarray:
+        """All items, int64."""
+        template = np.zeros(self.length, np.int64)
         template[list(self._items)] = list(self._items.values())
         return template

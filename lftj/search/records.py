@@ -14,6 +14,8 @@ Two notions keep the work small:
   list of keys and, where keys are dense, as *marks* (one bit per key);
 * the *tail* is the depths below which one success is enough.
 
+What a plan itself writes of records that name others are the fields of the type :class:`Named`.
+
 Invariant: what the plan and its binding have written, which stands first in each record, is never written by
 a search, but for the last stamp that was given out.
 """
@@ -26,20 +28,24 @@ from indices.records import Record, record_at
 from lftj.storage.runs import MAX_RUNS
 
 
+class Named(int):
+    """Of a field by which a plan names another record or a list: the address of that, 0 for nothing."""
+
+
 class Search(Record):
     """What all depths have in common."""
 
     depths: int  # number of walked depths
-    nodes: int  # first Node; they follow each other
-    keys: int  # list of the bound keys, by depth
-    cursors: int  # first Cursor, and how many; they follow each other
+    nodes: Named  # first Node; they follow each other
+    keys: Named  # list of the bound keys, by depth
+    cursors: Named  # first Cursor, and how many; they follow each other
     n_cursors: int
-    outputs: int  # list of the depths that are columns of the rows, and how many
+    outputs: Named  # list of the depths that are columns of the rows, and how many
     n_outputs: int
     weighs: int  # 1: the column behind those has the number of assignments that a row stands for
     listed: int  # assignments below a binding of so many depths are counted into one row; `depths`: none are
     scratch: int  # column in which the keys of the last depth are listed
-    factors: int  # first Factor, and how many; they follow each other
+    factors: Named  # first Factor, and how many; they follow each other
     n_factors: int
     records: int  # 1: something is recorded
     runs: int  # 1: an index has later runs; written when the search begins
@@ -72,25 +78,27 @@ class Search(Record):
 class Node(Record):
     """The open node of a depth (docs/design/engine.md section 1)."""
 
-    participants: int  # first Cursor, and how many
+    participants: Named  # first Cursor, and how many
     n_participants: int
-    negations: int  # the Cursors behind those of the participants, up to `end`
-    end: int
-    conditions: int  # first Condition (lftj.search.conditions), and how many
+    negations: Named  # the Cursors behind those of the participants, up to `end`
+    end: Named
+    conditions: Named  # first Condition (lftj.search.conditions), and how many
     n_conditions: int
     filters: int  # 1: a condition may refuse single keys
     back: int  # depth to return to when the node has no further match; below the floor: the region is done
     lists_matches: int  # 1: last depth, with participants, and all of its matches are asked for
-    matches: int  # list of keys, SHORT_BLOCK + 1; 0 where nodes go step by step, or all matches are listed
+    matches: Named  # list of keys, SHORT_BLOCK + 1; 0 where nodes go step by step, or all matches are listed
     first_block: int  # leader keys tried before the first match is used
-    stages: int  # first Stage, and how many; they follow each other
+    stages: Named  # first Stage, and how many; they follow each other
     n_stages: int
-    varying: int  # the Cursor, with nothing below it, that the depth above binds, where others are staged; 0
+    varying: (
+        Named  # the Cursor, with nothing below it, that the depth above binds, where others are staged; 0
+    )
     counts_below: (
         int  # 1: the depth below is the last, and nothing but the number of its matches is asked for
     )
-    ring: int  # list of the participants, in the order in which they take turns
-    log: int  # NodeLog, 0 where no cursor records
+    ring: Named  # list of the participants, in the order in which they take turns
+    log: Named  # NodeLog, 0 where no cursor records
     # -- how far it is ---------------------------------------------------------------------------
     way: int  # WAY_*
     stamp: int  # number of the key bound here: differs for every binding of this depth
@@ -114,15 +122,15 @@ class Node(Record):
 class Cursor(Record):
     """One iterator (LFTJ section 3.1) over a version of an index."""
 
-    parent: int  # the Cursor one level up, 0 on level 0
+    parent: Named  # the Cursor one level up, 0 on level 0
     number: int  # number of the index
     level_number: int
     depth: int  # of the variable that it binds
     is_last: int  # 1: nothing hangs below; of a negation: its atom is complete here
     leads: int  # 1: something hangs or counts below, which asks for its position
     staged: int  # number, from 1 on, of the first of the depth's stages that intersects it; 0: none does
-    stream: int  # StreamLog, 0: nothing to record
-    ranges: int  # first RunRange, MAX_RUNS of them
+    stream: Named  # StreamLog, 0: nothing to record
+    ranges: Named  # first RunRange, MAX_RUNS of them
     # -- the version, written when the search begins ------------------------------------------------
     index: int  # Index (lftj.storage.version_memory)
     level: int  # its Level
@@ -146,7 +154,7 @@ class Cursor(Record):
 class Stage(Record):
     """What stays of a depth's intersection while depths above vary (lftj.search.machine.stage)."""
 
-    bound_at: int  # Node that binds the last of its participants' parents; a new key there makes it stale
+    bound_at: Named  # Node that binds the last of its participants' parents; a new key there makes it stale
     list: int  # room for its keys; 0: they are one participant's own range
     marks: int  # bit map of its keys, and its length; 0: they are too sparse for marks
     marks_words: int
@@ -176,7 +184,7 @@ class Cut(Record):
 class Factor(Record):
     """Columns that are not walked but counted by multiplicity."""
 
-    parent: int  # Cursor of the level that they hang below
+    parent: Named  # Cursor of the level that they hang below
     inner: int  # 1 when that is bound at the last depth
     column: int  # of the counts of a patch's table
     offsets: int  # of its rows, by position in the parent's base level; written when the plan is bound
@@ -221,6 +229,12 @@ class Path(Record):
     gap_low: int  # told: the part of it where one that has recorded it has no key; empty: nothing
     gap_high: int
 
+
+NAMING: dict[type[Record], tuple[str, ...]] = {
+    kind: tuple(field for field, its in kind.__annotations__.items() if its == Named.__name__)
+    for kind in (Search, Node, Cursor, Stage, Factor, StreamLog, NodeLog)
+}
+"""By kind the fields by which a plan names others."""
 
 search_at = record_at(Search)
 node_at = record_at(Node)

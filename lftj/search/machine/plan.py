@@ -170,8 +170,6 @@ class RegionPlan:
     shape: Shape
     template: np.ndarray
     addresses: np.ndarray
-    recording: np.ndarray  # items that are 0 where nothing records
-    staging: np.ndarray  # items that are 0 where stages have no room
     indexes: tuple[IndexUse, ...]
     participants: tuple[Participant, ...]
     streams: tuple[Participant, ...]  # the participants that record, by stream number
@@ -229,6 +227,18 @@ class RegionPlan:
     def least_bound(self) -> int:
         """Leading depths that regions have to bind to single values, for nothing else does."""
         return plan_check.least_bound(self.template)
+
+    @cached_property
+    def recording(self) -> np.ndarray:
+        """Items that are 0 where nothing records."""
+        streams = [item + Cursor.place("stream") for item in self.cursors]
+        logs = [item + Node.place("log") for item in self.nodes]
+        return np.array([Search.place("records"), *streams, *logs])
+
+    @cached_property
+    def staging(self) -> np.ndarray:
+        """Items that are 0 where stages have no room."""
+        return np.array([item + Node.place("n_stages") for item in self.nodes], np.int64)
 
     @property
     def lists_an_index(self) -> bool:
@@ -322,8 +332,6 @@ class Compilation:
         self.uses = uses
         self.outline = Outline(problem, order, share)
         self.memory = PlanMemory()
-        self.recording: list[int] = []
-        self.staging: list[int] = []
         self.counts = factors
         self.counting: list[tuple[JoinAtom, int]] = []
         """The atoms that count, and the iterator below whose branches they do."""
@@ -361,7 +369,7 @@ class Compilation:
             if recording:
                 node_logs.append((depth, self.write_node_log(depth, node), recording))
         factors = self.write_factors(search) if self.counts else []
-        template = self.memory.template(self.memory.length)
+        template = self.memory.template()
         fill_conditions(template, self.conditions, problem)
         template.setflags(write=False)
         plan = RegionPlan(
@@ -369,8 +377,6 @@ class Compilation:
             shape=self.shape,
             template=template,
             addresses=np.array(self.memory.addresses, np.int64),
-            recording=np.array(self.recording, np.int64),
-            staging=np.array(self.staging, np.int64),
             indexes=tuple(outline.indexes),
             participants=tuple(participants),
             streams=tuple(streams),
@@ -389,19 +395,18 @@ class Compilation:
             is_one_atom=len(problem.atoms) == 1 and not problem.negations and not problem.conditions,
         )
         if debug.enabled:
-            plan_check.check_regions(template, plan.addresses, plan.recording, plan.staging)
+            plan_check.check_regions(template, plan.addresses)
         return plan
 
     def write_search(self, search: int, n_cursors: int, first_cursor: int) -> None:
         memory, shape, n = self.memory, self.shape, len(self.order)
         lists_last = shape.outputs.index(n - 1) if n - 1 in shape.outputs else len(shape.outputs)
-        memory.put(search, Search, depths=n, n_cursors=n_cursors, n_outputs=len(shape.outputs))
+        memory.put(search, Search, depths=n, nodes=search + Search.LENGTH, keys=memory.room(n))
+        memory.put(search, Search, cursors=first_cursor, n_cursors=n_cursors)
+        memory.put(search, Search, outputs=memory.listed(list(shape.outputs)), n_outputs=len(shape.outputs))
         memory.put(search, Search, tail=shape.tail, listed=shape.listed, gap=shape.gap)
-        memory.put(search, Search, weighs=shape.weighs, scratch=lists_last, records=1)
+        memory.put(search, Search, weighs=shape.weighs, scratch=lists_last, records=not shape.in_blocks)
         memory.put(search, Search, counts_on=shape.in_blocks, **BEGINNING)
-        self.recording.append(search + Search.place("records"))
-        memory.point(search, Search, nodes=search + Search.LENGTH, cursors=first_cursor)
-        memory.point(search, Search, outputs=memory.listed(list(shape.outputs)), keys=memory.room(n))
 
     def add_atoms(self) -> None:
         """Add all iterators."""
@@ -428,15 +433,12 @@ class Compilation:
     def write_cursor(self, walked: Participant, number: int, at: int, stream_logs: Sequence[int]) -> None:
         is_last = self.outline.is_last(number)
         counts = self.counts and any(number == counting for _, counting in self.counting)
-        self.memory.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
-        self.memory.put(at, Cursor, is_last=is_last, leads=not is_last or counts)
-        self.memory.point(at, Cursor, ranges=at + Cursor.LENGTH)
         parent = self.outline.parents[number]
-        if parent >= 0:
-            self.memory.point(at, Cursor, parent=self.cursor_of[parent])
+        self.memory.put(at, Cursor, number=walked.index, level_number=walked.level, depth=walked.depth)
+        self.memory.put(at, Cursor, parent=self.cursor_of[parent] if parent >= 0 else 0)
+        self.memory.put(at, Cursor, is_last=is_last, leads=not is_last or counts, ranges=at + Cursor.LENGTH)
         if walked.stream is not None:
-            self.memory.point(at, Cursor, stream=stream_logs[walked.stream])
-            self.recording.append(at + Cursor.place("stream"))
+            self.memory.put(at, Cursor, stream=stream_logs[walked.stream])
 
     # -- depths ------------------------------------------------------------------------------------
 
@@ -449,25 +451,20 @@ class Compilation:
         own, negations = outline.opening(depth), outline.negations[depth]
         conditions = outline.conditions[depth]
         words = CURSOR // WORD
-        memory.put(at, Node, n_participants=len(own), n_conditions=len(conditions))
-        memory.point(at, Node, participants=first, negations=first + len(own) * words)
-        memory.point(at, Node, end=first + (len(own) + len(negations)) * words)
         places = [memory.room(Condition.LENGTH) for _ in conditions]
-        if places:
-            memory.point(at, Node, conditions=places[0])
         self.conditions += zip(places, conditions, strict=True)
-        lists_matches = depth + 1 == n == shape.tail and len(own) > 0
+        memory.put(at, Node, conditions=min(places, default=0), n_conditions=len(conditions))
         memory.put(at, Node, filters=any(condition.is_filter for condition in conditions))
+        memory.put(at, Node, participants=first, n_participants=len(own), ring=memory.room(len(own)))
+        negated = first + len(own) * words
+        memory.put(at, Node, negations=negated, end=negated + len(negations) * words)
+        lists_matches = depth + 1 == n == shape.tail and len(own) > 0
         memory.put(at, Node, lists_matches=lists_matches, back=shape.back(depth))
-        memory.put(
-            at,
-            Node,
-            first_block=1 if shape.is_proof(depth) else SHORT_BLOCK if shape.in_blocks else FIRST_BLOCK,
-        )
-        memory.point(at, Node, ring=memory.room(len(own)))
         if own and not lists_matches and (shape.in_blocks or depth < shape.tail):
             # a refused last key is written too
-            memory.point(at, Node, matches=memory.room(SHORT_BLOCK + 1))
+            memory.put(at, Node, matches=memory.room(SHORT_BLOCK + 1))
+        first_block = SHORT_BLOCK if shape.in_blocks else FIRST_BLOCK
+        memory.put(at, Node, first_block=1 if shape.is_proof(depth) else first_block)
 
     def write_stages(self, depth: int, node: int, nodes: Sequence[int]) -> None:
         """Write the stages of a depth, and which of them its participants belong to.
@@ -485,13 +482,11 @@ class Compilation:
             groups[outline.bound_at(i)].append(i)
         roots = [i for i in own if outline.bound_at(i) < 0]
         rows = [memory.room(Stage.LENGTH) for _ in groups]
-        memory.put(node, Node, n_stages=len(rows))
-        memory.point(node, Node, stages=rows[0])
-        self.staging.append(node + Node.place("n_stages"))
+        memory.put(node, Node, stages=rows[0], n_stages=len(rows))
         levels = [self.level_of(i) for i in own]
         varying = self.varying(depth)
         if varying is not None:
-            memory.point(node, Node, varying=self.cursor_of[varying])
+            memory.put(node, Node, varying=self.cursor_of[varying])
             if self.is_counted(depth) and len(own) == len(fixed) + len(roots) + 1:
                 memory.put(nodes[depth - 1], Node, counts_below=1)
         before: list[int] = []
@@ -500,7 +495,7 @@ class Compilation:
             covered = [group[0], *roots, *group[1:]] if number == 1 else group
             for i in covered:
                 memory.put(self.cursor_of[i], Cursor, staged=number)
-            memory.point(row, Stage, bound_at=nodes[bound])
+            memory.put(row, Stage, bound_at=nodes[bound])
             first = tuple(self.level_of(i) for i in (*before[:1], *covered)[:2])
             cut = self.level_of(varying) if varying is not None and number < len(groups) else None
             self.stages.append(StageRow(row, first, tuple(levels), cut))
@@ -534,17 +529,14 @@ class Compilation:
         for row, (atom, iterator) in zip(rows, self.counting, strict=True):
             walked = self.outline.iterators[iterator]
             deeper = walked.level + len(atom.counted)
-            memory.put(row, Factor, inner=walked.depth + 1 == len(self.order), column=deeper)
-            memory.point(row, Factor, parent=self.cursor_of[iterator])
+            is_inner = walked.depth + 1 == len(self.order)
+            memory.put(row, Factor, parent=self.cursor_of[iterator], inner=is_inner, column=deeper)
             factors.append(FactorRow(row, walked.index, walked.level, deeper))
-        if rows:
-            memory.put(search, Search, n_factors=len(rows))
-            memory.point(search, Search, factors=rows[0])
+        memory.put(search, Search, factors=min(rows, default=0), n_factors=len(rows))
         return factors
 
     def write_node_log(self, depth: int, node: int) -> int:
         log = self.memory.room(NodeLog.LENGTH)
         self.memory.put(log, NodeLog, bound=depth)
-        self.memory.point(node, Node, log=log)
-        self.recording.append(node + Node.place("log"))
+        self.memory.put(node, Node, log=log)
         return log

@@ -8,8 +8,7 @@ Invariants, of plans as their template has them, with offsets from its beginning
 
 1. Records and lists lie within the memory, and apart, each as long as what is written there; nothing else is
    there.
-2. Where an address belongs is among ``addresses``, once; what is 0 where nothing records, in ``recording``,
-   and where stages have no room, in ``staging``.
+2. Where an address belongs is among ``addresses``, once.
 3. Levels are in order: a cursor hangs below one of the same index and kind, one level up, that an earlier
    depth binds; `is_last` says whether one hangs below, `leads` whether one does or a factor.  So of an atom
    everything is bound where its last level is reached: a negated one is tested there.
@@ -46,6 +45,7 @@ from indices.records import WORD, Record
 from lftj.search.conditions import OP_AT_LEAST, OP_AT_MOST, Condition
 from lftj.search.records import (
     CURSOR,
+    NAMING,
     SHORT_BLOCK,
     Cursor,
     Cut,
@@ -81,12 +81,10 @@ def apart(number: int, extents: Iterable[Extent], start: int, end: int) -> None:
         before, last, of = place + length, what, row
 
 
-def check_regions(
-    template: np.ndarray, addresses: np.ndarray, recording: np.ndarray, staging: np.ndarray
-) -> None:
+def check_regions(template: np.ndarray, addresses: np.ndarray) -> None:
     """A plan, before it is bound to data."""
     plan = _Plan(template)
-    plan.check_memory(addresses.tolist(), recording.tolist(), staging.tolist())
+    plan.check_memory(addresses.tolist())
     plan.check_levels()
     plan.check_depths()
     plan.check_rows()
@@ -138,52 +136,39 @@ class _Plan:
         self.template = template
         self.search: Any = Search.view(template)
         self.depths = int(self.search.depths)
-        first, end = self.item(self.search.nodes), self.item(self.search.nodes) + self.depths * Node.LENGTH
-        holds(1, 0 <= first <= end <= len(template), "{} nodes begin at {}", self.depths, first)
-        self.node_items = range(first, end, Node.LENGTH)
-        self.nodes: list[Any] = [Node.view(template, item) for item in self.node_items]
-        first, count = self.item(self.search.cursors), int(self.search.n_cursors)
-        self.cursor_items = [first + number * (CURSOR // WORD) for number in range(count)]
-        within = 0 <= first <= first + count * (CURSOR // WORD) <= len(template)
-        holds(1, within, "{} cursors begin at {}", count, first)
-        self.cursors: dict[int, Any] = {item: Cursor.view(template, item) for item in self.cursor_items}
-        first = self.item(self.search.factors)
-        items = range(first, first + int(self.search.n_factors) * Factor.LENGTH, Factor.LENGTH)
-        self.factors: dict[int, Any] = {item: Factor.view(template, item) for item in items}
+        nodes = self.records(Node, self.search.nodes, self.depths)
+        self.node_items, self.nodes = list(nodes), list(nodes.values())
+        self.cursors = self.records(Cursor, self.search.cursors, self.search.n_cursors, CURSOR // WORD)
+        self.factors = self.records(Factor, self.search.factors, self.search.n_factors)
 
     @staticmethod
     def item(address: int) -> int:
         return int(address) // WORD
 
-    def conditions(self, depth: int) -> Iterator[Condition]:
-        first = self.item(self.nodes[depth].conditions)
-        for number in range(int(self.nodes[depth].n_conditions)):
-            yield Condition.view(self.template, first + number * Condition.LENGTH)
+    def records(self, kind: type[Record], first: int, count: int, length: int = 0) -> dict[int, Any]:
+        """Records that follow each other, each of ``length`` items, by the items at which they begin."""
+        length = length or kind.LENGTH
+        start, end = self.item(first), self.item(first) + int(count) * length
+        within = 0 <= start <= end <= len(self.template)
+        holds(1, within, f"{{}} records of {kind.__name__} begin at {{}}", int(count), start)
+        return {item: kind.view(self.template, item) for item in range(start, end, length)}
 
-    def conditions_extent(self, depth: int) -> Extent:
-        length = int(self.nodes[depth].n_conditions) * Condition.LENGTH
-        return self.item(self.nodes[depth].conditions), length, "conditions of depth {}", depth
+    def conditions(self, depth: int) -> dict[int, Any]:
+        return self.records(Condition, self.nodes[depth].conditions, self.nodes[depth].n_conditions)
+
+    def stages(self, depth: int) -> dict[int, Any]:
+        return self.records(Stage, self.nodes[depth].stages, self.nodes[depth].n_stages)
 
     def refuses(self, depth: int) -> bool:
         """Whether a condition may refuse single keys.  Looks at invariant 5."""
-        for condition in self.conditions(depth):
-            holds(5, -1 <= condition.other < depth, "a condition of depth {}", depth)
-        return any(condition.operator > OP_AT_MOST for condition in self.conditions(depth))
+        conditions = self.conditions(depth).values()
+        holds(5, all(-1 <= one.other < depth for one in conditions), "a condition of depth {}", depth)
+        return any(condition.operator > OP_AT_MOST for condition in conditions)
 
     def binds(self, depth: int) -> bool:
         """Whether a depth's key is bound by its participants or an equality."""
-        operators = {int(condition.operator) for condition in self.conditions(depth)}
+        operators = {int(condition.operator) for condition in self.conditions(depth).values()}
         return bool(self.participants(depth)) or {OP_AT_LEAST, OP_AT_MOST} <= operators
-
-    @staticmethod
-    def named(item: int, record: Record, *fields: str) -> list[int]:
-        """Where the fields of a record stand that name another one."""
-        return [item + record.place(field) for field in fields if getattr(record, field)]
-
-    def stages(self, depth: int) -> list[int]:
-        """Items of a depth's stages."""
-        first, count = self.item(self.nodes[depth].stages), int(self.nodes[depth].n_stages)
-        return [first + number * Stage.LENGTH for number in range(count)]
 
     def outputs(self) -> list[int]:
         first = self.item(self.search.outputs)
@@ -213,7 +198,8 @@ class _Plan:
             yield item, Factor.LENGTH, "factor {}", item
         for depth, (item, node) in enumerate(zip(self.node_items, self.nodes, strict=True)):
             yield item, Node.LENGTH, "node of depth {}", depth
-            yield self.conditions_extent(depth)
+            for condition in self.conditions(depth):
+                yield condition, Condition.LENGTH, "a condition of depth {}", depth
             yield int(node.ring) // WORD, int(node.n_participants), "ring of depth {}", depth
             for stage in self.stages(depth):
                 yield stage, Stage.LENGTH, "stage {}", stage
@@ -227,37 +213,26 @@ class _Plan:
             if cursor.stream:
                 yield int(cursor.stream) // WORD, StreamLog.LENGTH, "stream of cursor {}", item
 
-    def check_memory(self, addresses: list[int], recording: list[int], staging: list[int]) -> None:
+    def check_memory(self, addresses: list[int]) -> None:
         extents = list(self.extents())
         apart(1, extents, 0, len(self.template))
         empty = len(self.template) - sum(length for _, length, _, _ in extents)
         holds(1, empty == 0, "{} items belong to nothing", empty)
-        fields: list[int] = []
         for item, cursor in self.cursors.items():
             holds(1, cursor.ranges == (item + Cursor.LENGTH) * WORD, "ranges of cursor {}", item)
-            fields += self.named(item, cursor, "parent", "stream", "ranges")
-        for item, node in zip(self.node_items, self.nodes, strict=True):
+        nodes = dict(zip(self.node_items, self.nodes, strict=True))
+        for item, node in nodes.items():
             count = (int(node.negations) - int(node.participants)) // CURSOR
             holds(1, node.n_participants == count, "participants of node {}", item)
-            fields += self.named(item, node, "participants", "negations", "end", "conditions", "ring")
-            fields += self.named(item, node, "matches", "log", "stages", "varying")
-        for depth in range(self.depths):
-            for item in self.stages(depth):
-                fields += self.named(item, Stage.view(self.template, item), "bound_at")
-        for item, factor in self.factors.items():
-            fields += self.named(item, factor, "parent")
-        fields += self.named(0, self.search, "nodes", "keys", "cursors", "outputs", "factors")
-        holds(2, sorted(addresses) == sorted(fields), "{} of {} addresses", len(addresses), len(fields))
-        logs = [Search.place("records")]
-        logs += [
-            field for item, cursor in self.cursors.items() for field in self.named(item, cursor, "stream")
+        stages = [self.stages(depth) for depth in range(self.depths)]
+        fields = [
+            item + record.place(field)
+            for records in ({0: self.search}, nodes, self.cursors, self.factors, *stages)
+            for item, record in records.items()
+            for field in NAMING[type(record)]
+            if getattr(record, field)
         ]
-        for item, node in zip(self.node_items, self.nodes, strict=True):
-            logs += self.named(item, node, "log")
-        holds(2, sorted(recording) == sorted(logs), "{} of {} logs", len(recording), len(logs))
-        pairs = zip(self.node_items, self.nodes, strict=True)
-        staged = [item + Node.place("n_stages") for item, node in pairs if node.n_stages]
-        holds(2, sorted(staging) == sorted(staged), "{} of {} depths with stages", len(staging), len(staged))
+        holds(2, sorted(addresses) == sorted(fields), "{} of {} addresses", len(addresses), len(fields))
 
     # -- 3 to 8 --------------------------------------------------------------------------------
 
@@ -322,15 +297,16 @@ class _Plan:
                 by_number.setdefault(int(self.cursors[item].staged), []).append(self.cursors[item])
             numbers = set(by_number) - {0}
             holds(10, numbers == set(range(1, len(stages) + 1)), "cursors of depth {} and its stages", depth)
-            for number, item in enumerate(stages, 1):
+            for number, (item, stage) in enumerate(stages.items(), 1):
                 parents = [int(cursor.parent) // WORD for cursor in by_number[number]]
                 bound = {int(self.cursors[parent].depth) for parent in parents if parent}
                 holds(10, len(bound) == 1, "stage {} is bound by {} depths", item, len(bound))
                 holds(10, number == 1 or all(parents), "stage {} has a level 0", item)
                 (bound_at,) = bound
                 holds(10, before < bound_at < depth - 1, "stage {} is out of order", item)
-                named = self.item(Stage.view(self.template, item).bound_at)
-                holds(10, named == self.node_items[bound_at], "bound_at of stage {}", item)
+                holds(
+                    10, self.item(stage.bound_at) == self.node_items[bound_at], "bound_at of stage {}", item
+                )
                 before = bound_at
             if self.nodes[depth].varying:
                 holds(13, stages and self.varies(depth), "the varying cursor of depth {}", depth)
@@ -364,8 +340,7 @@ class _Plan:
             own = [self.cursors[item] for item in self.participants(depth)]
             ranges = [views[int(c.number)].key_ranges[int(c.level_number)] for c in own]
             before: list[int] = []
-            for number, item in enumerate(self.stages(depth), 1):
-                stage = Stage.view(self.template, item)
+            for number, (item, stage) in enumerate(self.stages(depth).items(), 1):
                 its = [c for c in own if c.staged == number]
                 leading = next(c for c in its if c.parent)  # then the others, in their order
                 its.sort(key=lambda c: c is not leading)
@@ -399,7 +374,7 @@ class _Plan:
                 items = self.participants(later) + self.negations(later)
                 parents = {self.item(self.cursors[item].parent) for item in items} - {0}
                 reads = {int(self.cursors[parent].depth) for parent in parents}
-                reads |= {int(condition.other) for condition in self.conditions(later)}
+                reads |= {int(condition.other) for condition in self.conditions(later).values()}
                 holds(11, not reads & passed, "depth {} depends on what {} goes back over", later, depth)
 
     def check_streams(self) -> None:

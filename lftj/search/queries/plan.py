@@ -136,7 +136,6 @@ class Plan:
         template, addresses, length = self.layout.with_stages(views)
         kept = [factor.fill(template, views[factor.use]) for factor in self.layout.factors]
         kept += fill_conditions(template, self.condition_rows, problem)
-        template[self.layout.recording] = 0
         template.setflags(write=False)
         sought = {root.use for root in self._roots if root.pinned_by is not None}
         sought -= {root.use for root in self._roots if root.pinned_by is None}
