@@ -25,7 +25,8 @@ A node opens its participants in one order, that of
 
 A node whose bounds leave no key does nothing.  A body that has no assignment
 whatever the order has no trace: an atom that no tuple fits, a literal that does
-not occur.  For an aggregate all assignments are walked, else existential
+not occur.  The walk is over the search's plans, cursors and rings, its operations are open and seek of
+:mod:`lftj.search.machine.cursor`; in which turn is said here once more, without shortcuts.  For an aggregate all assignments are walked, else existential
 variables short-circuit as in the search.
 """
 
@@ -45,10 +46,10 @@ from indices.records import WORD
 from lftj.errors import LimitError, RuleError
 from lftj.memory import address, view
 from lftj.search.conditions import condition_bounds, filters_hold
-from lftj.search.machine.cursor import bind_indexes, child_range
+from lftj.search.machine.cursor import bind_indexes, hide_branch, open_cursor, seek
+from lftj.search.machine.node import give_turn
 from lftj.search.queries.plan import BoundPlan, compile_plan
 from lftj.search.records import CURSOR, NODE, cursor_at, node_at, search_at
-from lftj.storage.seek import gallop
 from lftj.values.dictionary import DECIMAL
 from lftj.values.domain import NULL_CODE
 
@@ -65,12 +66,9 @@ G_DEPTH = 0
 G_CURSOR = 1  # item at which it begins in the plan
 G_OPERATION = 2
 G_FROM = 3  # key that the iterator stood on (next) or sought (seek); nothing of an open
-G_TO = 4  # key that it landed on, END when it ended
+G_TO = 4  # key that it landed on, KEY_MAX when it ended
 G_ENDED = 5  # 1: it passed its last key
 G_BINDING = 6  # first of the keys bound at the depths before
-
-END = KEY_MAX
-"""The key of an iterator that ended: no smaller than any, and not to be told from a key by itself."""
 
 SCHEMA = pa.schema(
     {
@@ -90,143 +88,103 @@ ROWS_AT_ONCE = 1 << 18
 
 
 @part
-def _ended(cursor):
-    return cursor.position >= cursor.end
+def _move(search, where, operation, start, key, log, row):
+    """Let the Cursor at an address seek ``key``, and append that as an operation that comes from ``start``.
 
-
-@part
-def _write(search, log, row, cursor, operation, start, landed):
-    """Append one operation of the Cursor at an address; rows beyond the log's length are only counted."""
+    Returns whether it has landed, and the log's length: rows beyond its room are only counted.
+    """
+    cursor = cursor_at(where)
+    landed = seek(cursor, key, np.int64(0))
     if row < log.shape[0]:
         log[row, G_DEPTH] = search.depth
-        log[row, G_CURSOR] = cursor
+        log[row, G_CURSOR] = where
         log[row, G_OPERATION] = operation
         log[row, G_FROM] = start
-        log[row, G_TO] = landed
-        log[row, G_ENDED] = _ended(cursor_at(cursor))
+        log[row, G_TO] = cursor.key
+        log[row, G_ENDED] = not landed
         keys = view(search.keys, search.depth)
         for before in range(search.depth):
             log[row, G_BINDING + before] = keys[before]
-    return row + 1
+    return landed, row + 1
 
 
 @part
-def _key_at(cursor):
-    """The present key, END when the last is passed."""
-    if _ended(cursor):
-        return END
-    return view(cursor.keys, cursor.end)[cursor.position]
-
-
-@part
-def _open(cursor):
-    """Put the cursor on its first key below its parent's bound key; returns that key, or END."""
-    cursor.position, cursor.end = child_range(cursor)
-    return _key_at(cursor)
-
-
-@part
-def _seek(cursor, key):
-    """Move the cursor to the least key >= ``key``; returns it, or END."""
-    cursor.position = gallop(view(cursor.keys, cursor.end), cursor.position, cursor.end, key)
-    return _key_at(cursor)
-
-
-@part
-def _negations_allow(search, node, key, log, row):
-    """Walk negated atoms' cursors to ``key``; whether no negated atom holds now, and the log's length."""
-    allowed = True
-    for where in range(node.negations, node.end, CURSOR):
-        negation = cursor_at(where)
-        _open(negation)
-        held = False
-        if not _ended(negation):
-            landed = _seek(negation, key)
-            row = _write(search, log, row, where, SEEK, key, landed)
-            held = landed == key and not _ended(negation)
-        negation.at = negation.position if held else np.int64(-1)
-        if held and negation.is_last:
-            allowed = False
-    return allowed, row
-
-
-@part
-def _accept(search, node, key, log, row):
-    """Bind ``key`` when conditions and negated atoms allow it; whether they do, and the log's length."""
-    if not filters_hold(search.keys, node.conditions, node.n_conditions, key):
-        return False, row
-    allowed, row = _negations_allow(search, node, key, log, row)
-    if allowed:
-        view(search.keys, search.depths)[search.depth] = key
-        for where in range(node.participants, node.negations, CURSOR):
-            cursor_at(where).at = cursor_at(where).position
-    return allowed, row
-
-
-@part
-def _open_ring(search, node, low, ring, log, row):
-    """Open all participants of a node and sort them by key; whether none ended, and the log's length."""
+def _open(search, node, low, log, row):
+    """Open all participants of a node and lead them to ``low``; whether none ended, and the log's length."""
     found = True
-    for place in range(node.n_participants):
-        where = node.participants + place * CURSOR
+    for number in range(node.n_participants):
+        where = node.participants + number * CURSOR
         cursor = cursor_at(where)
-        landed = _open(cursor)
-        row = _write(search, log, row, where, OPEN, KEY_MIN, landed)
-        if landed < low:
-            landed = _seek(cursor, low)
-            row = _write(search, log, row, where, SEEK, low, landed)
-        found = found and not _ended(cursor)
-        to = place
-        while to > 0 and _key_at(cursor_at(ring[to])) > landed:
-            ring[to + 1] = ring[to]
-            to -= 1
-        ring[to + 1] = where
-    ring[0] = 0
+        open_cursor(cursor)
+        landed, row = _move(search, where, OPEN, KEY_MIN, KEY_MIN, log, row)
+        if landed and cursor.key < low:
+            landed, row = _move(search, where, SEEK, low, low, log, row)
+        found = found and landed
+        give_turn(node, number, where)
+    node.turn = 0
     return found, row
 
 
 @part
-def _leapfrog(search, count, high, ring, log, row):
-    """Leapfrog search (LFTJ 3.1) on from the ring's present state.
+def _align(search, node, log, row):
+    """Leapfrog search (LFTJ 3.1) on from where the participants stand.
 
-    Returns whether all agree on a key <= high, and the log's length.
+    Returns whether all agree on a key that is not above the node's, and the log's length.
     """
-    highest = _key_at(cursor_at(ring[1 + (ring[0] + count - 1) % count]))
-    while highest <= high:
-        where = ring[1 + ring[0]]
-        cursor = cursor_at(where)
-        if _key_at(cursor) == highest:
+    count = node.n_participants
+    ring = view(node.ring, count)
+    greatest = cursor_at(ring[(node.turn + count - 1) % count]).key
+    while greatest <= node.high:
+        where = ring[node.turn]
+        if cursor_at(where).key == greatest:
             return True, row
-        sought = highest
-        highest = _seek(cursor, sought)
-        row = _write(search, log, row, where, SEEK, sought, highest)
-        if _ended(cursor):
-            return False, row
-        ring[0] = (ring[0] + 1) % count
+        landed, row = _move(search, where, SEEK, greatest, greatest, log, row)
+        if not landed:
+            break
+        greatest = cursor_at(where).key
+        node.turn = (node.turn + 1) % count
     return False, row
 
 
 @part
-def _next(search, count, ring, log, row):
+def _next(search, node, log, row):
     """After a match, move the participant on whose turn it is; whether it has a key, and the log's length."""
-    where = ring[1 + ring[0]]
+    count = node.n_participants
+    where = view(node.ring, count)[node.turn]
+    node.turn = (node.turn + 1) % count
     cursor = cursor_at(where)
-    before = _key_at(cursor)
     cursor.position += 1
-    row = _write(search, log, row, where, NEXT, before, _key_at(cursor))
-    ring[0] = (ring[0] + 1) % count
-    return not _ended(cursor), row
+    return _move(search, where, NEXT, cursor.key, KEY_MIN, log, row)
+
+
+@part
+def _accept(search, node, key, log, row):
+    """Whether conditions and negated atoms, which are led to it, let ``key`` pass; and the log's length."""
+    if not filters_hold(search.keys, node.conditions, node.n_conditions, key):
+        return False, row
+    allowed = True
+    for where in range(node.negations, node.end, CURSOR):
+        negation = cursor_at(where)
+        open_cursor(negation)
+        held = False
+        if negation.position < negation.end:
+            landed, row = _move(search, where, SEEK, key, key, log, row)
+            held = landed and negation.key == key
+        if not held:
+            hide_branch(negation)
+        elif negation.is_last:
+            allowed = False
+    return allowed, row
 
 
 @kernel
-def trace_search(where, indexes, rings, log):
+def trace_search(where, indexes, log):
     """Plain leapfrog triejoin; returns the number of operations, of which the first ones are in ``log``.
 
     It stops soon after the log is full: then the number is above the log's length, and says no more.
 
-    where: address of a Search.  indexes: int64, the address of the memory of each index.  rings: int64
-    (depths, 1 + participants): per depth the place in the ring,
-    then its Cursors by key.  log: int64 (rows, G_BINDING + depths).
+    where: address of a Search.  indexes: int64, the address of the memory of each index.  log: int64
+    (rows, G_BINDING + depths).
     """
     search = search_at(where)
     bind_indexes(search, indexes)
@@ -235,31 +193,30 @@ def trace_search(where, indexes, rings, log):
     while search.depth >= 0 and row <= log.shape[0]:
         depth = search.depth
         node = node_at(search.nodes + depth * NODE)
-        count = node.n_participants
-        ring = rings[depth]
         low, high = condition_bounds(search.keys, node.conditions, node.n_conditions, KEY_MIN, KEY_MAX)
+        node.high, key = high, low
         found = low <= high
-        if found and count == 0:
+        if found and node.n_participants == 0:
             found = opening  # a depth without participants has one key
-        elif found and opening:
-            found, row = _open_ring(search, node, low, ring, log, row)
         elif found:
-            found, row = _next(search, count, ring, log, row)
-        key = low
-        if found and count > 0:
-            found, row = _leapfrog(search, count, high, ring, log, row)
-            key = _key_at(cursor_at(ring[1 + ring[0]]))
-        if found:
-            opening = False
-            held, row = _accept(search, node, key, log, row)
-            if held and depth + 1 < search.depths:
-                search.depth = depth + 1
-                opening = True
-            elif held and search.tail < search.depths:
-                search.depth = search.tail - 1
-        else:
+            if opening:
+                found, row = _open(search, node, low, log, row)
+            else:
+                found, row = _next(search, node, log, row)
+            if found:
+                found, row = _align(search, node, log, row)
+            key = cursor_at(node.participants).key
+        opening = False
+        if not found:
             search.depth = node.back
-            opening = False
+            continue
+        held, row = _accept(search, node, key, log, row)
+        if held:
+            view(search.keys, search.depths)[depth] = key
+            if depth + 1 < search.depths:
+                search.depth, opening = depth + 1, True
+            elif search.tail < search.depths:
+                search.depth = search.tail - 1
     return row
 
 
@@ -268,14 +225,12 @@ def trace_codes(plan: BoundPlan, limit: int) -> np.ndarray:
 
     Raises LimitError when there are more than ``limit`` operations.
     """
-    most = max(map(len, plan.plan.layout.outline.participants), default=0)
     rows = min(1 << 12, limit)
     while not plan.empty and plan.depths:
         memory = plan.new_memory()
         where = address(memory)
         log = np.zeros((rows, G_BINDING + plan.depths), dtype=np.int64)
-        rings = np.zeros((plan.depths, 1 + most), dtype=np.int64)
-        wanted = trace_search(where, plan.versions, rings, log)
+        wanted = trace_search(where, plan.versions, log)
         if wanted <= rows:
             log[:, G_CURSOR] = (log[:, G_CURSOR] - where) // WORD
             return log[:wanted]

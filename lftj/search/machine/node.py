@@ -74,24 +74,30 @@ def open_node(search, node, low, high):
     if low > high:
         return False
     node.turn = 0
-    ring = view(node.ring, node.n_participants)
     for number in range(node.n_participants):
         where = node.participants + number * CURSOR
         cursor = cursor_at(where)
         open_cursor(cursor)
         node.opens += 1
         landed = seek(cursor, low, np.int64(0))
-        key = cursor.key
-        extend(search, node, cursor, low, key, False)
+        extend(search, node, cursor, low, cursor.key, False)
         if not landed:
             return False
-        to = np.int64(number)
-        while to > 0 and cursor_at(ring[to - 1]).key > key:
-            ring[to] = ring[to - 1]
-            to -= 1
-        ring[to] = where
+        give_turn(node, number, where)
     open_negations(node)
     return True
+
+
+@part(forceinline=True)
+def give_turn(node, number, where):
+    """Give a participant that has landed, behind so many others, its place in the ring (invariant 3)."""
+    ring = view(node.ring, node.n_participants)
+    key = cursor_at(where).key
+    to = np.int64(number)
+    while to > 0 and cursor_at(ring[to - 1]).key > key:
+        ring[to] = ring[to - 1]
+        to -= 1
+    ring[to] = where
 
 
 @part
