@@ -25,9 +25,11 @@ A node opens its participants in one order, that of
 
 A node whose bounds leave no key does nothing.  A body that has no assignment
 whatever the order has no trace: an atom that no tuple fits, a literal that does
-not occur.  The walk is over the search's plans, cursors and rings, its operations are open and seek of
-:mod:`lftj.search.machine.cursor`; in which turn is said here once more, without shortcuts.  For an aggregate all assignments are walked, else existential
+not occur.  For an aggregate all assignments are walked, else existential
 variables short-circuit as in the search.
+
+The walk is over plans, cursors and rings of the search, its operations are those of
+:mod:`lftj.search.machine.cursor`; when which of them comes is said here, without the search's shortcuts.
 """
 
 # mypy: disable-error-code="no-untyped-def"

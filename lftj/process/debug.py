@@ -4,7 +4,7 @@ Relations, tries and versions are made of rows that the caller says are sorted
 and distinct, and of changes that the caller says are changes.  Where that is
 not so, nothing fails at once: weights and results are wrong later.  With
 ``LFTJ_DEBUG=1`` in the environment, read once, each of these is looked at where
-it comes in; the project's tests run so.
+it comes in; the project's tests run so.  Threads of a search begin at once then (:mod:`lftj.search.shares`).
 
 Cost: O(n) for n rows that come in, and O(log N) for each changed row of an
 index of N tuples.  Switched off: nothing.

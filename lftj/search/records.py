@@ -22,8 +22,6 @@ a search, but for the last stamp that was given out.
 
 from __future__ import annotations
 
-import numpy as np
-
 from indices.records import Record, record_at
 from lftj.storage.runs import MAX_RUNS
 
@@ -266,7 +264,7 @@ MOVE_REGION = 0
 MOVE_OPEN = 1
 MOVE_ALIGN = 2
 MOVE_NEXT = 3
-MOVE_BEGIN = 4  # cursors are to be bound to versions
+MOVE_BEGIN = 4  # the next call begins anew, with the first region
 
 WAY_STEPS = 0  # as the trace goes: lftj.search.machine.node
 WAY_BLOCKS = 1  # lftj.search.machine.block
@@ -279,10 +277,3 @@ STATUS_FULL = 1  # the output buffer is full
 STATUS_PAUSED = 2  # the budget of operations is spent
 STATUS_OVERFLOW = 3  # a weight exceeds int64
 STATUS_LOG_FULL = 4  # so is a log
-
-BEGINNING = {"move": MOVE_BEGIN, "failed": -1, "outer": 1}
-"""What fields say when a search begins; the others of how far it is are 0."""
-
-STARTED = slice(Search.place("depth"), Search.LENGTH)
-START = np.array(Search.fields(**BEGINNING)[STARTED], np.int64)
-"""The same as items, and where in a memory they stand."""

@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.process import debug
 from lftj.storage.trie import Trie
 
 Share = tuple[int, int]
@@ -34,7 +35,7 @@ SLICE = 1 << 24
 SHARES_PER_THREAD = 16
 
 ALONE = 0.0005
-"""Seconds that a search takes before more threads than one are worth while."""
+"""Seconds that a search takes before more threads than one are worth while; tests do not wait for them."""
 
 LEAVING = 0.01
 """Seconds after which room is made for what threads have found that are to end."""
@@ -99,12 +100,12 @@ def each_share(
                 advance(part)
 
     others = min(threads, len(shares)) - 1
-    begun = time.perf_counter()
+    until = time.perf_counter() + (0.0 if debug.enabled else ALONE)
     own = take_shares()
     for result in own:
         if result is not None:
             yield result
-        if others and time.perf_counter() - begun >= ALONE:
+        if others and time.perf_counter() >= until:
             yield from _together(own, take_shares, others, stop)
 
 

@@ -28,7 +28,7 @@ from lftj.search.machine.cursor import bind_indexes, open_cursor, seek
 from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.queries.plan import compile_plan
-from lftj.search.records import CURSOR, ROOM, Cursor, Node, cursor_at, search_at
+from lftj.search.records import CURSOR, ROOM, Cursor, Node, Path, cursor_at, search_at
 from lftj.search.regions import evaluation as region_evaluation
 from lftj.search.regions.evaluation import Found, RegionSearch, evaluate_whole, whole
 from lftj.storage import index_version
@@ -129,6 +129,21 @@ def test_a_node_in_blocks_leads_its_shortest_range_on() -> None:
     found = evaluate_whole(plan, indexes, False)
     assert rows_of(found[0]) == [(5000, 1, 2)]
     assert found[2].seeks <= 8, found[2]
+
+
+def test_paths_are_told_in_the_call_that_asks_for_them() -> None:
+    rows = {"a": frozenset({(1, 5), (2, 6)})}
+    case = Case(JoinProblem((atom_of("a", 2, (0, 1), ("x", "y"), label="a"),)), ("x", "y"), (rows,))
+    plan, versions = compile_regions(case.problem, case.order, 0), first_versions(case)
+    indexes = [versions[use.relation].index_at(use.key) for use in plan.indexes]
+    regions = np.array([[2, 5, 1, 5], [2, 5, 2, 5]])
+    paths = np.array([Path.fields(failed=-1, matched=-1)] * 2)
+    search = RegionSearch(plan)
+    assert rows_of(search.run(indexes, regions, True, paths=paths)[0]) == [(1, 5)]
+    assert [int(Path.view(path).failed) for path in paths] == [2, 1]
+    paths[:] = -7
+    assert rows_of(search.run(indexes, regions, True)[0]) == [(1, 5)]
+    assert (paths == -7).all()
 
 
 @given(cases(), GAPS)

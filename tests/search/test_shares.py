@@ -26,14 +26,8 @@ def test_shares_hold_every_key_once(wanted: int) -> None:
     assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(shares))
 
 
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads begin with the first thing that is found."""
-    monkeypatch.setattr("lftj.search.shares.ALONE", 0.0)
-
-
 @pytest.mark.parametrize("threads", [1, 3, 100])
-def test_every_share_is_searched_once_and_to_its_end(threads: int, at_once: None) -> None:
+def test_every_share_is_searched_once_and_to_its_end(threads: int) -> None:
     done: list[float] = []
     workers: list[list[Share]] = []
 
@@ -57,7 +51,10 @@ def found_in(worker: list[Share], share: Share, stop: threading.Event) -> Iterat
         yield share, place
 
 
-def test_what_is_over_soon_takes_one_thread() -> None:
+def test_what_is_over_soon_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lftj.process.debug.enabled", False)
+    monkeypatch.setattr("lftj.search.shares.ALONE", 60.0)
+
     def began() -> list[Share]:
         assert threading.current_thread() is threading.main_thread()
         return []
@@ -66,7 +63,7 @@ def test_what_is_over_soon_takes_one_thread() -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_failure_stops_all_threads(failing: int, at_once: None) -> None:
+def test_a_failure_stops_all_threads(failing: int) -> None:
     """Whichever thread it comes up in: the other waits for the word to stop, and takes no further share."""
     both = threading.Barrier(2)
     taken = []
@@ -84,7 +81,7 @@ def test_a_failure_stops_all_threads(failing: int, at_once: None) -> None:
     assert sorted(taken) == SHARES[:2]
 
 
-def test_who_leaves_stops_all_threads(at_once: None) -> None:
+def test_who_leaves_stops_all_threads() -> None:
     def work(worker: None, share: Share, stop: threading.Event) -> Iterator[Share]:
         while not stop.is_set():
             yield share

@@ -18,15 +18,15 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from indices.keys import KEY_MAX
+from indices.keys import KEY_MAX, KEY_MIN
 from lftj.memory import view
 from lftj.search.machine.block import kept_matches
-from lftj.search.machine.cursor import holds
+from lftj.search.machine.cursor import holds, seek_runs
 from lftj.search.machine.plain import list_common, range_below
 from lftj.search.machine.rows import take_matches
 from lftj.search.records import CURSOR, RANGE, STATUS_DONE, STATUS_FULL, cursor_at, range_at
-from lftj.storage.seek import gallop, upper_bound
-from lftj.storage.version_memory import RUN, first_run, index_at, run_at, run_column
+from lftj.storage.seek import gallop
+from lftj.storage.version_memory import index_at
 
 
 @part
@@ -63,6 +63,8 @@ def list_apart(search, node, rows):
             keys = rows[search.scratch]
             keys[at] = key
             take_matches(search, rows, at, kept_matches(search, node, keys, at, np.int64(1)))
+        if key == node.high:
+            return STATUS_DONE
         pass_key(node, key)
 
 
@@ -73,14 +75,9 @@ def next_apart(node):
     for where in range(node.participants, node.negations, CURSOR):
         cursor = cursor_at(where)
         if cursor.active:
-            run = first_run(cursor.index)
-            for number in range(index_at(cursor.index).runs):
-                ahead = range_at(cursor.ranges + number * RANGE)
-                start, stop = ahead.start, ahead.stop
-                if start < stop:
-                    key = view(run_column(run_at(run + number * RUN), cursor.level_number), stop)[start]
-                    if key <= least:
-                        some, least = True, key
+            held, key = seek_runs(cursor, KEY_MIN)
+            if held and key <= least:
+                some, least = True, key
     return some, least
 
 
@@ -124,18 +121,11 @@ def all_hold(search, node, key):
 
 @part
 def pass_key(node, key):
-    """Lead all participants beyond a key that nothing before is ahead of."""
+    """Lead all participants beyond a key that nothing before is ahead of; there are greater ones."""
     for where in range(node.participants, node.negations, CURSOR):
         cursor = cursor_at(where)
         position, end = cursor.position, cursor.end
         if position < end and view(cursor.keys, end)[position] == key:
             cursor.position = position + 1
         if cursor.active:
-            run = first_run(cursor.index)
-            for number in range(index_at(cursor.index).runs):
-                ahead = range_at(cursor.ranges + number * RANGE)
-                start, stop = ahead.start, ahead.stop
-                if start < stop:
-                    keys = view(run_column(run_at(run + number * RUN), cursor.level_number), stop)
-                    if keys[start] <= key:
-                        ahead.start = upper_bound(keys, start, stop, key)
+            seek_runs(cursor, key + 1)

@@ -32,8 +32,8 @@ from lftj.search.outline import AtomLevel, Outline
 from lftj.search.plan_memory import PlanMemory
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.records import (
-    BEGINNING,
     CURSOR,
+    MOVE_BEGIN,
     SHORT_BLOCK,
     Cursor,
     Cut,
@@ -406,7 +406,7 @@ class Compilation:
         memory.put(search, Search, outputs=memory.listed(list(shape.outputs)), n_outputs=len(shape.outputs))
         memory.put(search, Search, tail=shape.tail, listed=shape.listed, gap=shape.gap)
         memory.put(search, Search, weighs=shape.weighs, scratch=lists_last, records=not shape.in_blocks)
-        memory.put(search, Search, counts_on=shape.in_blocks, **BEGINNING)
+        memory.put(search, Search, counts_on=shape.in_blocks, move=MOVE_BEGIN)
 
     def add_atoms(self) -> None:
         """Add all iterators."""

@@ -103,10 +103,7 @@ def search_regions(where, indexes, regions, rows, budget):
     """
     search = search_at(where)
     if search.move == MOVE_BEGIN:
-        bind_indexes(search, indexes)
-        if not search.counts_on:
-            begin_counts(search)
-        search.move = MOVE_REGION
+        begin(search, indexes)
     status = run_search(search, regions, rows, budget)
     add_up_counts(search)
     return status
@@ -134,11 +131,16 @@ def run_search(search, regions, rows, budget):
 
 
 @part
-def begin_counts(search):
-    """Nothing is counted as yet."""
-    for depth in range(search.depths):
-        node = node_at(search.nodes + depth * NODE)
-        node.opens = node.nexts = node.seeks = 0
+def begin(search, indexes):
+    """Let a search begin with its first region, over the versions that :func:`search_regions` gets."""
+    bind_indexes(search, indexes)
+    search.depth = search.rows = search.weight = 0
+    search.region = search.floor = search.valid = search.failed_regions = search.held = 0
+    search.move, search.failed, search.outer = MOVE_REGION, -1, 1
+    if not search.counts_on:
+        for depth in range(search.depths):
+            node = node_at(search.nodes + depth * NODE)
+            node.opens = node.nexts = node.seeks = 0
 
 
 @part

@@ -22,7 +22,7 @@ from lftj.errors import RangeError
 from lftj.memory import address
 from lftj.search.machine.search import search_regions
 from lftj.search.queries.plan import BoundPlan
-from lftj.search.records import START, STARTED, STATUS_DONE
+from lftj.search.records import MOVE_BEGIN, STATUS_DONE
 from lftj.search.records import Search as SearchRecord
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
 
@@ -79,7 +79,8 @@ class Search:
 
         The counters and the number of rows go on.
         """
-        self.memory[STARTED] = START
+        self._state.move = MOVE_BEGIN
+        self._state.rows = self._state.weight = 0
         self._share = low, high
         self._region = None
         self.done = self.plan.empty

@@ -25,8 +25,7 @@ from lftj.search.machine import plan_check
 from lftj.search.machine.plan import RegionPlan
 from lftj.search.machine.search import search_regions
 from lftj.search.records import (
-    START,
-    STARTED,
+    MOVE_BEGIN,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_LOG_FULL,
@@ -248,7 +247,7 @@ class SearchMemory:
 
     def begin(self, indexes: Sequence[IndexVersion]) -> None:
         """Set the search on the first region, over versions of the plan's indices."""
-        self.words[STARTED] = START
+        self.search.move, self.search.paths = MOVE_BEGIN, 0
         self.versions = np.array([index.address for index in indexes], np.int64)
 
     def keys_above(self, depth: int) -> np.ndarray:

@@ -35,11 +35,9 @@ from lftj.errors import RangeError
 from lftj.memory import address, view
 from lftj.process import debug
 from lftj.search.machine import plan_check
-from lftj.search.machine.cursor import bind_indexes
 from lftj.search.machine.plan import RegionPlan
-from lftj.search.machine.search import add_up_counts, begin_counts, run_search
+from lftj.search.machine.search import add_up_counts, begin, run_search
 from lftj.search.records import (
-    MOVE_REGION,
     STATUS_DONE,
     STATUS_FULL,
     STATUS_OVERFLOW,
@@ -241,15 +239,6 @@ def _regions_below(bindings, depths):
 
 
 @part
-def _begin(search):
-    """Let a search begin with its first region."""
-    search.depth = search.rows = search.weight = 0
-    search.region = search.floor = search.valid = search.failed_regions = search.held = search.paths = 0
-    search.move, search.failed, search.outer = MOVE_REGION, -1, 1
-    begin_counts(search)
-
-
-@part
 def _weigh(term, bindings, weights, found, n_found, binding, out):
     """Write the weight of each row: its binding's, times the assignments counted; returns the last binding.
 
@@ -308,9 +297,7 @@ def _begin_term(term, indexes):
     numbers = view(term.indexes, term.n_indexes)
     for place in range(len(its)):
         its[place] = indexes[numbers[place]]
-    search = search_at(term.search)
-    bind_indexes(search, its)
-    _begin(search)
+    begin(search_at(term.search), its)
 
 
 @part
