@@ -4,6 +4,8 @@ The kernels hold no Python object and release the GIL; they are called in slices
 ``SLICE`` operations (some tens of milliseconds), so that an interrupt, a stop or progress
 never waits longer than that.
 
+Whoever searches takes shares by one generator, :func:`each_share`: a count, rows, batches, regions.
+
 Invariant: the shares of a search are disjoint, in key order, and together hold every
 int64; each has about the same number of tuples of one participant.
 """
@@ -13,7 +15,6 @@ from __future__ import annotations
 import concurrent.futures as futures
 import queue
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TypeVar
 
@@ -34,11 +35,8 @@ SLICE = 1 << 24
 
 SHARES_PER_THREAD = 16
 
-ALONE = 0.0005
-"""Seconds that a search takes before more threads than one are worth while; tests do not wait for them."""
-
-LEAVING = 0.01
-"""Seconds after which room is made for what threads have found that are to end."""
+WAITING = 0.001
+"""Seconds after which a thread looks again whether what it has found is taken."""
 
 THREAD_NAME = "lftj-search"
 """What the names of threads begin with that take shares; none of them outlives the call that started it."""
@@ -72,8 +70,8 @@ def each_share(
     one, None now and then where that takes long, and ends early when the event is set: an error came up, or
     nobody asks for more.  ``advance`` hears the part of the shares that is done.
 
-    One thread is the caller's: it works when more is asked for than others have found, which begin when it
-    has taken ``ALONE`` seconds.  Memory: of each of the others two results that nobody has taken yet.
+    One thread is the caller's: it works when more is asked for than others have found.  These begin with the
+    first None, or at once in tests.  Memory: of each two results that nobody has taken yet.
     """
     waiting = iter(shares)
     taking = threading.Lock()
@@ -94,18 +92,16 @@ def each_share(
         worker = begin()
         while (share := next_share()) is not None:
             yield from work(worker, share, stop)
-            yield None
             part = part_done()
             if advance and not stop.is_set():
                 advance(part)
 
     others = min(threads, len(shares)) - 1
-    until = time.perf_counter() + (0.0 if debug.enabled else ALONE)
     own = take_shares()
     for result in own:
         if result is not None:
             yield result
-        if others and time.perf_counter() >= until:
+        if others and (result is None or debug.enabled):
             yield from _together(own, take_shares, others, stop)
 
 
@@ -116,7 +112,7 @@ def _together(
     stop: threading.Event,
 ) -> Generator[Result, None, None]:
     """What is left to find by the caller's thread, and what is found by so many others."""
-    found: queue.Queue[Result | None] = queue.Queue(n_others)
+    found: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
     searching = n_others
 
     def search() -> None:
@@ -124,6 +120,8 @@ def _together(
             for result in others():
                 if result is not None:
                     found.put(result)
+                while found.qsize() > n_others and not stop.wait(WAITING):
+                    pass
         except BaseException:
             stop.set()
             raise
@@ -150,6 +148,3 @@ def _together(
                 one.result()
         finally:
             stop.set()
-            while futures.wait(helping, LEAVING).not_done:
-                while not found.empty():
-                    found.get()

@@ -53,13 +53,13 @@ def found_in(worker: list[Share], share: Share, stop: threading.Event) -> Iterat
 
 def test_what_is_over_soon_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lftj.process.debug.enabled", False)
-    monkeypatch.setattr("lftj.search.shares.ALONE", 60.0)
+    begun = []
 
-    def began() -> list[Share]:
-        assert threading.current_thread() is threading.main_thread()
-        return []
+    def found_soon(worker: None, share: Share, stop: threading.Event) -> Iterator[Share]:
+        yield share
 
-    assert len(list(each_share(SHARES, began, found_in, 3))) == sum(number % 3 for number in range(20))
+    assert list(each_share(SHARES, lambda: begun.append(1), found_soon, 3)) == SHARES
+    assert begun == [1]
 
 
 @pytest.mark.parametrize("failing", [0, 1])

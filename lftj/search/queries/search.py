@@ -26,8 +26,9 @@ from lftj.search.records import MOVE_BEGIN, STATUS_DONE
 from lftj.search.records import Search as SearchRecord
 from lftj.search.shares import SLICE, Share, cut_shares, each_share, share_count
 
-FIRST_SLICE = 1 << 14
-"""Operations of the first kernel call of a share; later ones have more, up to ``SLICE``."""
+FIRST_SLICE = 1 << 12
+"""Operations of a search's first kernel call: some tens of microseconds, what another thread takes to begin.
+Where a share takes more, later calls have more, up to ``SLICE``."""
 
 COUNT_ROOM = 1 << 10
 """Matches of the last depth that are counted at once."""
@@ -45,6 +46,7 @@ class Search:
         self._share = low, high
         self._region: np.ndarray | None = None  # not asked for yet
         self.done = plan.empty
+        self.slice = FIRST_SLICE  # operations of the next call, where it grows from one to the next
 
     def run(self, rows: np.ndarray, budget: int = SLICE) -> int:
         """One kernel call; returns the number of rows filled so far.
@@ -190,17 +192,20 @@ def _found(
         searches.append(Search(plan))
         return searches[-1]
 
+    enough = (
+        batch_rows - batch_rows // 64
+    )  # a call finds at most what it has room for: the last rows take many
+
     def search_share(one: Search, share: Share, stop: threading.Event) -> Iterator[_Found | None]:
         one.restart(*share)
-        slice_ = FIRST_SLICE
         while not one.done and not stop.is_set():
             rows = np.empty((plan.plan.layout.width, batch_rows), dtype=np.int64)
             one.restart_rows()
             filled = 0
-            while not one.done and filled < batch_rows and not stop.is_set():
-                filled = one.run(rows, slice_)
-                slice_ = min(SLICE, 8 * slice_)
+            while not one.done and filled < enough and not stop.is_set():
+                filled = one.run(rows, one.slice)
                 if not one.done:
+                    one.slice = min(SLICE, 8 * one.slice)
                     yield None
             if filled:
                 found = rows[:, :filled]

@@ -365,7 +365,10 @@ def evaluate_whole(
     def begin() -> RegionSearch:
         return RegionSearch(plan, capacity, staged_over=indexes)
 
-    def work(worker: RegionSearch, share: Share, stop: threading.Event) -> Iterator[tuple[Share, Found]]:
+    def work(
+        worker: RegionSearch, share: Share, stop: threading.Event
+    ) -> Iterator[tuple[Share, Found] | None]:
+        yield None
         yield share, worker.run(indexes, whole(plan.depths, *share), record, stop)
 
     if threads == 1:  # one search goes through all shares, and nothing has to be put together
