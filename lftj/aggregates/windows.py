@@ -38,7 +38,7 @@ from lftj.language.syntax import Constant, Frame, Variable, Window
 from lftj.storage.sorting import sorted_order
 from lftj.values.domain import NULL_CODE
 from lftj.values.literals import NULL
-from lftj.values.names import NUMBERING
+from lftj.values.names import NUMBERING, SHARES
 from lftj.values.schema import ColumnType
 
 Types = Mapping[str, ColumnType]
@@ -70,10 +70,10 @@ def windowed(
 
     >>> from lftj.values.schema import Column, Schema
     >>> from lftj.values.domains import Domains
-    >>> from lftj.language.syntax import Ordering
+    >>> from lftj.language.syntax import SortKey
     >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
     >>> schema = Schema((Column("v", integer), Column("rank", integer)))
-    >>> rank = Window("rank", (), (), (Ordering(Variable("v"), descending=True),))
+    >>> rank = Window("rank", (), (), (SortKey(Variable("v"), descending=True),))
     >>> head = CheckedHead("h", ("v",), None, schema, (0, 0), (rank,))
     >>> [column.tolist() for column in windowed(head, {"v": integer}, [np.array([5, 7])], np.array([1, 2]))]
     [[7, 7, 5], [1, 1, 3]]
@@ -186,6 +186,10 @@ def _values(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
     if function == "dense_rank":
         groups = rows.peer_numbers
         return groups - groups[rows.starts] + 1
+    if function == "ntile":
+        return _parts(window, rows)
+    if function in SHARES:
+        return _encoded(pa.array(_shares(function, rows)), declared)
     if function in NUMBERING:
         return rows.numbers
     if function in ("lag", "lead"):
@@ -193,12 +197,16 @@ def _values(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
     first, last = _frames(window, rows)
     if not window.arguments:
         return last - first
-    (argument,) = window.arguments
+    argument, *number = window.arguments
     assert isinstance(argument, Variable)
     codes, type_ = rows.codes[argument.name], rows.types[argument.name]
     if function in ("first", "last"):
         place = first if function == "first" else last - 1
         return _taken(codes, np.where(last > first, place, -1))
+    if function == "nth":
+        assert isinstance(number[0], Constant) and isinstance(number[0].value, int)
+        place = first + number[0].value - 1
+        return _taken(codes, np.where(place < last, place, -1))
     known = codes != NULL_CODE if type_.nullable else np.ones(len(codes), bool)
     counts = _added(known.astype(np.int64), first, last)
     if function == "count":
@@ -208,6 +216,25 @@ def _values(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
         places = _least_places(keys, first, last)
         return _taken(codes, np.where(counts > 0, places, -1))
     return _sums(window, codes, known, (type_, declared), first, last, counts)
+
+
+def _parts(window: Window, rows: _Ordered) -> np.ndarray:
+    """``ntile``: the first parts have a row more where the rows can't be shared out evenly."""
+    (number,) = window.arguments
+    assert isinstance(number, Constant) and isinstance(number.value, int)
+    each, more = np.divmod(rows.ends - rows.starts, number.value)
+    place = rows.numbers - 1
+    in_larger = more * (each + 1)
+    behind = more + (place - in_larger) // np.maximum(each, 1)
+    return np.where(place < in_larger, place // (each + 1), behind) + 1
+
+
+def _shares(function: str, rows: _Ordered) -> np.ndarray:
+    """Of the rows of the partition: those before the row, of all others; those up to its peers, of all."""
+    sizes = rows.ends - rows.starts
+    if function == "cume_dist":
+        return (rows.peer_ends - rows.starts) / sizes
+    return (rows.peer_starts - rows.starts) / np.maximum(sizes - 1, 1)
 
 
 def _shifted(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:

@@ -33,7 +33,7 @@ from lftj.evaluation.fixpoint import Fixpoint
 from lftj.evaluation.plans import LEAST_SCANNED, Planned, Wanted, lowered_body
 from lftj.evaluation.request import Request
 from lftj.evaluation.sharing import searches
-from lftj.evaluation.wanted import common_variables, grouped_together, wanted_together
+from lftj.evaluation.wanted import common_types, common_variables, grouped_together, wanted_together
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
@@ -312,7 +312,7 @@ class Evaluation:
         columns, weights = collected.finish()
         if len(weights):
             try:
-                yield sort_distinct(windowed(head, rule.bodies[0].types, columns, weights))
+                yield sort_distinct(windowed(head, common_types(rule), columns, weights))
             except RangeError as error:
                 raise with_rule(error, rule.text) from error.__cause__
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate, Variable
+from lftj.values.schema import ColumnType
 
 
 def wanted_variables(head: CheckedHead) -> list[str]:
@@ -33,3 +35,12 @@ def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
 def common_variables(rule: CheckedRule) -> list[str]:
     """The variables that every body binds, of which an aggregate over several takes the assignments."""
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
+
+
+def common_types(rule: CheckedRule) -> dict[str, ColumnType]:
+    """The types of the variables that every body binds; one that may be NULL in some body may be so."""
+    return {
+        name: replace(type_, nullable=any(body.types[name].nullable for body in rule.bodies))
+        for name in common_variables(rule)
+        for type_ in [rule.bodies[0].types[name]]
+    }

@@ -53,7 +53,7 @@ from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, literal_type, plain_type
 from lftj.values.literals import NULL
-from lftj.values.names import AGGREGATES, NUMBERING, QUANTILES, RANKED
+from lftj.values.names import AGGREGATES, NUMBERING, QUANTILES, RANKED, SHARES
 from lftj.values.schema import Column, ColumnType, Schema
 
 
@@ -395,6 +395,8 @@ class _Checker:
                 )
                 where = order.variable.span
                 raise error_at(TypeClashError, self._text, where, f"{message} {of}: take rows: or groups:")
+        if window.function in SHARES:
+            return ColumnType(self._domains.of(pa.float64()), pa.float64())
         if window.function in (*NUMBERING, "count"):
             return ColumnType(self._domains.of(pa.int64()), pa.int64())
         argument, *more = window.arguments
@@ -407,7 +409,7 @@ class _Checker:
             found = plain_type(read.arrow)
             message = f"'{window.function}' takes numbers, and '{argument.name}' is of type {found}"
             raise error_at(TypeClashError, self._text, argument.span, message)
-        always = frame is None and window.function not in ("lag", "lead")
+        always = frame is None and window.function not in ("lag", "lead", "nth")
         nullable = read.nullable or not always
         for default in more[1:]:
             nullable = self._default_may_be_null(window, default, read, body) or read.nullable

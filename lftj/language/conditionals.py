@@ -156,7 +156,7 @@ def on_known_rows(
     """
     known = reduce(pc.and_, (array.is_valid() for array in arrays))
     mask = known.to_numpy(zero_copy_only=False)
-    found = operation([array.filter(known) for array in arrays], _Rows(columns, mask))
+    found = operation([array.filter(known) for array in arrays], _RowsOf(columns, mask))
     return _scattered([mask], [found], len(known), result)
 
 
@@ -169,7 +169,7 @@ def chosen(
         holds = pc.fill_null(condition(columns, n_rows), False).to_numpy(zero_copy_only=False)
         masks, branches = [holds, ~holds], [then, otherwise]
         taken = [(mask, branch) for mask, branch in zip(masks, branches, strict=True) if branch is not None]
-        parts = [branch(_Rows(columns, mask), int(mask.sum())) for mask, branch in taken]
+        parts = [branch(_RowsOf(columns, mask), int(mask.sum())) for mask, branch in taken]
         return _scattered([mask for mask, _ in taken], parts, n_rows, result)
 
     return values
@@ -181,7 +181,7 @@ def first_known(arguments: Sequence[Evaluator], result: pa.DataType) -> Evaluato
     def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
         missing, masks, parts = np.ones(n_rows, bool), [], []
         for argument in arguments:
-            found = argument(_Rows(columns, missing), int(missing.sum()))
+            found = argument(_RowsOf(columns, missing), int(missing.sum()))
             known = found.is_valid().to_numpy(zero_copy_only=False)
             mask = missing.copy()
             mask[missing] = known
@@ -212,7 +212,7 @@ def extreme(pick: Kernel, arguments: Sequence[Evaluator], result: pa.DataType) -
     return values
 
 
-class _Rows(Mapping[str, pa.Array]):
+class _RowsOf(Mapping[str, pa.Array]):
     """Some rows of columns, which are taken when they are asked for."""
 
     def __init__(self, columns: Mapping[str, pa.Array], mask: np.ndarray) -> None:

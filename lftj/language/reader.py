@@ -32,16 +32,16 @@ from lftj.language.syntax import (
     Head,
     Literal,
     Negative,
-    Ordering,
     Rule,
+    SortKey,
     Term,
     Variable,
     Wildcard,
     Window,
 )
 from lftj.language.top_rows import TopRows, is_top
-from lftj.language.window_reader import Listed, Named, WindowReader
-from lftj.language.window_rows import WindowRows
+from lftj.language.window_reader import Listed, NamedTerm, WindowReader
+from lftj.language.window_rows import WindowLiteral
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
 from lftj.values.names import (
@@ -61,7 +61,7 @@ def _is_share(value: object) -> bool:
 
 
 def _unnamed(term: Any) -> Any:
-    return term.term if isinstance(term, Named) else term
+    return term.term if isinstance(term, NamedTerm) else term
 
 
 @v_args(meta=True)
@@ -109,7 +109,7 @@ class Reader(WindowReader):
 
     def _head(self, meta: Any, name: Any, terms: list[Any], value: Any) -> Head:
         columns = terms if value is None else [*terms, value]
-        names = tuple(column.name if isinstance(column, Named) else None for column in columns)
+        names = tuple(column.name if isinstance(column, NamedTerm) else None for column in columns)
         self._refuse_twice([column for column in names if column is not None])
         return Head(
             str(name),
@@ -120,13 +120,13 @@ class Reader(WindowReader):
             names if any(names) else (),
         )
 
-    def named(self, meta: Any, children: list[Any]) -> Named:
+    def named(self, meta: Any, children: list[Any]) -> NamedTerm:
         name, term = children
         if name in _RESERVED:
             raise self.error(
                 token_span(name), f"'{name}' can't name a column: call it '{nearest_usable(name)}'"
             )
-        return Named(ColumnName(str(name), token_span(name)), term)
+        return NamedTerm(ColumnName(str(name), token_span(name)), term)
 
     def _refuse_twice(self, names: list[ColumnName]) -> None:
         for place, column in enumerate(names):
@@ -168,7 +168,7 @@ class Reader(WindowReader):
                 near = suggestion(name, [*AGGREGATES, *registered])
                 raise self.error(token_span(name), f"unknown aggregate '{name}'{near}")
         for place, argument in enumerate(arguments or []):
-            if isinstance(argument, Named):
+            if isinstance(argument, NamedTerm):
                 raise self.error(
                     argument.name.span, f"'{name}' is an aggregate: its arguments stand by place"
                 )
@@ -200,12 +200,12 @@ class Reader(WindowReader):
 
     # -- body ---------------------------------------------------------------
 
-    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows | WindowRows:
+    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows | WindowLiteral:
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
             raise self.error(span_of(meta), f"atom '{name}' needs at least one term")
-        if is_top(name, [isinstance(one, Named) for one in arguments]):
+        if is_top(name, [isinstance(one, NamedTerm) for one in arguments]):
             return self._top_rows(meta, str(name), arguments)
         if is_test(name) and not all(
             isinstance(_unnamed(one), Variable | Constant | Wildcard) for one in arguments
@@ -216,11 +216,11 @@ class Reader(WindowReader):
         names, terms = self._names_and_terms(arguments)
         return Atom(str(name), terms, False, False, span_of(meta), token_span(name), names)
 
-    def _top_rows(self, meta: Any, name: str, arguments: list[Any]) -> TopRows | WindowRows:
+    def _top_rows(self, meta: Any, name: str, arguments: list[Any]) -> TopRows | WindowLiteral:
         rank, *named = arguments
         orders = [one.term for one in named if one.name.name == "by"]
         if name == "top" and not (len(orders) == 1 and isinstance(orders[0], Variable)):
-            return WindowRows(None, self.window(meta, "top", arguments), span_of(meta))
+            return WindowLiteral(None, self.window(meta, "top", arguments), span_of(meta))
         if not isinstance(rank, Constant) or type(rank.value) is not int or rank.value < 1:
             raise self.error(rank.span, f"'{name}' takes a whole number from 1 first: {name}(3, by: v)")
         variables: dict[str, list[Variable]] = {"by": [], "per": []}
@@ -248,7 +248,7 @@ class Reader(WindowReader):
 
     def negation(self, meta: Any, children: list[Any]) -> Atom | Comparison:
         (atom,) = children
-        if isinstance(atom, TopRows | WindowRows):
+        if isinstance(atom, TopRows | WindowLiteral):
             name = atom.function if isinstance(atom, TopRows) else "top"
             way = "derive the rows in a rule of their own, and negate its head"
             raise self.error(span_of(meta), f"'{name}' can't be negated: {way}")
@@ -257,11 +257,11 @@ class Reader(WindowReader):
             return holds(atom.left, negated=True)
         return replace(atom, negated=True, span=span_of(meta))
 
-    def comparison(self, meta: Any, children: list[Any]) -> Comparison | WindowRows:
+    def comparison(self, meta: Any, children: list[Any]) -> Comparison | WindowLiteral:
         left, operator, right = children
         return self._comparison(meta, str(operator), left, right)
 
-    def equality(self, meta: Any, children: list[Any]) -> Comparison | WindowRows:
+    def equality(self, meta: Any, children: list[Any]) -> Comparison | WindowLiteral:
         left, right = children
         return self._comparison(meta, "=", left, right)
 
@@ -286,10 +286,10 @@ class Reader(WindowReader):
                 raise self.error(argument.span, "'_' has no value to compare: name the variable")
         return holds(Call(function, arguments, span_of(meta)), negated=operator.startswith("not"))
 
-    def _comparison(self, meta: Any, operator: str, left: Any, right: Any) -> Comparison | WindowRows:
+    def _comparison(self, meta: Any, operator: str, left: Any, right: Any) -> Comparison | WindowLiteral:
         for target, window in ((left, right), (right, left)):
             if operator == "=" and isinstance(target, Variable) and isinstance(window, Window):
-                return WindowRows(target, window, span_of(meta))
+                return WindowLiteral(target, window, span_of(meta))
         for side in (left, right):
             if isinstance(side, Wildcard):
                 raise self.error(side.span, "'_' has no value to compare: name the variable")
@@ -300,17 +300,17 @@ class Reader(WindowReader):
 
     def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
         for literal in itertools.chain(*children):
-            if isinstance(literal, TopRows | WindowRows):
+            if isinstance(literal, TopRows | WindowLiteral):
                 name = literal.function if isinstance(literal, TopRows) else literal.window.function
                 way = "write it outside of the parentheses, or a rule for each alternative"
                 raise self.error(literal.span, f"'{name}' is of a whole body: {way}")
         return Disjunction(tuple(tuple(alternative) for alternative in children), span_of(meta))
 
     def _names_and_terms(self, arguments: list[Any]) -> tuple[tuple[ColumnName, ...], tuple[Term, ...]]:
-        names = [argument.name for argument in arguments if isinstance(argument, Named)]
+        names = [argument.name for argument in arguments if isinstance(argument, NamedTerm)]
         terms = self._terms([_unnamed(argument) for argument in arguments])
         if names and len(names) < len(arguments):
-            place = next(place for place, one in enumerate(arguments) if not isinstance(one, Named))
+            place = next(place for place, one in enumerate(arguments) if not isinstance(one, NamedTerm))
             raise self.error(
                 terms[place].span,
                 f"an atom's terms stand by name or by place: '{self.written(terms[place])}' has no name here",
@@ -343,7 +343,7 @@ class Reader(WindowReader):
 
     def call(self, meta: Any, children: list[Any]) -> Call | Window:
         name, arguments = children
-        named = any(isinstance(argument, Named) for argument in arguments or [])
+        named = any(isinstance(argument, NamedTerm) for argument in arguments or [])
         if name in WINDOWS and name not in FUNCTIONS and (named or name not in AGGREGATES):
             return self.window(meta, str(name), arguments or [])
         if name in AGGREGATES:
@@ -358,7 +358,7 @@ class Reader(WindowReader):
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
             raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
         for argument in arguments or []:
-            if isinstance(argument, Named):
+            if isinstance(argument, NamedTerm):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")
             self.check_operand(argument)
         function = FUNCTIONS[name]
@@ -370,7 +370,7 @@ class Reader(WindowReader):
         return holds(children[0], negated=True)
 
     def all_of(self, meta: Any, children: list[Any]) -> Expression | Listed:
-        if any(isinstance(child, Ordering | Wildcard) for child in children):
+        if any(isinstance(child, SortKey | Wildcard) for child in children):
             return Listed(tuple(children), span_of(meta))
         return connected("and", [_condition(child) for child in children])
 
@@ -392,7 +392,7 @@ class Reader(WindowReader):
             raise self.error(token_span(sign), f"an atom takes <=> before a variable, not {sign}")
         return replace(variable, span=span_of(meta), null_safe=True)
 
-    def named_null_safe(self, meta: Any, children: list[Any]) -> Named:
+    def named_null_safe(self, meta: Any, children: list[Any]) -> NamedTerm:
         name, sign, variable = children
         return self.named(meta, [name, self.null_safe(meta, [sign, variable])])
 

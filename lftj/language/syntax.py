@@ -159,7 +159,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class Ordering:
+class SortKey:
     """``p desc nulls first``: a variable by which rows are ordered.  NULLs are last where nothing is said."""
 
     variable: Variable
@@ -190,7 +190,7 @@ class Window:
     function: str  # one of lftj.values.names.WINDOWS
     arguments: tuple[Variable | Constant, ...]
     per: tuple[Variable, ...]
-    by: tuple[Ordering, ...]
+    by: tuple[SortKey, ...]
     frame: Frame | None = None
     most: int | None = None
     span: Span = _span()

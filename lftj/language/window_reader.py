@@ -22,7 +22,7 @@ from lftj.language.syntax import (
     Constant,
     Expression,
     Frame,
-    Ordering,
+    SortKey,
     Span,
     Variable,
     Wildcard,
@@ -32,7 +32,7 @@ from lftj.values.names import FRAMED, FRAMES, NUMBERING
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedTerm:
     """``orderkey: o``, until the atom or head around it takes it apart."""
 
     name: ColumnName
@@ -66,10 +66,10 @@ class WindowReader(LiteralReader):
 
     def window(self, meta: Any, name: str, arguments: list[Any]) -> Window:
         """``lag(v, 1, by: (t desc, k), per: c)``, by its arguments."""
-        parts: dict[str, list[Named]] = {}
-        plain = [one for one in arguments if not isinstance(one, Named)]
+        parts: dict[str, list[NamedTerm]] = {}
+        plain = [one for one in arguments if not isinstance(one, NamedTerm)]
         for one in arguments:
-            if isinstance(one, Named):
+            if isinstance(one, NamedTerm):
                 if one.name.name not in ("by", "per", *FRAMES):
                     known = f"by:, per: and {', '.join(f'{unit}:' for unit in FRAMES)}"
                     raise self.error(
@@ -81,8 +81,10 @@ class WindowReader(LiteralReader):
         )
         by = [self._ordering(term, name) for one in parts.get("by", ()) for term in listed(one.term)]
         if name == "top" and [type(one.term) for one in parts.get("by", ())] == [Variable]:
-            by = [Ordering(by[0].variable, descending=True)]
+            by = [SortKey(by[0].variable, descending=True)]
         frames = [one for unit in FRAMES for one in parts.get(unit, ())]
+        if len(parts.get("by", ())) > 1:
+            raise self.error(parts["by"][1].name.span, f"'{name}' goes by one order: by: (a, b)")
         if not by and (name not in FRAMED or frames):
             raise self.error(span_of(meta), f"'{name}' needs an order: {name}(..., by: v)")
         if frames and name not in FRAMED:
@@ -95,20 +97,20 @@ class WindowReader(LiteralReader):
         most, taken = self._window_arguments(meta, name, plain)
         return Window(name, taken, per, tuple(by), frame, most, span_of(meta))
 
-    def ordered(self, meta: Any, children: list[Any]) -> Ordering:
+    def ordered(self, meta: Any, children: list[Any]) -> SortKey:
         variable, *signs = (child for child in children if child is not None)
         kinds = {sign.type for sign in signs}
-        return Ordering(variable, "DESC" in kinds, "NULLS_FIRST" in kinds)
+        return SortKey(variable, "DESC" in kinds, "NULLS_FIRST" in kinds)
 
-    def _ordering(self, term: Any, name: str) -> Ordering:
-        ordering = term if isinstance(term, Ordering) else Ordering(term)
+    def _ordering(self, term: Any, name: str) -> SortKey:
+        ordering = term if isinstance(term, SortKey) else SortKey(term)
         of: Any = ordering.variable
         if not isinstance(of, Variable):
             message = f"'{name}' takes variables: write v here and v = {self.written(of)} in the body"
             raise self.error(of.span, message)
         return ordering
 
-    def _frame(self, one: Named, by: Sequence[Ordering]) -> Frame:
+    def _frame(self, one: NamedTerm, by: Sequence[SortKey]) -> Frame:
         unit = one.name.name
         ends = [
             None if isinstance(term, Wildcard) else getattr(term, "value", term) for term in listed(one.term)
@@ -131,26 +133,28 @@ class WindowReader(LiteralReader):
         self, meta: Any, name: str, plain: list[Any]
     ) -> tuple[int | None, tuple[Variable | Constant, ...]]:
         """How many rows are kept, and what a window reads beside its order."""
-        if name == "top":
-            rank = plain[0] if plain else None
-            if len(plain) != 1 or not isinstance(rank, Constant) or not _is_whole(rank, 1):
+        if name in ("top", "ntile"):
+            number = plain[0] if plain else None
+            if len(plain) != 1 or not isinstance(number, Constant) or not _is_whole(number, 1):
                 message = f"'{name}' takes a whole number from 1 first: {name}(3, by: v)"
                 raise self.error(span_of(meta), message)
-            assert isinstance(rank.value, int)
-            return rank.value, ()
-        least, most = {"lag": (1, 3), "lead": (1, 3), "count": (0, 1)}.get(name, (1, 1))
+            assert isinstance(number.value, int)
+            return (number.value, ()) if name == "top" else (None, (number,))
+        least, most = {"lag": (1, 3), "lead": (1, 3), "count": (0, 1), "nth": (2, 2)}.get(name, (1, 1))
         if name in NUMBERING:
             least = most = 0
         if not least <= len(plain) <= most:
             takes = {
                 0: "by: and per: alone",
                 1: "one value",
+                2: "a value and a number",
                 3: "a value, and then how many rows away, and a default",
             }
             raise error_at(ArityError, self._text, span_of(meta), f"'{name}' takes {takes[most]}")
         for place, argument in enumerate(plain):
-            if place == 1 and not _is_whole(argument, 0):
-                message = f"'{name}' takes a whole number from 0 second: {name}(v, 1, by: t)"
+            least = 1 if name == "nth" else 0
+            if place == 1 and not _is_whole(argument, least):
+                message = f"'{name}' takes a whole number from {least} second: {name}(v, 1, by: t)"
                 raise self.error(argument.span, message)
             literal = place and isinstance(argument, Constant) and argument.parameter is None
             if not isinstance(argument, Variable) and not literal:
@@ -166,8 +170,8 @@ class WindowReader(LiteralReader):
             raise self.error(
                 operand.span, f"'{name}' stands alone: write v = {name}(...), and compute with v"
             )
-        if isinstance(operand, Ordering | Listed):
-            span = operand.variable.span if isinstance(operand, Ordering) else operand.span
+        if isinstance(operand, SortKey | Listed):
+            span = operand.variable.span if isinstance(operand, SortKey) else operand.span
             raise self.error(span, "an order stands behind by: alone, as in row_number(by: (a desc, b))")
         if isinstance(operand, Wildcard):
             raise self.error(operand.span, "'_' has no value to compute with: name the variable")

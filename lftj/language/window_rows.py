@@ -11,8 +11,8 @@ becomes these two::
 
 Invariants
 
-1. Behind :func:`with_windows` no body has a :class:`WindowRows`, and every rule but the windows' stands where
-   it stood among the others: the last one stays the last.
+1. Behind :func:`with_windows` no body has a :class:`WindowLiteral`, and every rule but the windows' stands
+   where it stood among the others: the last one stays the last.
 2. Literals that depend on what a window gives, directly or not, are read after it (SQL's QUALIFY), all others
    before it (SQL's WHERE).
 3. A window's rows are the assignments of what is read before it.  Of those the window's head has the
@@ -48,7 +48,7 @@ from lftj.language.top_rows import TopRows, free_name, relations_of, variables_i
 
 
 @dataclass(frozen=True)
-class WindowRows:
+class WindowLiteral:
     """``target = window``; without a target the window leaves out rows, and its value is nobody's."""
 
     target: Variable | None
@@ -67,7 +67,7 @@ def with_windows(rules: Sequence[Rule], text: str) -> list[Rule]:
     found: list[Rule] = []
     taken = {name for rule in rules for name in relations_of(rule)}
     for rule in rules:
-        windows = [literal for literal in rule.body if isinstance(literal, WindowRows)]
+        windows = [literal for literal in rule.body if isinstance(literal, WindowLiteral)]
         if not windows:
             found.append(rule)
             continue
@@ -86,9 +86,9 @@ def with_windows(rules: Sequence[Rule], text: str) -> list[Rule]:
     return found
 
 
-def _without_windows(rule: Rule, windows: Sequence[WindowRows], name: str) -> tuple[Rule, Rule]:
+def _without_windows(rule: Rule, windows: Sequence[WindowLiteral], name: str) -> tuple[Rule, Rule]:
     aggregated = any(head.aggregates for head in rule.heads)
-    body = tuple(literal for literal in rule.body if not isinstance(literal, WindowRows))
+    body = tuple(literal for literal in rule.body if not isinstance(literal, WindowLiteral))
     span, first = windows[0].span, windows[0].window
     targets: list[Variable | Wildcard] = [one.target or Wildcard(one.span) for one in windows]
     after = _depending(body, {target.name for target in targets if isinstance(target, Variable)})

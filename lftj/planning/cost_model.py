@@ -57,7 +57,7 @@ class DepthEstimate(NamedTuple):
     operations: float
 
 
-class Path(NamedTuple):
+class OrderPath(NamedTuple):
     """A key order, or the beginning of one, with what it is expected to cost."""
 
     cost: float
@@ -69,7 +69,7 @@ class Path(NamedTuple):
     order: tuple[str, ...]
 
 
-START = Path(0.0, 1.0, 0, 0, 1.0, 0, ())
+START = OrderPath(0.0, 1.0, 0, 0, 1.0, 0, ())
 
 
 class _Node(NamedTuple):
@@ -86,7 +86,7 @@ class _Node(NamedTuple):
     counts_at_once: bool  # as the last one its matches are counted without being listed
 
 
-class _Bound(NamedTuple):
+class _KeyBound(NamedTuple):
     """A condition seen from one variable: ``x OP other + offset``; ``filters``: it narrows no range."""
 
     other: str | None
@@ -365,7 +365,7 @@ class CostModel:
 
     # -- orders --------------------------------------------------------------------
 
-    def extend(self, path: Path, name: str) -> Path:
+    def extend(self, path: OrderPath, name: str) -> OrderPath:
         """The path with one more variable bound after it."""
         cost, nodes, bound, last, fanout, proved, order = path
         node = self.node(name, bound & ~proved)
@@ -377,9 +377,11 @@ class CostModel:
         if bound == self.everything and node.counts_at_once:
             operations = 1.0
         fanout = node.matches
-        return Path(cost + nodes * operations, nodes * fanout, bound, bit, fanout, proved, (*order, name))
+        return OrderPath(
+            cost + nodes * operations, nodes * fanout, bound, bit, fanout, proved, (*order, name)
+        )
 
-    def extend_segment(self, path: Path, names: Sequence[str]) -> Path:
+    def extend_segment(self, path: OrderPath, names: Sequence[str]) -> OrderPath:
         """The path with a short circuit after it, left at the first success: one of as many as there are."""
         end = path
         for name in names:
@@ -392,7 +394,7 @@ class CostModel:
             proved=path.proved | self.mask(names),
         )
 
-    def path(self, order: Sequence[str]) -> Path:
+    def path(self, order: Sequence[str]) -> OrderPath:
         """The whole order."""
         path = START
         for first, last in self._parts(order):
@@ -459,15 +461,17 @@ def _staged(node: _Node, last: int, fanout: float) -> float:
     ) / fanout  # one node before it is built, one to build it
 
 
-def _bounds(problem: JoinProblem) -> dict[str, list[_Bound]]:
+def _bounds(problem: JoinProblem) -> dict[str, list[_KeyBound]]:
     """The conditions on each variable, turned so that it stands on the left."""
-    found: dict[str, list[_Bound]] = {name: [] for name in problem.variables}
+    found: dict[str, list[_KeyBound]] = {name: [] for name in problem.variables}
     for condition in problem.conditions:
         filters = condition.operator == "!=" or (condition.ranked is not None and condition.operator != "=")
-        found[condition.left].append(_Bound(condition.right, condition.operator, condition.offset, filters))
+        found[condition.left].append(
+            _KeyBound(condition.right, condition.operator, condition.offset, filters)
+        )
         if condition.right is not None and condition.right != condition.left:
             turned = FLIPPED[condition.operator], -condition.offset
-            found[condition.right].append(_Bound(condition.left, *turned, filters))
+            found[condition.right].append(_KeyBound(condition.left, *turned, filters))
     return found
 
 

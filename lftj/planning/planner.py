@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from operator import or_
 
 from lftj.errors import OrderError
-from lftj.planning.cost_model import START, CostModel, DepthEstimate, Path
+from lftj.planning.cost_model import START, CostModel, DepthEstimate, OrderPath
 from lftj.planning.kept_orders import answered, is_kept, shape_of, sizes_of
 from lftj.planning.pilot import pilot
 from lftj.search.problem import JoinProblem
@@ -293,7 +293,7 @@ def _best_orders(
     near = {own: functools.reduce(or_, (model.reach[n] for n in segment)) for segment, own, _ in touching}
     inside: dict[tuple[int, int], list[str]] = {}
 
-    def with_segments(path: Path) -> Path:
+    def with_segments(path: OrderPath) -> OrderPath:
         """Append every segment whose touching variables are all bound now."""
         for segment, own, touched in touching:
             if not own & path.bound and not touched & ~path.bound:
@@ -303,13 +303,13 @@ def _best_orders(
                 path = model.extend_segment(path, inside[known])
         return path
 
-    def longer(path: Path) -> list[Path]:
+    def longer(path: OrderPath) -> list[OrderPath]:
         """The path extended by each variable that can be next."""
         names = [n for n in free if not model.bit[n] & path.bound and model.bindable(n, path.bound)]
         paths = [model.extend(path, name) for name in names]
         return [with_segments(path) for path in paths] if touching else paths
 
-    def closed(path: Path) -> tuple[str, ...]:
+    def closed(path: OrderPath) -> tuple[str, ...]:
         """The whole order, with the loose variables behind."""
         return with_segments(functools.reduce(model.extend, loose, path)).order if loose else path.order
 
@@ -320,7 +320,7 @@ def _best_orders(
         paths = _greedy_paths(model, start, model.mask(free), with_segments)
         return list(dict.fromkeys(closed(path) for path in paths))
     firsts = longer(start)
-    finished: list[Path] = []
+    finished: list[OrderPath] = []
     for path in firsts:
         for _ in range(len(free) - 1):
             path = min(longer(path), key=lambda path: path.cost + path.nodes)
@@ -337,7 +337,7 @@ def _best_orders(
     for first in firsts:
         level = {first.bound: first}
         for _ in range(len(free) - 1):
-            following: dict[int, Path] = {}
+            following: dict[int, OrderPath] = {}
             for path in level.values():
                 for extended in longer(path):
                     known = following.get(extended.bound)
@@ -352,11 +352,11 @@ def _best_orders(
 
 
 def _greedy_paths(
-    model: CostModel, start: Path, free: int, with_segments: Callable[[Path], Path]
-) -> list[Path]:
+    model: CostModel, start: OrderPath, free: int, with_segments: Callable[[OrderPath], OrderPath]
+) -> list[OrderPath]:
     """The cheapest of greedy paths from a beginning on, which bind all of ``free``."""
 
-    def extended(path: Path, name: str) -> Path:
+    def extended(path: OrderPath, name: str) -> OrderPath:
         return with_segments(model.extend(path, name))
 
     left = free & ~start.bound
@@ -364,7 +364,7 @@ def _greedy_paths(
     given = start.bound & ~model.mask(model.problem.pinned)
     names = _ready(model, start.bound, left, model.neighbours(given) if given else left)
     firsts = sorted((extended(start, name) for name in names), key=lambda path: path.cost + path.nodes)
-    finished: list[Path] = []
+    finished: list[OrderPath] = []
     # Of what a term of a delta rule begins with there are as many problems as there are atoms.
     most = GREEDY_EXTENSIONS // len(model.problem.atoms) if given else GREEDY_EXTENSIONS
     spent = 0
@@ -378,8 +378,8 @@ def _greedy_paths(
 
 
 def _greedy_path(
-    model: CostModel, path: Path, left: int, extended: Callable[[Path, str], Path]
-) -> tuple[Path, int]:
+    model: CostModel, path: OrderPath, left: int, extended: Callable[[OrderPath, str], OrderPath]
+) -> tuple[OrderPath, int]:
     """A path that goes on to the nearest variables until none is left; how many extensions were tried.
 
     Of those that were tried before only the ``TRIED_AGAIN`` that were cheapest then are tried again.
@@ -427,7 +427,7 @@ def _touched_by(problem: JoinProblem, segment: frozenset[str]) -> frozenset[str]
     return frozenset(name for edge in tied for name in edge) - segment
 
 
-def _order_within(model: CostModel, path: Path, segment: frozenset[str]) -> list[str]:
+def _order_within(model: CostModel, path: OrderPath, segment: frozenset[str]) -> list[str]:
     """A segment's own variables, the cheapest next one first."""
     if is_long(model.problem):
         ordered, _ = _greedy_path(model, path, model.mask(segment), model.extend)

@@ -48,7 +48,7 @@ N_ADDED = 4  # values added since the interner was made
 N_FIELDS = 5
 
 
-class Table(NamedTuple):
+class InternTable(NamedTuple):
     """The arrays of an interner; the first axis of ``starts``, ``ends`` and ``hashes`` is the code."""
 
     data: np.ndarray  # uint8
@@ -59,10 +59,10 @@ class Table(NamedTuple):
     numbers: np.ndarray  # int64 (N_FIELDS,)
 
 
-def _new_table(n_codes: int, n_bytes: int) -> Table:
+def _new_table(n_codes: int, n_bytes: int) -> InternTable:
     """An empty table with room for so many codes and bytes."""
     n_codes, n_bytes = max(n_codes, _LEAST_CODES), max(n_bytes, _LEAST_BYTES)
-    return Table(
+    return InternTable(
         np.empty(n_bytes, np.uint8),
         np.zeros(n_codes, np.int64),
         np.empty(n_codes, np.int64),
@@ -72,7 +72,7 @@ def _new_table(n_codes: int, n_bytes: int) -> Table:
     )
 
 
-_NONE = Table(
+_NONE = InternTable(
     np.empty(0, np.uint8),
     np.empty(0, np.int64),
     np.empty(0, np.int64),
@@ -373,7 +373,7 @@ class Interner:
             assert len(self._following.starts) >= self.n_codes
 
 
-def _with_room(table: Table, codes: int, n_bytes: int) -> Table:
+def _with_room(table: InternTable, codes: int, n_bytes: int) -> InternTable:
     """The table, or a larger one with the same values: for codes below ``codes`` and so many more bytes."""
     used = int(table.numbers[N_BYTES]) + n_bytes
     if codes <= len(table.starts) and used <= len(table.data):
@@ -394,7 +394,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _check_table(table: Table) -> dict[int, bytes]:
+def _check_table(table: InternTable) -> dict[int, bytes]:
     """The values by code, given that the invariants of a table hold."""
     codes = np.flatnonzero(table.starts).tolist()
     values = {code: table.data[table.starts[code] - 1 : table.ends[code]].tobytes() for code in codes}

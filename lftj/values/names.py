@@ -27,11 +27,14 @@ AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, *QUANTILES, "concat"
 """The aggregates of the rule language itself."""
 
 
-FRAMED = ("count", "sum", "avg", "min", "max", "first", "last")
+FRAMED = ("count", "sum", "avg", "min", "max", "first", "last", "nth")
 """Windows that read the rows of a frame."""
 
-NUMBERING = ("row_number", "rank", "dense_rank", "top")
-"""Windows that number rows; ``top`` by row, up to a number."""
+SHARES = ("percent_rank", "cume_dist")
+"""Windows that say which share of a partition comes before a row, or up to it."""
+
+NUMBERING = ("row_number", "rank", "dense_rank", "top", "ntile", *SHARES)
+"""Windows that number rows; ``top`` by row, up to a number, ``ntile`` in so many parts."""
 
 FRAMES = ("rows", "range", "groups")
 """What a frame counts."""

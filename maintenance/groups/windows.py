@@ -30,7 +30,7 @@ import numpy as np
 
 from lftj.aggregates.windows import order_codes, order_keys, row_names, windowed
 from lftj.language.body import CheckedHead
-from lftj.language.syntax import Constant, Ordering, Window
+from lftj.language.syntax import Constant, SortKey, Window
 from lftj.storage.runs import IndexRun
 from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.sorting import sort_distinct
@@ -73,9 +73,9 @@ class WindowRows(Staged):
     >>> import pyarrow as pa
     >>> from lftj.values.schema import Column, Schema
     >>> from lftj.values.domains import Domains
-    >>> from lftj.language.syntax import Ordering, Variable, Window
+    >>> from lftj.language.syntax import SortKey, Variable, Window
     >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
-    >>> best = Window("top", (), (), (Ordering(Variable("v"), descending=True),), most=2)
+    >>> best = Window("top", (), (), (SortKey(Variable("v"), descending=True),), most=2)
     >>> schema = Schema((Column("v", integer), Column("top", integer)))
     >>> rows = WindowRows(CheckedHead("best", ("v",), None, schema, (0, 0), (best,)), {"v": integer})
     >>> columns, signs = rows.stage([np.array([5, 7, 6])], np.array([1, 1, 1]))
@@ -94,7 +94,7 @@ class WindowRows(Staged):
         self.names = row_names(head)
         first = head.windows[0]
         self._n_parts = len(first.per)
-        self._orders: dict[int, Ordering] = {}  # by column, those that rows are sorted by
+        self._orders: dict[int, SortKey] = {}  # by column, those that rows are sorted by
         for column, one in enumerate(first.by, self._n_parts):
             if self.names.index(one.variable.name) != column or not types[one.variable.name].domain.ordered:
                 break

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lftj.errors import RangeError
+from lftj.evaluation.wanted import common_types
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.storage.zset import Weighted
@@ -43,7 +44,7 @@ class WindowSource(RuleSource):
     ) -> None:
         self.rule = rule
         self._head = head
-        self._rows = WindowRows(head, rule.bodies[0].types)
+        self._rows = WindowRows(head, common_types(rule))
         self._assignments = Intermediate(rule, (), relations, strategy, keeping, self._rows.names)
 
     @property

@@ -95,6 +95,14 @@ WINDOWS = {
         "max(s) over (partition by g order by k rows between 1 preceding and 2 following)"
     ),
     "max(m, by: v)": "max(m) over (order by v nulls last)",
+    "ntile(4, by: (v, k), per: g)": "ntile(4) over (partition by g order by v nulls last, k)",
+    "ntile(50, by: k, per: g)": "ntile(50) over (partition by g order by k)",
+    "percent_rank(by: v, per: g)": "percent_rank() over (partition by g order by v nulls last)",
+    "cume_dist(by: v desc, per: g)": "cume_dist() over (partition by g order by v desc nulls last)",
+    "nth(s, 3, by: k, per: g)": "nth_value(s, 3) over (partition by g order by k)",
+    "nth(v, 2, by: k, rows: (-3, -1))": (
+        "nth_value(v, 2) over (order by k rows between 3 preceding and 1 preceding)"
+    ),
     "first(s, by: k, rows: (-1, 5))": (
         "first_value(s) over (order by k rows between 1 preceding and 5 following)"
     ),
@@ -175,7 +183,7 @@ def test_kept(strategy: str) -> None:
     ws.load("t", table(ROWS), nulls="keep")
     ws.load("u", [(number,) for number in range(0, 90, 2)], columns=["k"])
     for number, window in enumerate(WINDOWS):
-        ws.install(rule_of(window).replace("h(", f"h{number}("), strategy=strategy)
+        ws.install(rule_of(window).replace("h(k", f"h{number}(k"), strategy=strategy)
     ws.install("ranks(w) <- t(k, g, _, _, _, _, _), w = row_number(by: k, per: g).", strategy=strategy)
     joined = "top_(g, k) <- t(k, g, v, _, _, _, _), u(k), top(2, by: (v desc, k), per: g)."
     ws.install(joined, strategy=strategy)
@@ -199,6 +207,45 @@ def test_kept(strategy: str) -> None:
     ws.verify()
 
 
+NEAR = (
+    "lag(k, {}, by: v{}, per: g)",
+    "lead(s, 1, by: (v, s))",
+    "sum(k, by: (v, k), per: g, rows: (-{}, 2))",
+    "count(by: v{1}, rows: (-2, -1))",
+    "top({}, by: (v desc, s), per: g)",
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_as_much_is_read_as_values_depend_on(seed: int) -> None:
+    """Rows that are alike in the order, few or many that change, partitions that come and go."""
+    r = random.Random(seed)
+    ws = Workspace()
+    n = r.choice((5, 40, 200))
+
+    def drawn(number: int) -> set[tuple[Any, ...]]:
+        return {
+            (r.randint(0, 2), r.randint(0, 60), r.choice("abcd"), r.randint(0, 3 * n)) for _ in range(number)
+        }
+
+    rows = drawn(n)
+    ws.load("t", list(rows), columns=["g", "v", "s", "k"])
+    for number, near in enumerate(NEAR):
+        window = near.format(r.randint(1, 3), r.choice(("", " desc")))
+        ws.install(f"h{number}(g, k, w) <- t(g, v, s, k), w = {window}.", strategy="delta")
+        ws.install(f"q{number}(w) <- t(g, v, s, k), w = {window}.", strategy="delta")
+    for _ in range(6):
+        gone, came = (
+            set(r.sample(sorted(rows), min(len(rows), r.choice((0, 1, 2, 30))))),
+            drawn(r.choice((0, 1, 5))),
+        )
+        with ws.transaction() as tx:
+            tx.erase("t", list(gone))
+            tx.insert("t", list(came - (rows - gone)))
+        rows = (rows - gone) | came
+        ws.verify()
+
+
 MISTAKES = {
     "w = rank()": "'rank' needs an order",
     "w = rank(by: v + 1)": "'rank' takes variables: write v here and v = v \\+ 1 in the body",
@@ -213,6 +260,9 @@ MISTAKES = {
     "w = sum(s, by: k)": "'sum' takes numbers, and 's' is of type string",
     "w = count(by: s, range: (-1, 0))": "a range of numbers is of numbers and dates",
     "w = sum(v, by: (k, v), range: (-1, 0))": "a range is of one order variable",
+    "w = nth(v, 0, by: k)": "'nth' takes a whole number from 1 second",
+    "w = nth(v, by: k)": "'nth' takes a value and a number",
+    "w = ntile(0, by: k)": "'ntile' takes a whole number from 1 first",
     "w = top(0, by: (v, k))": "'top' takes a whole number from 1 first",
     "w = rank(by: v), u = rank(by: k)": "the windows of a rule have the same per: and by:",
     "(w = rank(by: v) ; w = 1)": "'rank' is of a whole body",
@@ -242,3 +292,16 @@ def test_a_window_may_give_the_first_null_of_a_database() -> None:
     found = db.query("h(s, w) <- t(s, v), w = lag(s, by: v).", order_by="s")
     assert found.to_pydict() == {"s": ["a", "b"], "w": ["b", None]}
     assert db.query("h(v, w) <- t(_, v), w = lead(v, by: v).", order_by="v")["w"].to_pylist() == [2, None]
+
+
+def test_an_alternative_alone_may_give_null() -> None:
+    ws = Workspace()
+    ws.load("t", [(1, 5), (2, -7)], columns=["k", "v"])
+    ws.load("u", [(3,)], columns=["k"])
+    ws.install("h(k, w) <- (t(k, v) ; u(k), v = null), w = rank(by: v).", strategy="delta")
+    assert sorted(ws["h"]) == [(1, 2), (2, 1), (3, 3)]
+    with ws.transaction() as tx:
+        tx.insert("u", [(4,)])
+        tx.insert("t", [(5, 9)])
+    assert sorted(ws["h"]) == [(1, 2), (2, 1), (3, 4), (4, 4), (5, 3)]
+    ws.verify()

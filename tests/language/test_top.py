@@ -76,13 +76,13 @@ MISTAKES = r"""
   a(x) <- b(x, v), bottom(3, by: v, of: x).
                                     ^^
 
-'top' goes by one variable: top(3, by: v)
+'top' needs an order: top(..., by: v)
   a(x) <- b(x, v), top(3, per: x).
                    ^^^^^^^^^^^^^^
 
-'top' goes by one variable: top(3, by: v)
+'top' goes by one order: by: (a, b)
   a(x) <- b(x, v), top(3, by: x, by: v).
-                   ^^^^^^^^^^^^^^^^^^^^
+                                 ^^
 
 'top' takes variables: write v here and v = v * 2 in the body
   a(x) <- b(x, v), top(3, by: v * 2).

@@ -18,7 +18,7 @@ from lftj import errors
 from lftj.database.database import Database
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.syntax import Aggregate
-from lftj.planning.cost_model import DISTINCT_COST, CostModel, Path
+from lftj.planning.cost_model import DISTINCT_COST, CostModel, OrderPath
 from lftj.planning.lowering import lower
 from lftj.planning.planner import candidates, choose_order, complete_order
 from lftj.process import debug
@@ -121,7 +121,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted = [0]
     extend = CostModel.extend
 
-    def counting(model: CostModel, path: Path, name: str) -> Path:
+    def counting(model: CostModel, path: OrderPath, name: str) -> OrderPath:
         counted[0] += 1
         return extend(model, path, name)
 

@@ -351,7 +351,7 @@ def render_by_name(node: Atom, columns: Sequence[str]) -> str:
 
 def render_window(node: Windowed) -> str:
     orders = [
-        f"{one.name}{' desc' if one.descending else ''}{' nulls first' if one.nulls_first else ''}"
+        f"{one.name}{' desc' if one.descending else ' asc'}{' nulls first' if one.nulls_first else ''}"
         for one in node.by
     ]
     parts = [render_term(argument) for argument in node.arguments]
