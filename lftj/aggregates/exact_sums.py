@@ -18,7 +18,7 @@ Source: ILFTJ 2.3.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -55,12 +55,13 @@ class ExactSums:
     >>> schema = Schema((Column("avg", float_),), functional=True)
     >>> head = CheckedHead("mean", (), Aggregate("avg", (Variable("c"),)), schema, (0, 0))
     >>> sums, specials, one = ExactSums(head, {"c": float_}), np.zeros((1, 3), np.int64), np.ones(1, np.int64)
-    >>> numbers = sums.added(
-    ...     LimbPool(), np.array([0]), float_.domain.encode(pa.array([1.5])), one, np.array([0, 1]), specials
-    ... )
+    >>> codes = float_.domain.encode(pa.array([1.5]))
+    >>> numbers = sums.added([LimbPool()], np.array([0]), codes, one, np.array([0, 1]), specials)
     >>> sums.values(GroupNames(head, {}, []), numbers, specials, np.array([2])).to_pylist()
     [0.75]
     """
+
+    n_numbers = 1
 
     def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
         """``types``: of every variable that the head has as a key or an argument."""
@@ -79,34 +80,38 @@ class ExactSums:
 
     def added(
         self,
-        pool: LimbPool,
+        pools: Sequence[LimbPool],
         slots: np.ndarray,
         codes: np.ndarray,
         weights: np.ndarray,
         offsets: np.ndarray,
         specials: np.ndarray,
-    ) -> Numbers:
+    ) -> tuple[Numbers, ...]:
         """The pool's numbers of the distinct ``slots`` plus the summands of ``codes``; the pool stays.
+
+        There are ``n_numbers`` pools, and as many numbers for each slot.
 
         ``codes``, ``weights``: int64, by row; slot s's rows are ``[offsets[s], offsets[s + 1])``.
         ``specials``: int64, (slots, 3), the weights of NaN, +inf and -inf are added to it.
         """
+        (pool,) = pools
         if self.has_specials:
-            return pool.add_floats(slots, doubles(codes, self._type), weights, offsets, specials)
+            return (pool.add_floats(slots, doubles(codes, self._type), weights, offsets, specials),)
         lowest_bit = UNIT_BITS if self._is_rounded else 0
-        return pool.add_integers(slots, words(codes, self._type), weights, offsets, lowest_bit)
+        return (pool.add_integers(slots, words(codes, self._type), weights, offsets, lowest_bit),)
 
     def values(
-        self, groups: GroupNames, numbers: Numbers, specials: np.ndarray, counts: np.ndarray
+        self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray
     ) -> pa.Array:
         """Sums or averages in the declared type; of a group whose count is 0, any.
 
         Raises :class:`~lftj.errors.RangeError`, naming head and group, for a sum that its type does not hold.
         """
+        (exact,) = numbers
         if self._is_rounded:
             divisors = np.maximum(counts, 1) if self._is_average else np.ones_like(counts)
-            return values_of_floats(groups, rounded_quotients(numbers, specials, divisors))
-        sums = whole_words(numbers, n_summand_words(self._type) + _SUM_WORDS)
+            return values_of_floats(groups, rounded_quotients(exact, specials, divisors))
+        sums = whole_words(exact, n_summand_words(self._type) + _SUM_WORDS)
         if self._is_average:
             averages = quotients(sums, np.maximum(counts, 1), decimal_scale(self._type))
             return values_of_floats(groups, averages)

@@ -26,6 +26,8 @@ def spelled_call(call: Aggregate) -> str:
     >>> spelled_call(Aggregate("quantile", (Variable("c"), Constant(0.5))))
     'quantile(c, 0.5)'
     """
+    if call.written is not None:
+        return call.written
     terms = [
         term.name if isinstance(term, Variable) else str(term.value)
         for term in call.arguments

@@ -98,6 +98,13 @@ def without_numbers(numbers: Numbers, gone: np.ndarray) -> Numbers:
     return numbers._replace(lows=numbers.lows * keep, lengths=numbers.lengths * keep)
 
 
+def whole_number(numbers: Numbers, number: int) -> int:
+    """A number in units of its lowest bit, that of doubles in units of ``2**-UNIT_BITS``."""
+    start, length = int(numbers.starts[number]), int(numbers.lengths[number])
+    limbs = numbers.limbs[start : start + length].astype("<u4").tobytes()
+    return int.from_bytes(limbs, "little", signed=True) << 32 * max(int(numbers.lows[number]) - _GUARD, 0)
+
+
 def rounded_quotients(numbers: Numbers, specials: np.ndarray, divisors: np.ndarray) -> np.ndarray:
     """The double nearest to each number divided by its divisor (int64, 1 or less: not divided).
 

@@ -154,7 +154,7 @@ class PartialAggregation:
         sums, specials = ExactSums(self._head, self._types), np.zeros((n_groups, 3), np.int64)
         (codes,) = groups.arguments
         slots = np.arange(n_groups)
-        numbers = sums.added(LimbPool(), slots, codes, groups.weights, groups.offsets, specials)
+        (numbers,) = sums.added([LimbPool()], slots, codes, groups.weights, groups.offsets, specials)
         special_columns = [_int64s(column) for column in specials.T] if sums.has_specials else []
         return [*counts, columns_of(numbers), *special_columns]
 
@@ -263,7 +263,7 @@ class PartialSums:
         if not len(part.counts):
             declared = groups.declared
             return part.keys, declared.domain.decode(np.empty(0, np.int64), declared.arrow)
-        return part.keys, self._sums.values(groups, part.numbers, part.specials, part.counts)
+        return part.keys, self._sums.values(groups, [part.numbers], part.specials, part.counts)
 
 
 def _added_up(parts: list[_Summed]) -> _Summed:

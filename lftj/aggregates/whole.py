@@ -1,4 +1,4 @@
-"""Aggregates over a rule's assignments: count, sum, avg, min, max, ranks, quantiles, concat, the user's own.
+"""Aggregates over a rule's assignments: count, sums, extremes, ranks, quantiles, concat, the user's own.
 
 The input is a Z-set: each row is an assignment of the group's key variables and
 of the aggregate's arguments, its weight the number of assignments of *all* body
@@ -51,7 +51,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Constant, Variable, rank_of
 from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
-from lftj.values.names import QUANTILES, RANKED
+from lftj.values.names import QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 
 _STRING_BYTES = 2**31 - 1  # what the offsets of an Arrow string array can count
@@ -169,6 +169,10 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
         values = _concat(groups, _separator(call), type_)
     elif function in ("min", "max"):
         values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
+    elif function in REACHED:
+        values = declared.domain.decode(reached_codes(groups, function), declared.arrow)
+    elif function in VARIANCES:
+        values = _variance(groups)
     elif function in RANKED:
         values = declared.domain.decode(ranked_codes(groups, call), declared.arrow)
     elif function in QUANTILES:
@@ -242,6 +246,16 @@ def _average(groups: Groups, type_: ColumnType) -> pa.Array:
     return values_of_floats(groups, averages)
 
 
+def _variance(groups: Groups) -> pa.Array:
+    from lftj.aggregates.exact_variances import ExactVariances
+    from lftj.aggregates.limb_pool import LimbPool
+
+    exact, slots = ExactVariances(groups.head, groups.types), np.arange(len(groups.offsets) - 1)
+    (codes,), specials = groups.arguments, np.zeros((len(slots), 3), np.int64)
+    numbers = exact.added((LimbPool(), LimbPool()), slots, codes, groups.weights, groups.offsets, specials)
+    return exact.values(groups, numbers, specials, groups.counts())
+
+
 # -- min, max, ranks and quantiles ------------------------------------------
 
 
@@ -249,6 +263,20 @@ def extreme_codes(groups: Groups, function: str) -> np.ndarray:
     """Groups are sorted by the argument's place in the order of values: take each one's first or last row."""
     rows = groups.offsets[:-1] if function == "min" else groups.offsets[1:] - 1
     return groups.arguments[0][rows]
+
+
+def reached_codes(groups: Groups, function: str) -> np.ndarray:
+    """Each group's least value where what it is chosen by is least, or greatest.
+
+    Groups are sorted by that, and then by the value.
+    """
+    by, values = groups.arguments
+    if function == "arg_min":
+        return values[groups.offsets[:-1]]
+    last = groups.offsets[1:] - 1
+    begins = np.append(True, by[1:] != by[:-1])  # a run of rows with one value of it
+    begins[groups.offsets[:-1]] = True
+    return values[np.maximum.accumulate(np.where(begins, np.arange(len(by)), 0))[last]]
 
 
 def ranked_codes(groups: Groups, call: Aggregate) -> np.ndarray:

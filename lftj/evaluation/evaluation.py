@@ -30,12 +30,14 @@ from lftj.aggregates.windows import row_names, windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import finish
 from lftj.evaluation.fixpoint import Fixpoint
+from lftj.evaluation.one_row import one_row
 from lftj.evaluation.plans import LEAST_SCANNED, Planned, Wanted, lowered_body
 from lftj.evaluation.request import Request
 from lftj.evaluation.sharing import searches
 from lftj.evaluation.wanted import common_types, common_variables, grouped_together, wanted_together
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
+from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
 from lftj.planning.lowering import Lowered
@@ -111,6 +113,8 @@ class Evaluation:
         self.request = request
         self.program = request.program  # or what is evaluated instead
         self.relations: dict[str, Table] = dict(request.tables)  # and heads that were derived
+        if ONE_ROW in self.program.derived:
+            self.relations[ONE_ROW] = one_row(self.program.derived[ONE_ROW])
         self.done = Done()
         self._fed: dict[CheckedRule, list[list[CheckedHead]]] = {}  # aggregate heads by search
         self._groups: dict[tuple[CheckedRule, CheckedHead], tuple[Columns, pa.Array]] = {}  # not yet taken

@@ -27,7 +27,9 @@ from lftj.language.diagnostics import error_at
 from lftj.language.expressions import comparison_types, result_type, text_of, variables_of
 from lftj.language.folding import fold
 from lftj.language.normal_form import Conjunction, order_assignments
+from lftj.language.several_aggregates import holds_groups
 from lftj.language.syntax import (
+    Aggregate,
     Atom,
     Comparison,
     Constant,
@@ -36,6 +38,7 @@ from lftj.language.syntax import (
     Span,
     Variable,
     aggregated_variables,
+    extremum_of,
 )
 from lftj.values.comparisons import comparable
 from lftj.values.domains import Domains
@@ -65,7 +68,9 @@ class BodyChecker:
         self._parts = parts
         self._elsewhere: dict[str, ColumnType] = {}  # types of variables in other conjunctions
         self._aggregated = aggregated_variables(heads)
-        self._typed = aggregated_variables(heads, ("min", "max"))
+        calls = [call for head in heads for call in head.aggregates]
+        self._fed = _read_by(calls)
+        self._typed = _read_by([call for call in calls if extremum_of(call) is None])
         self._split = [order_assignments(part.comparisons, atom_variables(part)) for part in parts]
         self._bound = [
             atom_variables(part) | {assignment.variable for assignment in assignments}
@@ -159,7 +164,7 @@ class BodyChecker:
     ) -> None:
         """Let heads decide the types of those literals alone that nothing else reads."""
         for one in assignments:
-            if one.variable in self._aggregated:
+            if one.variable in self._fed:
                 self._refuse_untyped(one.variable, one.span, types)
         read = {one.variable: one.span for one in assignments if one.variable in self._typed}
         for reader in (*readers, *(assignment.expression for assignment in assignments)):
@@ -188,18 +193,16 @@ class BodyChecker:
         types: Mapping[str, ColumnType],
     ) -> list[Comparison]:
         """Tests of the variables that would be NULL where NULL is no value."""
-        stands = [variable for atom in part.atoms for variable in _variables(atom)]
-        strictly = Counter(variable.name for variable in stands if not variable.null_safe)
-        read = {name for name, count in strictly.items() if count > 1}.union(self._aggregated)
-        negated = (variable for atom in part.negations for variable in _variables(atom))
-        read.update(variable.name for variable in negated if not variable.null_safe)
+        stands = [variable for atom in part.atoms for variable in _strictly(atom)]
+        read = {name for name, count in Counter(stands).items() if count > 1}.union(self._aggregated)
+        read.update(name for atom in part.negations for name in _strictly(atom))
         expressions = [assignment.expression for assignment in assignments]
         expressions += [side for test in tests if not test.is_null_safe for side in (test.left, test.right)]
         read = read.union(*map(read_strictly, expressions))
         computed = (assignment.variable for assignment in assignments)
         return [
             Comparison("<!=>", Variable(name), Constant(NULL))
-            for name in dict.fromkeys((*(variable.name for variable in stands), *computed))
+            for name in dict.fromkeys((*(v.name for atom in part.atoms for v in _variables(atom)), *computed))
             if name in read and types[name].nullable
         ]
 
@@ -219,10 +222,21 @@ def atom_variables(part: Conjunction) -> set[str]:
     return {variable.name for atom in part.atoms for variable in _variables(atom)}
 
 
+def _read_by(calls: Sequence[Aggregate]) -> set[str]:
+    """The variables that aggregates read."""
+    return {one.name for call in calls for one in call.arguments if isinstance(one, Variable)}
+
+
 def _literal(assignment: Assignment) -> bool:
     """Whether this gives a variable a value that may be of several types."""
     constant = fold(assignment.expression)
     return isinstance(constant, Constant) and isinstance(constant.value, Decimal | type(NULL))
+
+
+def _strictly(atom: Atom) -> list[str]:
+    """The variables of an atom that are not NULL where they join; in groups NULL is one, too."""
+    groups = holds_groups(atom.relation)
+    return [variable.name for variable in _variables(atom) if not (groups or variable.null_safe)]
 
 
 def _variables(atom: Atom) -> list[Variable]:

@@ -52,7 +52,7 @@ def column_names(head: Head) -> list[str]:
         if column is not None:
             names.append(column.name)
             continue
-        name = wanted = term.name if isinstance(term, Variable) else term.function
+        name = wanted = term.name
         number = 2
         while name in taken:
             name = f"{wanted}_{number}"

@@ -27,13 +27,22 @@ from lftj.errors import (
     TypeClashError,
     UnknownRelationError,
 )
+from lftj.language.aggregate_types import (
+    aggregate_type,
+    default_value,
+    may_be_nothing,
+    wanted_arguments,
+    wanted_type,
+)
 from lftj.language.bags import with_copies
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
 from lftj.language.by_name import by_place, column_names
+from lftj.language.composed_aggregates import Composition
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.monotone import check_monotone
 from lftj.language.normal_form import conjunctions, name_wildcards
+from lftj.language.one_row import ONE_ROW, schema_of_one_row
 from lftj.language.parameters import constants_of
 from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
@@ -42,18 +51,17 @@ from lftj.language.syntax import (
     UNSET,
     Aggregate,
     Atom,
-    Constant,
     Head,
     Program,
     Variable,
     Window,
     extremum_of,
 )
+from lftj.language.window_types import window_type
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
-from lftj.values.kinds import common_type, kind, literal_type, plain_type
-from lftj.values.literals import NULL
-from lftj.values.names import AGGREGATES, NUMBERING, QUANTILES, RANKED, SHARES
+from lftj.values.kinds import common_type, kind, plain_type
+from lftj.values.names import AGGREGATES, QUANTILES
 from lftj.values.schema import Column, ColumnType, Schema
 
 
@@ -74,7 +82,18 @@ def check(
     >>> [(column.name, str(column.type.arrow)) for column in checked.derived["out"].columns]
     [('a', 'int32'), ('count', 'int64')]
     """
-    return _Checker(program, catalog, domains, installed).run()
+    checker = _Checker(program, catalog, domains, installed)
+    checked = checker.run()
+    composed = checker.composed()
+    if composed is None:
+        return checked
+    one = {ONE_ROW: schema_of_one_row(domains)} if _reads_one_row(composed) else {}
+    expanded = _Checker(composed, {**catalog, **one}, domains, installed).run()
+    return replace(expanded, last_heads=checked.last_heads, derived={**expanded.derived, **one})
+
+
+def _reads_one_row(program: Program) -> bool:
+    return any(atom.relation == ONE_ROW for rule in program.rules for atom in atoms_of(rule.body))
 
 
 class _Checker:
@@ -96,6 +115,8 @@ class _Checker:
         self._derived: dict[str, Schema] = {}
         self._recursive: dict[str, Schema] = {}  # of the components whose rules are being checked
         self._separation = Separation(catalog)
+        self._placed = program
+        self._bodies: Mapping[int, tuple[Body, ...]] = {}
 
     def run(self) -> CheckedProgram:
         rules = self._program.rules
@@ -112,7 +133,7 @@ class _Checker:
         for rule in rules:
             for head in rule.heads:
                 self._check_head_shape(head)
-        self._program = by_place(self._program, self._first_heads, self._columns_of)
+        self._program = self._placed = by_place(self._program, self._first_heads, self._columns_of)
         rules = self._program.rules
         for rule in rules:
             for atom in atoms_of(rule.body):
@@ -120,7 +141,7 @@ class _Checker:
         self._program = with_copies(self._program, self._is_bag)
         rules = self._program.rules
         stratification = stratify(self._program)
-        bodies = self._check_rules(stratification)
+        bodies = self._bodies = self._check_rules(stratification)
         check_monotone(self._program, stratification.components, bodies)
         self._settle_literals(bodies)
         self._widen_arguments(bodies)
@@ -137,6 +158,10 @@ class _Checker:
             components=stratification.components,
             tree=self._program,
         )
+
+    def composed(self) -> Program | None:
+        """The program that stands for this one, which was checked; None where it is this one."""
+        return Composition(self._placed, self._first_heads, self._bodies, self._types).program()
 
     def _check_rules(self, stratification: Stratification) -> dict[int, tuple[Body, ...]]:
         """The bodies of every rule, by number; types of recursive relations are found before their rules."""
@@ -200,7 +225,7 @@ class _Checker:
         joining: list[CheckedRule] = []
         for number in stratification.strata[place]:
             rule = self._program.rules[number]
-            text = self._text[slice(*rule.span)]
+            text = self._text[slice(*(rule.written or rule.span))]
             heads: list[CheckedHead] = []
             for head_place, head in enumerate(rule.heads):
                 if stratification.stratum_of(rule, head.relation) != place:
@@ -256,22 +281,9 @@ class _Checker:
             )
 
     def _check_argument_count(self, call: Aggregate) -> None:
-        given = len(call.arguments)
-        if call.function == "count":
-            wanted = "no argument: it counts assignments" if given else ""
-        elif call.function == "concat":
-            wanted = "" if given else 'a string, a separator and order variables: concat(s, ", ", o)'
-        elif call.function not in AGGREGATES:
-            wanted = "" if given else f"a value and order variables: {call.function}(v, o)"
-        elif call.function in RANKED:
-            wanted = "" if given == 2 else f"a value and a rank: {call.function}(v, 3)"
-        elif call.function in QUANTILES:
-            example = f"{call.function}(v, 0.5, w)"
-            wanted = "" if given in (2, 3) else f"a value, a share and perhaps a weight: {example}"
-        else:
-            wanted = "" if given == 1 else "one argument"
+        wanted = wanted_arguments(call)
         if wanted:
-            raise error_at(ArityError, self._text, call.span, f"'{call.function}' takes {wanted}")
+            raise error_at(ArityError, self._text, call.span, f"'{call.name}' takes {wanted}")
 
     def _check_atom_shape(self, atom: Atom) -> None:
         name = atom.relation
@@ -327,7 +339,25 @@ class _Checker:
                 checker.require(variable, f"head '{head.relation}' needs")
             types = [self._union(head, column, bodies) for column in range(len(head.all_columns))]
             self._types.setdefault(head.relation, {})[number, place] = types
+            self._check_defaults(head, types)
         return tuple(bodies)
+
+    def _check_defaults(self, head: Head, types: Sequence[ColumnType]) -> None:
+        keys = [term.name for term in head.terms if isinstance(term, Variable)]
+        for call, type_ in zip(head.columns, types, strict=False):
+            if not isinstance(call, Aggregate) or call.default is None:
+                continue
+            if keys:
+                message = (
+                    f"a default is what a head without groups gives over nothing, and '{head.relation}' has"
+                    f" groups by {', '.join(keys)}: of those without an assignment there is no end;"
+                    f" list them in a relation, and give !{head.relation}(...) a rule of its own"
+                )
+                raise error_at(RuleError, self._text, call.default.span, message)
+            try:
+                default_value(call, type_.arrow)
+            except TypeClashError as error:
+                raise error_at(TypeClashError, self._text, call.default.span, str(error)) from None
 
     def _union(self, head: Head, column: int, bodies: list[Body]) -> ColumnType:
         """Type of one column of a head over all conjunctions of its rule."""
@@ -358,78 +388,28 @@ class _Checker:
         if isinstance(term, Variable):
             return body.types[term.name]
         if isinstance(term, Window):
-            return self._window_type(term, body)
-        literal = False
+            try:
+                return window_type(term, body.types, self._domains)
+            except TypeClashError as error:
+                raise error_at(TypeClashError, self._text, error.span or term.span, str(error)) from None
         if term.function == "count":
-            arrow = pa.int64()
-        else:
-            argument = term.arguments[0]
-            assert isinstance(argument, Variable)
-            literal = extremum_of(term) is not None and body.types[argument.name].literal
-            arrow = aggregate_type(term.function, body.types[argument.name].arrow)
-            if arrow is None:
-                found = body.types[argument.name].arrow
-                wanted = "strings" if term.function == "concat" else "numbers"
-                if term.function not in AGGREGATES:
-                    wanted = "integers or floats"
-                raise error_at(
-                    TypeClashError,
-                    self._text,
-                    argument.span,
-                    f"'{term.function}' takes {wanted}, and '{argument.name}' is of type {plain_type(found)}",
-                )
-            if term.function not in AGGREGATES:
-                self._check_compiles(term, arrow)
-            if term.function in QUANTILES:
-                self._check_weight(term, body)
-        return ColumnType(self._domains.of(arrow), arrow, literal=literal)
-
-    def _window_type(self, window: Window, body: Body) -> ColumnType:
-        frame = window.frame
-        if frame is not None and frame.unit == "range" and (frame.first or frame.last):
-            (order,) = window.by
-            of = kind(body.types[order.variable.name].arrow)
-            if of not in ("integer", "float", "decimal", "date"):
-                message = (
-                    f"a range of numbers is of numbers and dates, and '{order.variable.name}' is of type"
-                )
-                where = order.variable.span
-                raise error_at(TypeClashError, self._text, where, f"{message} {of}: take rows: or groups:")
-        if window.function in SHARES:
-            return ColumnType(self._domains.of(pa.float64()), pa.float64())
-        if window.function in (*NUMBERING, "count"):
             return ColumnType(self._domains.of(pa.int64()), pa.int64())
-        argument, *more = window.arguments
+        argument = term.arguments[0]
         assert isinstance(argument, Variable)
-        read = body.types[argument.name]
-        arrow: pa.DataType | None = read.arrow
-        if window.function in ("sum", "avg"):
-            arrow = aggregate_type(window.function, read.arrow)
+        found = body.types[argument.name].arrow
+        arrow = aggregate_type(term.function, found)
         if arrow is None:
-            found = plain_type(read.arrow)
-            message = f"'{window.function}' takes numbers, and '{argument.name}' is of type {found}"
+            wanted = wanted_type(term.function)
+            message = (
+                f"'{term.function}' takes {wanted}, and '{argument.name}' is of type {plain_type(found)}"
+            )
             raise error_at(TypeClashError, self._text, argument.span, message)
-        always = frame is None and window.function not in ("lag", "lead", "nth")
-        nullable = read.nullable or not always
-        for default in more[1:]:
-            nullable = self._default_may_be_null(window, default, read, body) or read.nullable
-        return ColumnType(self._domains.of(arrow), arrow, nullable)
-
-    def _default_may_be_null(
-        self, window: Window, default: Variable | Constant, read: ColumnType, body: Body
-    ) -> bool:
-        """Of ``lag`` and ``lead``: what stands where there is no row has the type of the value."""
-        if isinstance(default, Variable):
-            its = body.types[default.name]
-            fits, null = its.domain is read.domain, its.nullable
-        else:
-            null = default.value is NULL
-            own = literal_type(default.value)
-            fits = null or kind(own) == kind(read.arrow)
-        if not fits:
-            message = f"the default of '{window.function}' is of another type than its value, {read.arrow}"
-            raise error_at(TypeClashError, self._text, default.span, message)
-        return null
+        if term.function not in AGGREGATES:
+            self._check_compiles(term, arrow)
+        if term.function in QUANTILES:
+            self._check_weight(term, body)
+        literal = extremum_of(term) is not None and body.types[argument.name].literal
+        return ColumnType(self._domains.of(arrow), arrow, may_be_nothing(term, body), literal)
 
     def _check_weight(self, call: Aggregate, body: Body) -> None:
         for weight in call.arguments[2:]:
@@ -508,24 +488,3 @@ class _Checker:
 
 def _columns(names: list[str]) -> str:
     return f"{len(names)} {'column' if len(names) == 1 else 'columns'} ({', '.join(names)})"
-
-
-def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
-    """Type of an aggregate's value; None when it does not take the argument."""
-    name = kind(argument)
-    if function in ("min", "max", *RANKED, *QUANTILES):
-        return argument
-    if function == "concat":
-        return pa.string() if name == "string" else None
-    if function == "avg":
-        return pa.float64() if name in ("integer", "float", "decimal") else None
-    if name == "integer":
-        return pa.int64()
-    if name == "float":
-        return pa.float64()
-    if function not in AGGREGATES:
-        return None
-    if name == "decimal":
-        plain = plain_type(argument)
-        return pa.decimal256(76, plain.scale) if plain.bit_width > 128 else pa.decimal128(38, plain.scale)
-    return plain_type(argument) if name == "duration" else None

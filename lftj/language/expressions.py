@@ -56,7 +56,7 @@ from lftj.values.arithmetic import (
 from lftj.values.comparisons import comparable, compare_arrays
 from lftj.values.functions import CONDITIONALS, Argument, Bound, bind
 from lftj.values.kinds import kind, literal_type, plain_type
-from lftj.values.literals import NULL
+from lftj.values.literals import NULL, TypedValue
 from lftj.values.spelling import literal, spelled
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
@@ -453,9 +453,11 @@ class _WithMember(Mapping[str, pa.Array]):
 
 
 def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
-    value: Any = None if node.value is NULL else node.value
-    if value is None:
+    value: Any = node.value
+    if value is NULL:
         return pa.scalar(None, wanted)
+    if isinstance(value, TypedValue):
+        return pa.scalar(value.value, wanted)
     if pa.types.is_floating(wanted):
         value = float(value)
     elif pa.types.is_decimal(wanted):

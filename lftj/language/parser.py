@@ -10,7 +10,8 @@ Invariants
 1. Every node's ``span`` is the place it was read from.
 2. ``Negative`` never stands before a number: ``-5`` and ``-(5)`` are ``Constant(-5)``.
 3. No tree is nested deeper than :data:`MAX_NESTING`: later passes may recurse.
-4. What is short for other rules is taken apart (:mod:`lftj.language.top_rows`).
+4. What is short for other rules is taken apart (:mod:`lftj.language.filtered_aggregates`,
+   :mod:`lftj.language.top_rows`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def parse(text: str) -> Program:
     """
     import lark
 
+    from lftj.language.filtered_aggregates import without_filters
     from lftj.language.messages import syntax_error
     from lftj.language.reader import Reader
     from lftj.language.top_rows import with_bars
@@ -57,9 +59,9 @@ def parse(text: str) -> Program:
         rules = Reader(text).transform(tree)
     except lark.exceptions.VisitError as error:
         raise error.orig_exc from None
-    program = Program(tuple(rules), text)
+    program = Program(tuple(without_filters(rules)), text)
     _refuse_deep_nesting(program)
-    return replace(program, rules=tuple(with_bars(with_windows(rules, text), text)))
+    return replace(program, rules=tuple(with_bars(with_windows(program.rules, text), text)))
 
 
 @functools.cache

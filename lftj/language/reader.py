@@ -17,6 +17,7 @@ from lark.visitors import v_args
 from lftj.errors import ArityError
 from lftj.language.conditionals import as_condition, connected, is_condition
 from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.filtered_aggregates import Filtered
 from lftj.language.literal_reader import span_of, token_span
 from lftj.language.predicates import holds, is_test
 from lftj.language.syntax import (
@@ -154,7 +155,7 @@ class Reader(WindowReader):
                 )
 
     def aggregate(self, meta: Any, children: list[Any]) -> Aggregate:
-        name, arguments = children
+        name, distinct, arguments, behind, condition = children
         if name not in AGGREGATES:
             from lftj.values.semigroup import registered_names  # with the compiler
 
@@ -187,16 +188,34 @@ class Reader(WindowReader):
                         argument.span,
                         f"the share of '{name}' is a number above 0 and up to 1: {name}(v, 0.5)",
                     )
-            elif name == "concat" and place == 1 and isinstance(argument, Constant):
+            elif name in ("concat", "string_agg") and place == 1 and isinstance(argument, Constant):
                 if not isinstance(argument.value, str):
-                    raise self.error(argument.span, "the separator of 'concat' is a string")
+                    raise self.error(argument.span, f"the separator of '{name}' is a string")
             elif not isinstance(argument, Variable):
                 written = self.written(argument)
                 raise self.error(
                     argument.span,
                     f"'{name}' takes variables: write v here and v = {written} in the body",
                 )
-        return Aggregate(str(name), tuple(arguments or []), span_of(meta))
+        call = Aggregate(str(name), tuple(arguments or []), span_of(meta), distinct is not None)
+        if condition is None:
+            return call
+        if not call.arguments and name != "count":  # if(...) where a variable stands
+            raise self.error(call.span, f"'{name}' takes variables: write v here and v = if(...) in the body")
+        self.check_operand(condition)
+        return Filtered(
+            call.function,
+            call.arguments,
+            call.span,
+            call.distinct,
+            written=self.written(call),
+            condition=_condition(condition),
+            spelled=" ".join(self._text[behind.end_pos : meta.end_pos - 1].split()),
+        )
+
+    def defaulted(self, meta: Any, children: list[Any]) -> Aggregate:
+        call, _, default = children
+        return replace(call, default=default)
 
     # -- body ---------------------------------------------------------------
 

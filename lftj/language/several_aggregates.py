@@ -49,6 +49,15 @@ def is_auxiliary(relation: str) -> bool:
     >>> is_auxiliary("stats#2"), is_auxiliary("stats")
     (True, False)
     """
+    return _MARK in relation and not relation.endswith(")")
+
+
+def holds_groups(relation: str) -> bool:
+    """Whether this names an auxiliary head, or what a cell in Spark has of one: it is read by its groups.
+
+    >>> holds_groups("stats#2(a, _)"), is_auxiliary("stats#2(a, _)")
+    (True, False)
+    """
     return _MARK in relation
 
 

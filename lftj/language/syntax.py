@@ -7,7 +7,7 @@ part in comparisons: two trees are equal when they say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -151,11 +151,23 @@ Literal = Atom | Comparison | Disjunction
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``count()``, ``sum(c)``, ``concat(s, ", ", o)``: function and argument terms."""
+    """``count()``, ``sum(c)``, ``concat(s, ", ", o)``, ``count(distinct c)``: function and argument terms.
+
+    ``default``: of ``count() default 0``.  ``written``: the call as the program has it, where this one stands
+    in its place (:mod:`lftj.language.filtered_aggregates`, :mod:`lftj.language.composed_aggregates`).
+    """
 
     function: str  # one of lftj.values.names.AGGREGATES, or registered
     arguments: tuple[Variable | Constant, ...] = ()
     span: Span = _span()
+    distinct: bool = False
+    default: Constant | None = None
+    written: str | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the program calls the function."""
+        return self.function if self.written is None else self.written.partition("(")[0].rstrip()
 
 
 @dataclass(frozen=True)
@@ -194,6 +206,11 @@ class Window:
     frame: Frame | None = None
     most: int | None = None
     span: Span = _span()
+
+    @property
+    def name(self) -> str:
+        """What the program calls the function."""
+        return self.function
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -270,9 +287,13 @@ class Head:
         return tuple(term for term in taken if isinstance(term, Variable))
 
 
-def aggregated_variables(heads: Iterable[Head], but: Sequence[str] = ()) -> frozenset[str]:
-    """The names of the variables that aggregates of some heads read, ``but`` those of these functions."""
-    calls = (call for head in heads for call in head.aggregates if call.function not in but)
+def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
+    """The names of the variables whose NULL leaves out what a head aggregates: those of functions.
+
+    A count of distinct values is 0 of nothing; several aggregates skip NULL each for itself.
+    """
+    values = (head.value for head in heads if isinstance(head.value, Aggregate))
+    calls = (call for call in values if not (call.distinct and call.function == "count"))
     return frozenset(one.name for call in calls for one in call.arguments if isinstance(one, Variable))
 
 
@@ -288,9 +309,12 @@ def flat(body: Iterable[Literal]) -> Iterator[Literal]:
 
 @dataclass(frozen=True)
 class Rule:
+    """``written``: the place of the rule that the program has, where this one stands for a part of it."""
+
     heads: tuple[Head, ...]
     body: tuple[Literal, ...]
     span: Span = _span()
+    written: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

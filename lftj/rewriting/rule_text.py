@@ -26,7 +26,7 @@ def head_text(relation: str, keys: tuple[str, ...], value: Aggregate | str | Non
 
 def call_text(call: Aggregate) -> str:
     """An aggregate, as it was written."""
-    return f"{call.function}({', '.join(text_of(term) for term in call.arguments)})"
+    return call.written or f"{call.function}({', '.join(text_of(term) for term in call.arguments)})"
 
 
 def body_text(body: Body) -> str:

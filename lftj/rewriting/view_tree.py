@@ -31,8 +31,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lftj.language.aggregate_types import aggregate_type
 from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
-from lftj.language.checker import aggregate_type
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import (
     Aggregate,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import TypeClashError
-from lftj.values.literals import NULL, Value
+from lftj.values.literals import NULL, TypedValue, Value
 
 NUMERIC = ("integer", "float", "decimal")
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -93,6 +93,8 @@ def literal_type(value: Value) -> pa.DataType:
     """
     if value is NULL:
         return pa.null()
+    if isinstance(value, TypedValue):
+        return value.arrow
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+
+import pyarrow as pa
 
 Value = int | float | Decimal | str | bytes | bool | datetime.date | datetime.datetime
 """A literal's Python value.  ``1.2`` is a Decimal: the domain it meets decides what it becomes."""
@@ -20,6 +23,17 @@ class _Null(Enum):
 
 NULL: Any = _Null.NULL
 """The literal ``null``, of no type; what ``x is null`` compares x with."""
+
+
+@dataclass(frozen=True)
+class TypedValue:
+    """A value of an Arrow type; no program can write that."""
+
+    value: Value
+    arrow: pa.DataType
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 def literal_kind(value: Value) -> str:

@@ -23,7 +23,19 @@ RANKED = ("kth_largest", "kth_smallest")
 QUANTILES = ("quantile", "upper_quantile")
 """Aggregates that take a share behind the value, and then perhaps a weight."""
 
-AGGREGATES = ("count", "sum", "avg", "min", "max", *RANKED, *QUANTILES, "concat")
+REACHED = ("arg_min", "arg_max")
+"""Aggregates of one value where another is least or greatest."""
+
+VARIANCES = ("variance", "var_pop")
+"""Aggregates that are found from the exact sums of numbers and of their squares."""
+
+COMPOSED = ("stddev", "stddev_pop", "bool_and", "bool_or", "any_value", "string_agg", "median", "mode")
+"""Aggregates that are short for others (:mod:`lftj.language.composed_aggregates`)."""
+
+AGGREGATES = (
+    *("count", "sum", "avg", "min", "max"),
+    *(*RANKED, *QUANTILES, "concat", *REACHED, *VARIANCES, *COMPOSED),
+)
 """The aggregates of the rule language itself."""
 
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from indices.wrapping import wraps_around
-from lftj.aggregates.exact_sums import ExactSums
+from lftj.aggregates.exact_variances import exact_sums
 from lftj.aggregates.group_names import spelled_call
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
@@ -42,6 +42,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
 from lftj.storage.signed_rows import Columns, net_rows, row_order
+from lftj.values.names import VARIANCES
 from lftj.values.schema import ColumnType
 from maintenance.changes.timed_change import running, starts_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
@@ -55,7 +56,7 @@ _MOST_ASSIGNMENTS = 2.0**62
 
 
 def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accumulator | None:
-    """The accumulator of a ``sum`` or ``avg`` head; None for ``count``, ValueError for other functions.
+    """The accumulator of a head of sums or variances; None for ``count``, ValueError for other functions.
 
     ``types``: of every variable that the head has as a key or an argument.
     """
@@ -63,8 +64,8 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
         raise ValueError(f"head {head.relation} has no aggregate")
     if head.value.function == "count":
         return None
-    if head.value.function in ("sum", "avg"):
-        return WholeSums(head, types) if ExactSums(head, types).is_whole else GroupSums(head, types)
+    if head.value.function in ("sum", "avg", *VARIANCES):
+        return WholeSums(head, types) if exact_sums(head, types).is_whole else GroupSums(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 

@@ -1,11 +1,12 @@
-"""`GroupScan`: the ordered intermediate of ``min``, ``max``, ranks, quantiles and user semigroups.
+"""`GroupScan`: the ordered intermediate of ``min``, ``max``, ranks, quantiles, ``arg_min`` and semigroups.
 
 Under signed rows: multiplicities of (groups..., arguments...), and a scan tree over the tuples that
 have any, whose keys are the groups and the arguments' *places*: numbers in the
 order of values.  Codes are places in an ordered domain; elsewhere labels are
 (:mod:`maintenance.groups.order_labels`), while the multiplicities hold codes, which
-never change.  A record's value is its place (min, max, ranks), what it weighs (quantiles), or the
-argument combined with itself as often as it occurs (user semigroups).
+never change.  A record's value is its place (min, max, ranks), what it weighs (quantiles), how often it
+is there (``arg_min``, ``arg_max``), or the argument combined with itself as often as it occurs (user
+semigroups).
 
 Invariants
 
@@ -51,7 +52,7 @@ from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED
+from lftj.values.names import AGGREGATES, QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
@@ -62,12 +63,13 @@ from maintenance.staged_support import StagedSupport
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
 _NO_FUNCTION = nullcontext()
+_WITHOUT_TREE = ("count", "sum", "avg", "concat")
 
 
 def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> GroupScan | GroupText:
     """The intermediate of a head's aggregate; ValueError for one that needs no order: count, sum, avg."""
     function = head.value.function if isinstance(head.value, Aggregate) else None
-    if function is None or function in ("count", "sum", "avg"):
+    if function is None or function in ("count", "sum", "avg", *VARIANCES):
         raise ValueError(f"head {head.relation} has no aggregate that needs an order")
     kind = GroupText if function == "concat" else GroupScan
     return kind(head, types, group_columns)
@@ -106,7 +108,7 @@ class GroupScan(Staged):
         They are those of the head's variables in their order where a user's function may have to be told
         which group it failed on.  ``spacing``: of order labels.
         """
-        if not isinstance(head.value, Aggregate) or head.value.function in ("count", "sum", "avg", "concat"):
+        if not isinstance(head.value, Aggregate) or head.value.function in (*_WITHOUT_TREE, *VARIANCES):
             raise ValueError(f"head {head.relation} has no minimum, maximum, rank, quantile or semigroup")
         call = head.value
         self._head = head
@@ -121,7 +123,8 @@ class GroupScan(Staged):
         }
         self._label_columns = [self._labels.get(domain) for domain in domains]
         self._floats = domains[-1].name == "float"
-        self._weighs = call.function in QUANTILES
+        self._reaches = call.function in REACHED
+        self._weighs = call.function in QUANTILES or self._reaches
         self._total = 0  # what all records of the tree weigh
         self._operation = None
         if call.function not in AGGREGATES:
@@ -222,6 +225,8 @@ class GroupScan(Staged):
             found = tree.query_many(asked, asked)
             if self._call.function in RANKED:
                 self._walk(tree, asked, found)
+            elif self._reaches:
+                found = self._reached(tree, asked, found)
             elif self._weighs:
                 found = self._at_share(tree, asked, found)
         codes = np.zeros(n_keys, np.int64)
@@ -258,6 +263,14 @@ class GroupScan(Staged):
             edge = np.minimum if self._call.function == "quantile" else np.maximum
             found[weightless] = edge.reduceat(places, firsts)
         return found
+
+    def _reached(self, tree: ScanTree, groups: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        """The place of each group's value: the least where what it is chosen by is least, or greatest."""
+        is_least = self._call.function == "arg_min"
+        keys, _ = tree.find_many(groups, np.zeros_like(totals) if is_least else totals - 1)
+        if not is_least:
+            keys, _ = tree.find_many(keys[:, :-1], np.zeros_like(totals))
+        return keys[:, -1]
 
     @property
     def nbytes(self) -> int:
@@ -337,7 +350,7 @@ class GroupScan(Staged):
 
     def _amounts(self, rows: Columns, supports: np.ndarray) -> tuple[np.ndarray, int]:
         """What the tuples of a quantile weigh, and all together."""
-        weights = rows[-1] if len(self._arguments) > 1 else None
+        weights = rows[-1] if len(self._arguments) > 1 and not self._reaches else None
         return checked_amounts(supports, weights, lambda row: self._name_of(rows, row))
 
     def _name_of(self, rows: Columns, row: int) -> str:
@@ -349,7 +362,7 @@ class GroupScan(Staged):
         """Aggregates as codes."""
         if self._operation is not None:
             return float_codes(found) if self._floats else found
-        labels = self._label_columns[0 if self._weighs else -1]
+        labels = self._label_columns[0 if self._weighs and not self._reaches else -1]
         return found if labels is None else labels.codes(found)
 
     # -- a user's function ------------------------------------------------------------

@@ -27,13 +27,14 @@ from lftj.aggregates.whole import argument_names
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate, Constant
 from lftj.storage.signed_rows import Columns
+from lftj.values.names import VARIANCES
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
 from maintenance.groups.scan import GroupScan, scan_for
 from maintenance.groups.text import GroupText
 from maintenance.staged import Staged
 
-SUMMED = ("count", "sum", "avg")
+SUMMED = ("count", "sum", "avg", *VARIANCES)
 ORDERLESS = ("min", "max")
 
 

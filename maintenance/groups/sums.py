@@ -1,11 +1,12 @@
-"""Maintained ``sum`` and ``avg`` by group: exact sums that take signed summands.
+"""Maintained ``sum``, ``avg`` and variances by group: exact sums that take signed summands.
 
 Specification: docs/design/engine.md section 6.
 
 A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
 of floats as of decimals and of the integers of averages; sums of integers are whole numbers
 (:mod:`maintenance.groups.whole_sums`).  It is exact: what was added and taken back leaves no
-trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count.
+trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count;
+variances keep the sum of the squares beside that of the numbers (:mod:`lftj.aggregates.exact_variances`).
 
 Invariants
 
@@ -26,13 +27,13 @@ Source: ILFTJ 2.3.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates.exact_sums import ExactSums
+from lftj.aggregates.exact_variances import exact_sums
 from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.limb_numbers import Numbers, without_numbers
 from lftj.aggregates.limb_pool import LimbPool
@@ -46,13 +47,13 @@ from maintenance.groups.accumulator import Accumulator, GroupRows
 @dataclass(frozen=True)
 class _Step:
     slots: np.ndarray
-    numbers: Numbers
+    numbers: tuple[Numbers, ...]
     specials: np.ndarray
     n_special: int  # slots that have any after it
 
 
 class GroupSums(Accumulator):
-    """The accumulator of ``avg``, and of a ``sum`` whose values are floats or decimals.
+    """The accumulator of ``avg``, of variances, and of a ``sum`` whose values are floats or decimals.
 
     Slots that were never kept have no members.
     """
@@ -61,8 +62,8 @@ class GroupSums(Accumulator):
         """``types``: of every variable that the head has as a key or an argument."""
         self._head = head
         self._types = types
-        self._sums = ExactSums(head, types)
-        self._pool = LimbPool()
+        self._sums = exact_sums(head, types)
+        self._pools = self._new_pools()
         self._specials = np.empty((0, 3), np.int64)  # by slot: NaN, +inf, -inf; all zero beyond
         self._n_special = 0  # slots that have any
         self._staged: _Step | None = None
@@ -71,12 +72,12 @@ class GroupSums(Accumulator):
     @property
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
-        return self._pool.nbytes + self._specials.nbytes
+        return sum(pool.nbytes for pool in self._pools) + self._specials.nbytes
 
     @property
     def n_limbs(self) -> int:
         """Limbs in use, of all groups."""
-        return self._pool.n_limbs
+        return sum(pool.n_limbs for pool in self._pools)
 
     def stage(self, rows: GroupRows) -> np.ndarray:
         """Codes of the groups' new sums or averages, int64; nothing is published.
@@ -97,29 +98,33 @@ class GroupSums(Accumulator):
         self._publish(self._added(rows))
 
     def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        return self._codes(keys, self._pool.numbers(slots), self._specials_of(slots), counts)
+        numbers = tuple(pool.numbers(slots) for pool in self._pools)
+        return self._codes(keys, numbers, self._specials_of(slots), counts)
 
     def _added(self, rows: GroupRows) -> _Step:
         """The groups' numbers with the rows."""
         specials = self._specials_of(rows.slots)
         (codes,) = rows.arguments
-        numbers = self._sums.added(self._pool, rows.slots, codes, rows.weights, rows.offsets, specials)
+        numbers = self._sums.added(self._pools, rows.slots, codes, rows.weights, rows.offsets, specials)
         if not rows.counts.all():
             gone = rows.counts == 0
-            numbers = without_numbers(numbers, gone)
+            numbers = tuple(without_numbers(its, gone) for its in numbers)
             specials[gone] = 0
         n_special = self._n_special
         if n_special or (self._sums.has_specials and specials.any()):
             n_special += _n_any(specials) - _n_any(self._specials_of(rows.slots))
         return _Step(rows.slots, numbers, specials, n_special)
 
-    def _codes(self, keys: Columns, numbers: Numbers, specials: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    def _codes(
+        self, keys: Columns, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
         """The codes of sums or averages by group.  Raises :class:`~lftj.errors.RangeError`."""
         groups = GroupNames(self._head, self._types, list(keys))
         return _encoded(groups, self._sums.values(groups, numbers, specials, counts))
 
     def _publish(self, step: _Step) -> None:
-        self._pool.publish(step.slots, step.numbers)
+        for pool, numbers in zip(self._pools, step.numbers, strict=True):
+            pool.publish(step.slots, numbers)
         if step.n_special:
             self._reserve_specials(int(step.slots.max(initial=-1)) + 1)
             self._specials[step.slots] = step.specials
@@ -135,7 +140,7 @@ class GroupSums(Accumulator):
 
     def _drop_own(self) -> None:
         if self._is_building:
-            self._pool, self._specials, self._n_special = LimbPool(), np.empty((0, 3), np.int64), 0
+            self._pools, self._specials, self._n_special = self._new_pools(), np.empty((0, 3), np.int64), 0
             self._is_building = False
         self._staged = None
 
@@ -143,18 +148,22 @@ class GroupSums(Accumulator):
         """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
         assert self._staged is None
         sums = GroupSums(self._head, self._types)
-        sums._pool = self._pool.remapped(kept)
+        sums._pools = tuple(pool.remapped(kept) for pool in self._pools)
         if self._n_special:
             sums._specials = self._specials_of(kept)
             sums._n_special = _n_any(sums._specials)
         return sums
 
     def _check_own(self) -> None:
-        self._pool.check_invariants()
+        for pool in self._pools:
+            pool.check_invariants()
         assert self._n_special == _n_any(self._specials)
         assert (self._n_special > 0) == (len(self._specials) > 0)
         assert (self._specials >= 0).all(), "a NaN or infinity went that had not been there"
         assert self._sums.has_specials or not self._n_special
+
+    def _new_pools(self) -> tuple[LimbPool, ...]:
+        return tuple(LimbPool() for _ in range(self._sums.n_numbers))
 
     def _specials_of(self, slots: np.ndarray) -> np.ndarray:
         """A copy of the slots' counts of NaN, +inf and -inf: (slots, 3)."""

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from indices import announcement
 from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, UnknownRelationError
+from lftj.evaluation.one_row import one_row
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.diagnostics import unknown_name
+from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.progress import Advance
 from lftj.rewriting.guard import MayNotFit, Spans
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
+from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediates
@@ -161,6 +164,8 @@ def _built(
 ) -> tuple[Versions, list[Stratum]]:
     """Heads of a program over the state, evaluated and kept: all versions, and their strata."""
     versions = dict(state.versions)
+    if ONE_ROW in program.derived:
+        versions.setdefault(ONE_ROW, RelationVersion(one_row(program.derived[ONE_ROW])))
     heads = [name for names in names_by_stratum for name in names]
     shared = [name for name in heads if _keeps_bodies(program, name, keepings[name])]
     intermediates = Intermediates([rule for name in shared for rule in program.rules_of(name)], keepings)

@@ -78,7 +78,7 @@ def reconsidered(state: State, domains: Domains) -> State:
     """The state in which heads have gone over to views, or back; the same where none has."""
     for name, head in state.heads.items():
         if head.looks_for_views:
-            state = _with_again(state, name, domains)
+            state = _with_again(state, shown_name(name), domains)
         if head.choice is not None and head.choice.wants_change:
             state = _without(state, name, domains) if head.choice.in_use else _with(state, name, domains)
     return state

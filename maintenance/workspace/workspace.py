@@ -209,7 +209,8 @@ class Workspace(Database):
             state = self._published.changeable()
             written = {head.relation for rule in tree.rules for head in rule.heads}
             gone = written & set(state.heads) if replace else set()
-            checked = self._check(tree, {n: v.schema for n, v in state.versions.items() if n not in gone})
+            stays = {n: v.schema for n, v in state.versions.items() if shown_name(n) not in gone}
+            checked = self._check(tree, stays)
             if gone and is_installed(state, checked, wishes):
                 return
             following = with_rules(

@@ -28,7 +28,7 @@ from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import Contribution, contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
-from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText, cell_name
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
 
 STRATEGIES = {"auto": "auto", "maintain": "delta", "anew": "recompute"}
@@ -122,7 +122,7 @@ class _Cell:
         return self._plan.rules[self.address.rule]
 
     def step(self, cell_input: CellInput, strategy: str) -> list[Contribution]:
-        head = self._plan.name
+        head = cell_name(self._plan.name)
         changes = {label: cell_input.table(label, signed(schema)) for label, schema in self._schemas.items()}
         self.taken = sum(table.num_rows for table in changes.values())
         self.anew = False

@@ -34,10 +34,21 @@ from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import functions_of
+from lftj.language.one_row import ONE_ROW
 from lftj.language.parser import parse
-from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.strata import atoms_of
-from lftj.language.syntax import Aggregate, Atom, Disjunction, Head, Literal, Program, Rule, Variable
+from lftj.language.syntax import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Disjunction,
+    Head,
+    Literal,
+    Program,
+    Rule,
+    Span,
+    Variable,
+)
 from lftj.storage.relation import Relation
 from lftj.values.kinds import common_type
 from lftj.values.own_functions import is_own
@@ -84,6 +95,15 @@ class Placement:
         """Its name in a cell's program: as the atom would be written, ``_`` for columns without mark."""
         names = {column: name + mark for column, name, mark in self.axes}
         return f"{self.relation}({', '.join(names.get(column, '_') for column in range(self.arity))})"
+
+
+def cell_name(head: str) -> str:
+    """What a cell calls a head, which is none of its auxiliary ones.
+
+    >>> cell_name("stats#of1")
+    'stats of1'
+    """
+    return head.replace("#", " ")
 
 
 @dataclass(frozen=True)
@@ -149,8 +169,22 @@ class HeadRule:
         if self.aggregates:
             columns = tuple(Variable(name, head.span) for name in self.weighed)
             head = Head(head.relation, columns, Aggregate("count", (), head.span), head.span, head.name_span)
-        body = tuple(self._placed(literal, marks) for literal in self.syntax.body)
+        head = replace(head, relation=cell_name(head.relation))
+        body = tuple(self._placed(literal, marks) for literal in (*self.syntax.body, *self._known()))
         return Program((replace(self.syntax, heads=(head,), body=body),), self.text)
+
+    def _known(self) -> tuple[Comparison, ...]:
+        """Tests of what the aggregates read and may be NULL; what a cell counts may not."""
+        if not self.aggregates:
+            return ()
+        tests = (test for body in self.checked.bodies for test in body.comparisons if test.tests_null)
+        read = set(self.weighed) - set(self.keys)
+        left_out = (
+            test
+            for test in tests
+            if test.operator == "!=" and isinstance(test.left, Variable) and test.left.name in read
+        )
+        return tuple(dict.fromkeys(left_out))
 
     def _placed(self, literal: Literal, marks: Marks) -> Literal:
         if isinstance(literal, Disjunction):
@@ -244,6 +278,14 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
         database.add(Relation.from_table(name, schema.empty_table(), database.domains))
     checked = database.check(parse(program.text))
     _refuse_own_functions(checked)
+    if ONE_ROW in checked.derived:
+        default = next(call.default for call in _aggregates(parse(program.text)) if call.default is not None)
+        raise error_at(
+            RuleError,
+            program.text,
+            default.span,
+            "in Spark a head over nothing has no row: leave the default out, and add its row if it is empty",
+        )
     tree = checked.tree
     target = chosen_head(checked, program.head)
     needed: list[str] = []
@@ -272,6 +314,10 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     return tuple(_plan(name, tree, checked) for name in needed)
 
 
+def _aggregates(program: Program) -> list[Aggregate]:
+    return [call for rule in program.rules for head in rule.heads for call in head.aggregates]
+
+
 def _refuse_own_functions(checked: CheckedProgram) -> None:
     """Executors are processes of their own, where nothing is registered."""
     for rule in (rule for stratum in checked.strata for rule in stratum):
@@ -296,12 +342,9 @@ def _recursive(name: str) -> str:
 
 
 def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
-    checked_rules = {
-        rule.span: rule
-        for stratum in checked.strata
-        for rule in stratum
-        if not any(joins_auxiliary(body) for body in rule.bodies)
-    }
+    checked_rules: dict[Span, CheckedRule] = {}
+    for one in (one for stratum in checked.strata for one in stratum):
+        checked_rules.setdefault(one.span, one)  # before what joins its auxiliary heads
     rules = []
     for rule in tree.rules:
         checked_rule = checked_rules[rule.span]

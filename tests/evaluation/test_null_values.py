@@ -35,7 +35,7 @@ RULES = {
         "select r.a, c from r join t on r.a = t.a union select a, null from r"
     ),
     "h(a, sum(c)) <- r(a, _, _), (t(a, c) ; !t(a, _), c = null).": (
-        "select r.a, sum(c) from r join t on r.a = t.a where c is not null group by r.a"
+        "select r.a, sum(c) from r left join t on r.a = t.a where r.a is not null group by r.a"
     ),
     "h(b, v) <- r(_, b, _), v = if(true, b > 5).": ("select b, b > 5 from r"),
     'h(b, v) <- r(_, b, s), v = if(true, (b > 5 ; s = "z")).': ("select b, b > 5 or s = 'z' from r"),

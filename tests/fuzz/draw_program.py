@@ -14,7 +14,20 @@ from decimal import Decimal
 
 from fuzz.draw_data import Source
 from support.calls import ESCAPED, REGULAR, conditional, own_literals, text_calls
-from support.kinds import BOOLEAN, DATE, DECIMAL, EXTREME, FLOAT, INTEGER, MOMENT, SIGNED, STRING, Kind
+from support.kinds import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    EXTREME,
+    FLOAT,
+    INTEGER,
+    MOMENT,
+    SIGNED,
+    STRING,
+    WIDE,
+    Kind,
+)
 from support.rules import (
     NULL_SAFE,
     OPERATORS,
@@ -48,6 +61,8 @@ class Body:
     literals: list[Literal] = field(default_factory=list)
     scope: dict[str, Kind] = field(default_factory=dict)
     names: int = 0
+    wide: bool = False
+    """Whether a relation has the least integer, which has the code of NULL."""
 
     def fresh(self, kind: Kind) -> Variable:
         self.names += 1
@@ -299,7 +314,7 @@ def window(r: random.Random, body: Body, nulls: bool) -> list[Literal]:
 
 def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: bool, nulls: bool) -> Body:
     """``plain``: atoms, negated atoms and comparisons only."""
-    body = Body()
+    body = Body(wide=any(WIDE in source.kinds for source in catalog))
     for _ in range(r.randint(1, most_atoms)):
         body.literals.append(atom(r, body, r.choice(catalog), apart=r.random() < 0.12))
     while not body.scope:
@@ -331,18 +346,50 @@ def _some(r: random.Random, names: list[str], least: int) -> list[str]:
     return chosen + chosen[:1] if chosen and r.random() < 0.06 else chosen
 
 
-def aggregate(r: random.Random, scope: dict[str, Kind]) -> tuple[Aggregate, Kind]:
+def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregate, Kind]:
+    """``keys``: whether the head has groups; without, there may be a default over nothing."""
+    scope = body.scope
     name, kind = r.choice(list(scope.items()))
     functions = ["count", "count", "min", "max", "kth_largest", "kth_smallest", "quantile", "upper_quantile"]
-    functions += ["sum", "sum", "avg"] * kind.number + ["concat"] * (kind is STRING)
+    functions += ["any_value", "arg_min", "arg_max"] + ["mode"] * (kind is not EXTREME)
+    functions += ["sum", "sum", "avg"] * kind.number + ["concat", "string_agg"] * (kind is STRING)
+    functions += ["median", "variance", "var_pop", "stddev", "stddev_pop"] * kind.number
+    functions += ["bool_and", "bool_or"] * 2 * (kind is BOOLEAN)
     function = r.choice(functions)
     arguments: tuple[Variable | Constant, ...] = () if function == "count" else (Variable(name),)
     if function.startswith("kth"):
         arguments += (Constant(r.randint(1, 3)),)
     if function.endswith("quantile"):
         arguments += (Constant(r.choice((0.1, 0.5, 0.75, 1))),)
+    if function.startswith("arg"):
+        arguments += (Variable(r.choice([one for one in scope if scope[one] is not EXTREME] or [name])),)
+    distinct = r.random() < 0.2 and function not in ("mode", "arg_min", "arg_max")
+    if distinct and function == "count":
+        arguments = (Variable(name),)
+    condition = _condition(r, scope) if r.random() < 0.25 and not body.wide else None
     average = kind if kind is EXTREME else FLOAT  # it may be NaN likewise
-    return Aggregate(function, arguments), {"count": INTEGER, "avg": average}.get(function, kind)
+    numbers = dict.fromkeys(("avg", "median", "variance", "var_pop", "stddev", "stddev_pop"), average)
+    found = {"count": INTEGER, **numbers}.get(function, kind)
+    default = None
+    literals = own_literals(found)
+    if found is INTEGER:  # among whose types are unsigned ones
+        literals = [one for one in literals if one >= 0]
+    if not keys and literals and kind is not BINARY and not body.wide and r.random() < 0.3:
+        value = r.choice(literals)
+        default = Constant(float(value) if found is FLOAT else value)
+    return Aggregate(function, arguments, distinct, condition, default), found
+
+
+def _condition(r: random.Random, scope: dict[str, Kind]) -> Call:
+    """What stands first in ``if``."""
+    kind = r.choice(list(scope.values()))
+    x, y = (Variable(r.choice([name for name, its in scope.items() if its is kind])) for _ in range(2))
+    while True:
+        drawn = conditional(x, y, r.choice, None)
+        if drawn.function == "if":
+            found = drawn.arguments[0]
+            assert isinstance(found, Call)
+            return found
 
 
 def heads(r: random.Random, name: str, body: Body, plain: bool) -> list[tuple[Head, Source]]:
@@ -353,14 +400,14 @@ def heads(r: random.Random, name: str, body: Body, plain: bool) -> list[tuple[He
         return [(Head(name, tuple(map(Variable, chosen))), Source(name, tuple(scope[n] for n in chosen)))]
     if choice < 0.78:
         keys = list(dict.fromkeys(_some(r, names, 0)))
-        call, kind = aggregate(r, scope)
+        call, kind = aggregate(r, body, bool(keys))
         source = Source(name, (*(scope[key] for key in keys), kind), functional=True)
         return [(Head(name, tuple(map(Variable, keys)), call), source)]
     if choice < 0.9:
         columns: list[tuple[Variable | Aggregate, Kind]] = [
             (Variable(key), scope[key]) for key in dict.fromkeys(_some(r, names, 0))
         ]
-        columns += [aggregate(r, scope) for _ in range(r.choice((1, 2, 3)))]
+        columns += [aggregate(r, body, bool(columns)) for _ in range(r.choice((1, 2, 3)))]
         r.shuffle(columns)
         return [(Head(name, tuple(c for c, _ in columns)), Source(name, tuple(k for _, k in columns)))]
     if choice < 0.95:

@@ -41,7 +41,8 @@ def test_a_case_is_its_number_and_its_script_gives_it_back(number: int, tmp_path
 
 def test_what_is_computed_from_extreme_floats_may_be_nan() -> None:
     """So no later rule reads it: a column that one joins has no NaN (NanError)."""
-    drawn = [draw_program.aggregate(random.Random(seed), {"x": EXTREME}) for seed in range(200)]
+    body = draw_program.Body(scope={"x": EXTREME})
+    drawn = [draw_program.aggregate(random.Random(seed), body) for seed in range(200)]
     assert {call.function for call, kind in drawn if kind is not EXTREME} == {"count"}
     assert {"avg", "sum"} <= {call.function for call, _ in drawn}
 

@@ -46,7 +46,7 @@ ARITY = r"""
   tri(i) <- base[] = i.
             ^^^^^^^^^^
 
-'count' takes no argument: it counts assignments
+'count' takes no argument: it counts assignments; write count(if a is not null)
   n[a] = count(a) <- node(a).
          ^^^^^^^^
 

@@ -521,15 +521,15 @@ FAULTS = (
     Fault(
         "NULL joins NULL",
         "lftj/language/body_checker.py",
-        "read = {name for name, count in strictly.items() if count > 1}.union(self._aggregated)",
-        "read = {name for name, count in strictly.items() if count > 2}.union(self._aggregated)",
+        "read = {name for name, count in Counter(stands).items() if count > 1}.union(self._aggregated)",
+        "read = {name for name, count in Counter(stands).items() if count > 2}.union(self._aggregated)",
         ("evaluation/test_nulls.py",),
     ),
     Fault(
         "behind <=> NULL is left out",
         "lftj/language/body_checker.py",
-        "strictly = Counter(variable.name for variable in stands if not variable.null_safe)",
-        "strictly = Counter(variable.name for variable in stands)",
+        "if not (groups or variable.null_safe)]",
+        "if not groups]",
         ("evaluation/test_null_values.py",),
     ),
     Fault(

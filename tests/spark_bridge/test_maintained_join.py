@@ -178,6 +178,16 @@ def test_differential_strata_follow(spark: SparkSession, tmp_path: Path) -> None
     followed.check()
 
 
+def test_differential_aggregates_that_are_rules_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    """What several heads find for one: cells hold auxiliary heads, and read them."""
+    rule = "h(a, count(if b > 2), median(b), count(distinct b)) <- e(a, b)."
+    followed = Followed(spark, tmp_path, rule, {"e": edges(12, 5)}, {"partitions": 2, "shares": ONE_CELL})
+    followed.check()
+    followed.batch({"e": random_changes(followed.relations["e"], 5, 4, Random(1))})
+    followed.batch({"e": [(row, -1) for row in followed.relations["e"] if row[0] < 3]})
+    followed.check()
+
+
 def test_differential_a_value_in_most_rows(spark: SparkSession, tmp_path: Path) -> None:
     """What is heavy at first is placed apart for ever, and follows."""
     tables = {

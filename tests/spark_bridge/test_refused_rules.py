@@ -52,3 +52,12 @@ def test_functions_of_a_user_are_not_there() -> None:
     assert "'refused_in_spark' is a function of your own, which Spark's executors don't have" in str(
         caught.value
     )
+
+
+def test_a_row_over_nothing_is_not_there() -> None:
+    program = ProgramText("n[] = count() default 0 <- edge(a, a).", None, EDGE)
+    with pytest.raises(
+        RuleError, match="in Spark a head over nothing has no row: leave the default out"
+    ) as caught:
+        program.plans()
+    assert "#" not in str(caught.value)

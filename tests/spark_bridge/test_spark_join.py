@@ -145,6 +145,19 @@ def test_aggregates_over_partitions(spark: SparkSession) -> None:
     assert sums == {k: math.fsum(values[k::5]) for k in range(5)}
 
 
+def test_aggregates_that_are_rules_of_their_own(spark: SparkSession) -> None:
+    rows = [(n % 4, n * 7 % 10, n % 3 * 0.5, "xyz"[n % 3]) for n in range(60)]
+    table = pa.table(dict(zip("avws", map(list, zip(*rows, strict=True)), strict=True)) | {"i": range(60)})
+    frame = {"r": spark.createDataFrame(table).repartition(3)}
+    for head in (
+        "h(a, count(), count(if v > 3), sum(v if v > 3), median(w), d: count(distinct v))",
+        "h(a, variance(v), stddev(w), mode(s), arg_max(s, v), avg(distinct v))",
+        'h[a] = sum(v if s = "x")',
+    ):
+        rule = f"{head} <- r(a, v, w, s, i)."
+        same_rows(join(rule, frame, partitions=2), in_memory(rule, {"r": table}))
+
+
 # -- inputs -------------------------------------------------------------------------
 
 

@@ -133,9 +133,11 @@ class Maintained:
                 if isinstance(self.groups._accumulator, WholeSums):
                     kept.append(self.groups._accumulator._sums[slot].tolist())
                 elif self.function != "count":
-                    starts, lows, lengths, limbs = self.sums._pool._numbers
-                    number = limbs[starts[slot] : starts[slot] + lengths[slot]].tolist()
-                    kept += [int(lows[slot]), number, self.sums._specials_of(np.array([slot])).tolist()]
+                    for pool in self.sums._pools:
+                        starts, lows, lengths, limbs = pool._numbers
+                        number = limbs[starts[slot] : starts[slot] + lengths[slot]].tolist()
+                        kept += [int(lows[slot]), number]
+                    kept.append(self.sums._specials_of(np.array([slot])).tolist())
                 found[key] = kept
         return found
 

@@ -19,7 +19,8 @@ What it computes (the rule language's semantics, in full)
 4. Several rules with one head are their union; a functional relation with two
    values for one key is a ``FunctionalConflict``.
 5. NULL is None.  A literal that reads one is not true, neither a join, a comparison, an equation nor a
-   negated atom, but for ``x is null``; rules leave out assignments in which an aggregate would read one.
+   negated atom, but for ``x is null``; functions leave out assignments in which they would aggregate one, and
+   several aggregates of a head skip it each for itself.
 6. Heads that depend on themselves are the least fixpoint: all their rules are
    evaluated over what they gave the last time, at first nothing, until nothing changes.  Of those among them
    that are ``min`` or ``max``, all rules together give one value per key.
@@ -38,7 +39,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from support.functions import EXACT, FUNCTIONS, DivisionByZero, in_range, remainder
+from support.functions import EXACT, FUNCTIONS, DivisionByZero, Overflow, in_range, remainder
 from support.rules import (
     NULL_SAFE,
     OPERATORS,
@@ -445,12 +446,68 @@ def quantile(values: list[Any], weights: list[int], share: Fraction, from_above:
     return next(v for (v, _), sum_ in zip(rows, reached, strict=True) if sum_ >= share * sum(weights))
 
 
+def variance(values: list[Any], less: int) -> float | None:
+    """The exact one, rounded once; ``less``: 1 of a sample, which takes two numbers."""
+    if any(isinstance(value, float) and abs(value) > 2.0**511 and math.isfinite(value) for value in values):
+        raise Overflow
+    if len(values) <= less:
+        return None
+    if not all(math.isfinite(value) for value in values):
+        return math.nan if len(values) > 1 else 0.0
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact, Fraction(0)) / len(exact)
+    return to_float(sum(((value - mean) ** 2 for value in exact), Fraction(0)) / (len(exact) - less))
+
+
+def root(value: float | None) -> float | None:
+    return None if value is None else math.sqrt(value)
+
+
+def median(values: list[Any]) -> float:
+    ordered = sorted(values)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return float(low + high)
+    return to_float((Fraction(low) + Fraction(high)) / 2)
+
+
+def mode(values: list[Any]) -> Any:
+    """The most frequent one; of several the least."""
+    often = Counter(values)
+    return min(value for value, count in often.items() if count == max(often.values()))
+
+
+def reached(node: Aggregate, rows: list[Binding]) -> Any:
+    """``arg_min(x, v)`` and ``arg_max(x, v)``: of several x the least."""
+    x, v = (argument.name for argument in node.arguments if isinstance(argument, Variable))
+    best = (min if node.function == "arg_min" else max)(row[v] for row in rows)
+    return min(row[x] for row in rows if row[v] == best)
+
+
+def passing(node: Aggregate, rows: list[Binding]) -> list[Binding]:
+    names = [argument.name for argument in node.arguments if isinstance(argument, Variable)]
+    if node.condition is not None:
+        rows = [row for row in rows if calculate(node.condition, row)]
+    return [row for row in rows if all(row[name] is not None for name in names)]
+
+
+def aggregated(node: Aggregate, rows: list[Binding]) -> Any:
+    """The aggregate of those of a group's assignments that pass, without NULL; of none it is NULL, or 0."""
+    rows = passing(node, rows)
+    if node.distinct:
+        names = [argument.name for argument in node.arguments if isinstance(argument, Variable)]
+        rows = list({tuple(row[name] for name in names): row for row in rows}.values())
+    return aggregate(node, rows) if rows or node.function == "count" else None
+
+
 def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
-    """The aggregate of one group's assignments; ``rows`` is not empty."""
+    """The aggregate of one group's assignments; ``rows`` is not empty, but for ``count``."""
     if node.function == "count":
         return len(rows)
-    if node.function == "concat":
+    if node.function in ("concat", "string_agg"):
         return concat(node.arguments, rows)
+    if node.function in ("arg_min", "arg_max"):
+        return reached(node, rows)
     argument = node.arguments[0]
     assert isinstance(argument, Variable)
     values = [row[argument.name] for row in rows]
@@ -470,6 +527,15 @@ def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
         "avg": average,
         "min": min,
         "max": max,
+        "any_value": min,
+        "bool_and": min,
+        "bool_or": max,
+        "median": median,
+        "mode": mode,
+        "variance": lambda values: variance(values, 1),
+        "var_pop": lambda values: variance(values, 0),
+        "stddev": lambda values: root(variance(values, 1)),
+        "stddev_pop": lambda values: root(variance(values, 0)),
     }
     return functions[node.function](values)
 
@@ -602,27 +668,48 @@ def body_rows(body: tuple[Literal, ...], relations: Relations) -> list[Binding]:
     return [binding for binding in found if all(passes(test, binding) for test in late)]
 
 
-def rule_rows(rule: Rule, relations: Relations) -> list[Binding]:
-    """The assignments of a rule's body in which no aggregate of its heads would read NULL."""
-    calls = [column for head in rule.heads for column in head.columns if isinstance(column, Aggregate)]
-    read = {argument.name for call in calls for argument in call.arguments if isinstance(argument, Variable)}
+def rule_rows(rule: Rule, head: Head, relations: Relations) -> list[Binding]:
+    """The assignments of a rule's body in which no function among its heads would read NULL.
+
+    A head that filters is alone in this, and leaves the other heads all of them.
+    """
+    values = [one.value for one in rule.heads if isinstance(one.value, Aggregate)]
+    if isinstance(head.value, Aggregate) and head.value.condition is not None:
+        values = []
+    read = {
+        argument.name
+        for call in values
+        if call.condition is None and not (call.distinct and call.function == "count")
+        for argument in call.arguments
+        if isinstance(argument, Variable)
+    }
     found = body_rows(rule.body, relations)
     return [binding for binding in found if all(binding[name] is not None for name in read)]
 
 
 def head_rows(head: Head, found: list[Binding]) -> set[Row]:
-    """Without aggregate, the assignments that agree in all variables of the head are a group."""
+    """Without aggregate, the assignments that agree in all variables of the head are a group.
+
+    A function of what it filters has no tuple of a group in which nothing passes; a count has.
+    """
+    value = head.value
+    if isinstance(value, Aggregate) and value.condition is not None and value.function != "count":
+        found = passing(value, found)
     names = [column.name for column in head.columns if isinstance(column, Variable)]
     groups: dict[Row, list[Binding]] = {}
     for binding in found:
         groups.setdefault(tuple(binding[name] for name in names), []).append(binding)
-    return {
+    made = {
         tuple(
-            aggregate(column, rows) if isinstance(column, Aggregate) else rows[0][column.name]
+            aggregated(column, rows) if isinstance(column, Aggregate) else rows[0][column.name]
             for column in head.columns
         )
         for rows in groups.values()
     }
+    calls = [column for column in head.columns if isinstance(column, Aggregate)]
+    if not made and any(call.default is not None for call in calls):
+        return {tuple(call.default.value if call.default else None for call in calls)}
+    return made
 
 
 def best_rows(rows: set[Row], function: str) -> set[Row]:
@@ -666,7 +753,7 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
         return found
 
     def rows_of(name: str, state: Relations, recursive: bool) -> set[Row]:
-        found = [head_rows(head, rule_rows(rule, state)) for rule, head in rules_of[name]]
+        found = [head_rows(head, rule_rows(rule, head, state)) for rule, head in rules_of[name]]
         rows = set().union(*found)
         value = rules_of[name][0][1].value
         return best_rows(rows, value.function) if recursive and isinstance(value, Aggregate) else rows

@@ -120,8 +120,13 @@ Literal = Atom | Comparison | Either | Windowed
 
 @dataclass(frozen=True)
 class Aggregate:
-    function: str  # count sum avg min max kth_largest kth_smallest quantile upper_quantile concat
+    """``condition``: of ``sum(v if c)``; ``default``: of ``count() default 0``."""
+
+    function: str
     arguments: tuple[Variable | Constant, ...] = ()
+    distinct: bool = False
+    condition: Call | None = None
+    default: Constant | None = None
 
 
 @dataclass(frozen=True)
@@ -387,7 +392,13 @@ def render_body(body: tuple[Literal, ...], columns: Columns) -> str:
 def render_column(node: Variable | Aggregate) -> str:
     if isinstance(node, Variable):
         return node.name
-    return f"{node.function}({', '.join(render_term(argument) for argument in node.arguments)})"
+    inside = ", ".join(render_term(argument) for argument in node.arguments)
+    if node.distinct:
+        inside = f"distinct {inside}"
+    if node.condition is not None:
+        inside = f"{inside} if {render_expression(node.condition)}".lstrip()
+    default = "" if node.default is None else f" default {render_term(node.default)}"
+    return f"{node.function}({inside}){default}"
 
 
 def render_head(node: Head) -> str:
