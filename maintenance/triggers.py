@@ -231,6 +231,9 @@ def _effect(head: CheckedHead, meaning: Mapping[str, Expression], negative: bool
     target, operator = _target(head, meaning), "-=" if negative else "+="
     if head.windows:
         return f"{target} anew, in its partition"
+    if head.copies is not None:
+        copies = text_of(meaning.get(head.copies, Variable(head.copies)))
+        return f"{target} {operator} greatest({copies}, 0)"
     if not isinstance(head.value, Aggregate):
         return f"{'-' if negative else '+'}{target}" if head.schema.functional else f"{target} {operator} 1"
     arguments = [text_of(substituted(argument, meaning)) for argument in head.value.arguments]

@@ -185,7 +185,7 @@ class Database:
         limit: int | None = None,
         progress: bool = False,
     ) -> pa.Table:
-        """The rows of a head, each once; without ``order_by`` and ``limit`` in no particular order.
+        """The rows of a head, each once, of a bag each copy; in no particular order but by ``order_by``.
 
         ``rule``: a program; ``head``: which head's rows, by default the last rule's only head.
         ``threads``: of the search, by default all processors.  ``order``: the key order of that rule's body.
@@ -200,7 +200,7 @@ class Database:
         `count` may still do.
         """
         request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
-        schema = request.program.derived[request.target]
+        schema = request.program.derived[request.target].shown
         ordering = wanted_rows(schema, order_by, limit)
         with _evaluating(request, progress) as evaluation:
             batches = [
@@ -234,7 +234,7 @@ class Database:
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
         request = self.request(rule, head, threads, order, params, max_rounds, batch_rows)
-        schema = request.program.derived[request.target]
+        schema = request.program.derived[request.target].shown
         ordering = wanted_rows(schema, order_by, limit)
 
         def run() -> Generator[pa.RecordBatch, None, None]:

@@ -25,6 +25,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from lftj.aggregates.copies import counted_rows
 from lftj.aggregates.shared_rows import SharedRows, keeps_no_rows
 from lftj.aggregates.windows import row_names, windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
@@ -45,6 +46,7 @@ from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count
 from lftj.search.regions.evaluation import Operations
 from lftj.search.scan import Scan
+from lftj.storage.bags import copies_between
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
 from lftj.storage.sorting import sort_distinct
@@ -190,7 +192,7 @@ class Evaluation:
             yield [rows[name] for name in head.columns]
 
     def batches(self) -> Generator[Columns, None, None]:
-        """The target's rows as code columns, each row once, in batches of any size.
+        """The target's rows as code columns, in batches of any size: each once, of a bag each copy.
 
         Raises FunctionalConflictError when a functional head has two values for one key.
         """
@@ -203,9 +205,14 @@ class Evaluation:
                     raise
                 self.derive()
             else:
-                yield from found
+                yield from self._shown(found)
                 return
-        yield from self._head_batches(self.request.target)
+        yield from self._shown(self._head_batches(self.request.target))
+
+    def _shown(self, batches: Iterable[Columns]) -> Iterator[Columns]:
+        """The columns of the target that users see."""
+        n_shown = len(self.program.derived[self.request.target].shown.columns)
+        return (columns[:n_shown] for columns in batches)
 
     def _head_batches(self, name: str) -> Iterator[Columns]:
         if component := self.program.component_of(name):
@@ -214,6 +221,11 @@ class Evaluation:
                 yield columns
             return
         schema = self.program.derived[name]
+        if schema.bag:
+            columns, counts = self._counts(name)
+            if len(counts):
+                yield list(copies_between(np.array(columns), np.zeros_like(counts), counts)[0])
+            return
         rules = self.program.rules_of(name)
         aggregated = all(isinstance(head.value, Aggregate) for _, head in rules)
         if len(rules) == 1 and (not schema.functional or aggregated):
@@ -320,13 +332,25 @@ class Evaluation:
             except RangeError as error:
                 raise with_rule(error, rule.text) from error.__cause__
 
+    # -- bags ------------------------------------------------------------------------------
+
+    def _counts(self, name: str) -> tuple[Columns, np.ndarray]:
+        """The rows of a bag, and how often its rules together give each."""
+        counts = Weighted(len(self.program.derived[name].shown.columns))
+        for rule, head in self.program.rules_of(name):
+            try:
+                for rows, weights in self._assignments(rule, [head]):
+                    counts.add(*counted_rows(head, rows, weights))
+            except RangeError as error:
+                raise with_rule(error, rule.text) from error.__cause__
+        return counts.finish()
+
     # -- scans -----------------------------------------------------------------------------
 
     def _scan(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> ScanRun | None:
         """The body as a scan with look-ups, where that can be, costs less, and no key order is given."""
         body = rule.bodies[0]
-        several = len(rule.bodies) > 1 or heads[0].windows
-        if several or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
+        if len(rule.bodies) > 1 or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
             return None
         wanted = self._wanted(rule, heads, body)
         largest = max((self.relations[name].n_rows for name in body.relations), default=0)
@@ -437,6 +461,8 @@ class Evaluation:
         name = self.request.target
         if component := self.program.component_of(name):
             return len(self._fixpoint(component).columns(name, self._recursion_begins)[0])
+        if self.program.derived[name].bag:
+            return int(self._counts(name)[1].sum())
         rules = self.program.rules_of(name)
         counted = self._count_in_search(*rules[0]) if len(rules) == 1 else None
         return counted if counted is not None else sum(map(_n_rows, self.batches()))
@@ -444,7 +470,7 @@ class Evaluation:
     def _count_in_search(self, rule: CheckedRule, head: CheckedHead) -> int | None:
         variables = set(head.variables)
         plain = (
-            not head.windows
+            not head.aggregates_rows
             and head.value is None
             and len(rule.bodies) == 1
             and len(variables) == len(head.variables)

@@ -194,6 +194,8 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     elif head.windows:
         functions = dict.fromkeys(window.function for window in head.windows)
         notes.append(f"windows {', '.join(functions)}: {HELD}, and ordered by partition")
+    elif head.schema.bag:
+        notes.append(f"copies of a bag: {HELD}, with how often each is there")
     elif isinstance(head.value, Aggregate):
         functions = dict.fromkeys(h.value.function for h in run.heads if isinstance(h.value, Aggregate))
         one_body = "the search counts the assignments behind each row"

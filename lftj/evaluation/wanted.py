@@ -11,13 +11,15 @@ from lftj.values.schema import ColumnType
 
 
 def wanted_variables(head: CheckedHead) -> list[str]:
-    """Variables that a head reads from its body, each once: keys, value, aggregate's arguments."""
+    """Variables that a head reads from its body, each once: all that its tuples are made of."""
     names = list(head.variables)
     if isinstance(head.value, Aggregate):
         names += [argument.name for argument in head.value.arguments if isinstance(argument, Variable)]
     elif head.value is not None:
         names.append(head.value)
     names += [variable.name for window in head.windows for variable in window.variables]
+    if head.copies is not None:
+        names.append(head.copies)
     return list(dict.fromkeys(names))
 
 

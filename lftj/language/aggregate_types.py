@@ -111,7 +111,8 @@ def default_value(call: Aggregate, arrow: pa.DataType) -> Any:
     if numbers or (kind(arrow) == kind(literal) and without_zone[0] == without_zone[1]):
         value = {"float": float, "decimal": Decimal}.get(kind(arrow), lambda same: same)(value)
         try:
-            pa.scalar(value, arrow)
+            as_given = pa.scalar(value, arrow if numbers else literal)
+            as_given.cast(arrow)  # without loss, where it is a moment of another unit
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             pass
         else:

@@ -73,7 +73,10 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class CheckedHead:
-    """A head with its output schema; ``schema.columns`` has the value column last, if there is one."""
+    """A head with its output schema.
+
+    ``schema.columns`` has the value column last, if there is one; of a bag, the numbers of copies.
+    """
 
     relation: str
     variables: tuple[str, ...]  # key variables, in the order of writing
@@ -82,11 +85,13 @@ class CheckedHead:
     span: Span
     windows: tuple[Window, ...] = ()
     """Of the last columns, behind the variables; of one partition and order."""
+    copies: str | None = None
+    """Of a bag, how often an assignment gives a tuple: a variable of the body; None: once."""
 
     @property
     def aggregates_rows(self) -> bool:
         """Whether its tuples depend on how many assignments stand behind each row."""
-        return isinstance(self.value, Aggregate) or bool(self.windows)
+        return isinstance(self.value, Aggregate) or bool(self.windows) or self.schema.bag
 
     @property
     def extremum(self) -> str | None:

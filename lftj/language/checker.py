@@ -62,7 +62,7 @@ from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
 from lftj.values.names import AGGREGATES, QUANTILES
-from lftj.values.schema import Column, ColumnType, Schema
+from lftj.values.schema import Column, ColumnType, Schema, copy_column
 
 
 def check(
@@ -244,7 +244,10 @@ class _Checker:
                 else:
                     names = tuple(term.name for term in head.terms if isinstance(term, Variable))
                     value = head.value.name if isinstance(head.value, Variable) else head.value
-                    heads.append(CheckedHead(head.relation, names, value, schema, head.span, head.windows))
+                    copies = None if head.copies is None else head.copies.name
+                    heads.append(
+                        CheckedHead(head.relation, names, value, schema, head.span, head.windows, copies)
+                    )
             rules.append(CheckedRule(tuple(heads), bodies[number], text, rule.span))
         return [tuple(rules), *([tuple(joining)] if joining else [])]
 
@@ -270,6 +273,11 @@ class _Checker:
                 head.span,
                 f"'{name}' has {_columns(column_names(first))} in its first rule, not {len(head.columns)}",
             )
+        if head.bag != first.bag:
+            forms = ["no bag", "a bag"]
+            message = f"'{name}' is {forms[head.bag]} here and {forms[first.bag]} in its first rule:"
+            where = f"write bag in front of each head '{name}', or of none"
+            raise error_at(RuleError, self._text, head.span, f"{message} {where}")
         if (head.value is None) != (first.value is None):
             forms = ["a relation", "functional"]
             here = head.value is not None
@@ -322,6 +330,8 @@ class _Checker:
         return None
 
     def _is_bag(self, name: str) -> bool:
+        if name in self._first_heads:
+            return self._first_heads[name].bag
         return name in self._catalog and self._catalog[name].bag
 
     # -- rules ----------------------------------------------------------------
@@ -329,7 +339,7 @@ class _Checker:
     def _check_rule(self, number: int) -> tuple[Body, ...]:
         rule = self._program.rules[number]
         body = rule.body
-        if any(head.aggregates or head.windows for head in rule.heads):
+        if any(head.counts for head in rule.heads):
             body = name_wildcards(body)
         parts = conjunctions(body, self._text)
         checker = BodyChecker(self._text, self._domains, self._schema_of, parts, rule.heads)
@@ -337,6 +347,9 @@ class _Checker:
         for place, head in enumerate(rule.heads):
             for variable in head.variables:
                 checker.require(variable, f"head '{head.relation}' needs")
+            if head.copies is not None:
+                for alternative in bodies:
+                    self._check_whole(head.copies, f"the copies of '{head.relation}'", alternative)
             types = [self._union(head, column, bodies) for column in range(len(head.all_columns))]
             self._types.setdefault(head.relation, {})[number, place] = types
             self._check_defaults(head, types)
@@ -414,15 +427,13 @@ class _Checker:
     def _check_weight(self, call: Aggregate, body: Body) -> None:
         for weight in call.arguments[2:]:
             assert isinstance(weight, Variable)
-            found = body.types[weight.name].arrow
-            if kind(found) != "integer":
-                raise error_at(
-                    TypeClashError,
-                    self._text,
-                    weight.span,
-                    f"the weights of '{call.function}' are whole numbers, and '{weight.name}' is of type"
-                    f" {plain_type(found)}",
-                )
+            self._check_whole(weight, f"the weights of '{call.function}'", body)
+
+    def _check_whole(self, weight: Variable, what: str, body: Body) -> None:
+        found = body.types[weight.name].arrow
+        if kind(found) != "integer":
+            message = f"{what} are whole numbers, and '{weight.name}' is of type {plain_type(found)}"
+            raise error_at(TypeClashError, self._text, weight.span, message)
 
     def _check_compiles(self, call: Aggregate, arrow: pa.DataType) -> None:
         from lftj.values.semigroup import semigroup  # with the compiler
@@ -460,8 +471,10 @@ class _Checker:
             if type_.arrow == pa.null():
                 message = f"'{head.relation}.{name}' is null in all rules: give it a type, as in"
                 raise error_at(TypeClashError, self._text, term.span, f'{message} cast(null, "int64")')
-        columns = tuple(Column(name, replace(type_, literal=False)) for name, type_ in named)
-        return Schema(columns, functional=head.value is not None)
+        columns = [Column(name, replace(type_, literal=False)) for name, type_ in named]
+        if head.bag:
+            columns.append(copy_column(self._domains))
+        return Schema(tuple(columns), functional=head.value is not None, bag=head.bag)
 
     def _settle_literals(self, bodies: Mapping[int, tuple[Body, ...]]) -> None:
         """Let literals have the types of the heads' columns in which they stand."""

@@ -47,6 +47,7 @@ from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
 from lftj.values.names import (
     AGGREGATES,
+    COPIES,
     QUANTILES,
     RANKED,
     WINDOWS,
@@ -103,6 +104,23 @@ class Reader(WindowReader):
             raise self.error(span_of(meta), f"head '{name}' needs at least one variable")
         return self._head(meta, name, arguments, None)
 
+    def bag_head(self, meta: Any, children: list[Any]) -> Head:
+        name, arguments = children
+        weights = [one for one in arguments or [] if isinstance(one, NamedTerm) and one.name.name == COPIES]
+        if len(weights) > 1:
+            raise self.error(weights[1].name.span, f"'{COPIES}' stands here twice")
+        terms = [one for one in arguments or [] if one not in weights]
+        head = replace(self.relation_head(meta, [name, terms]), bag=True)
+        for aggregate in head.aggregates:
+            message = "a bag counts no groups: derive the aggregate in a rule of its own, and read that here"
+            raise self.error(aggregate.span, message)
+        return replace(head, copies=_unnamed(weights[0])) if weights else head
+
+    def functional_bag(self, meta: Any, children: list[Any]) -> Head:
+        name, arguments, value = children
+        columns = ", ".join(self.written(_unnamed(term)) for term in (*(arguments or []), value))
+        raise self.error(span_of(meta), f"a bag is no function: write bag {name}({columns})")
+
     def functional_head(self, meta: Any, children: list[Any]) -> Head:
         name, arguments, value = children
         self._check_relation_name(name)
@@ -136,7 +154,7 @@ class Reader(WindowReader):
 
     def _check_head_variables(self, head: Head) -> None:
         """Heads are made of any terms first: of a fact the message is that it is one."""
-        for term in head.columns:
+        for term in (*head.columns, *([] if head.copies is None else [head.copies])):
             if isinstance(term, Aggregate):
                 if head.value is not None and term is not head.value:  # a key
                     terms = ", ".join(self.written(column) for column in head.columns)

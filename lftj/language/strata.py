@@ -30,15 +30,18 @@ from lftj.language.syntax import Atom, Disjunction, Literal, Program, Rule
 
 @dataclass(frozen=True)
 class _Reading:
-    """``reader`` reads ``atom``; strict: through a negation or into an aggregate other than an extremum."""
+    """``reader`` reads ``atom``; ``counted``: what it counts by it, but for an extremum.
+
+    Strict: it has to be complete, for what is counted or negated.
+    """
 
     reader: str
     atom: Atom
-    aggregated: bool
+    counted: str | None
 
     @property
     def strict(self) -> bool:
-        return self.aggregated or self.atom.negated
+        return self.counted is not None or self.atom.negated
 
 
 def atoms_of(body: Iterable[Literal]) -> Iterator[Atom]:
@@ -91,9 +94,9 @@ def stratify(program: Program) -> Stratification:
             readings.setdefault(head.relation, [])
     for rule in program.rules:
         for head in rule.heads:
-            aggregated = bool(head.aggregates or head.windows) and head.extremum is None
+            counted = "copies" if head.bag else "aggregate" if head.counts and not head.extremum else None
             read = [atom for atom in atoms_of(rule.body) if atom.relation in rules_of]
-            readings[head.relation] += [_Reading(head.relation, atom, aggregated) for atom in read]
+            readings[head.relation] += [_Reading(head.relation, atom, counted) for atom in read]
     found = components({name: [reading.atom.relation for reading in read] for name, read in readings.items()})
     _refuse_cycles(program, readings, found)
     written = {name: place for place, name in enumerate(rules_of)}
@@ -140,7 +143,7 @@ def _cycle_error(
     reads = {name: [reading.atom.relation for reading in read] for name, read in readings.items()}
     goal, span = first.reader, first.atom.name_span
     cycle = cycle_through(reads, component, goal, first.atom.relation)
-    reason = "negation" if first.atom.negated else "aggregate"
+    reason = "negation" if first.atom.negated else first.counted
     message = f"'{goal}' depends on its own {reason}: {cycle}"
     return error_at(StratificationError, program.text, span, message)
 

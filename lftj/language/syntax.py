@@ -243,6 +243,7 @@ class Head:
     """``tri(a, b)``: value None.  ``price[p] = v``: value Variable.  ``n[a] = count()``: value Aggregate.
 
     Only a head without value has aggregates among its terms: ``stats(a, count(), sum(b))``.
+    ``bag``: each assignment gives a copy of the tuple, or as many as ``copies`` says, which is no column.
     ``windows``: behind the terms, of heads that :mod:`lftj.language.window_rows` makes.
     ``names``: what the columns are called, ``stats(a, n: count())``, with None where that follows from the
     term; empty where it always does.
@@ -255,6 +256,8 @@ class Head:
     name_span: Span = _span()
     names: tuple[ColumnName | None, ...] = ()
     windows: tuple[Window, ...] = ()
+    bag: bool = False
+    copies: Variable | None = None
 
     @property
     def columns(self) -> tuple[Variable | Aggregate, ...]:
@@ -277,6 +280,11 @@ class Head:
         return extremum_of(self.value)
 
     @property
+    def counts(self) -> bool:
+        """Whether it depends on how many assignments there are."""
+        return self.bag or bool(self.aggregates or self.windows)
+
+    @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables that the head takes from the body, also as arguments of aggregates and windows."""
         taken: list[Variable | Constant] = []
@@ -284,6 +292,8 @@ class Head:
             taken += column.arguments if isinstance(column, Aggregate) else [column]
         for window in self.windows:
             taken += window.variables
+        if self.copies is not None:
+            taken.append(self.copies)
         return tuple(term for term in taken if isinstance(term, Variable))
 
 

@@ -16,8 +16,8 @@ Invariants
 2. Literals that depend on what a window gives, directly or not, are read after it (SQL's QUALIFY), all others
    before it (SQL's WHERE).
 3. A window's rows are the assignments of what is read before it.  Of those the window's head has the
-   variables that anything reads afterwards; where aggregates do, each row has a number, too, and so none is
-   counted with another.
+   variables that anything reads afterwards; where aggregates or bags do, each row has a number, too, and so
+   none is counted with another.
 4. The window's head has a name that stands nowhere in the program as it was written, and one rule.
 
 Source: SQL:2003, 4.14.9 (windowed tables); 7.11 (window clause).
@@ -87,7 +87,7 @@ def with_windows(rules: Sequence[Rule], text: str) -> list[Rule]:
 
 
 def _without_windows(rule: Rule, windows: Sequence[WindowLiteral], name: str) -> tuple[Rule, Rule]:
-    aggregated = any(head.aggregates for head in rule.heads)
+    counted = any(head.counts for head in rule.heads)
     body = tuple(literal for literal in rule.body if not isinstance(literal, WindowLiteral))
     span, first = windows[0].span, windows[0].window
     targets: list[Variable | Wildcard] = [one.target or Wildcard(one.span) for one in windows]
@@ -97,7 +97,7 @@ def _without_windows(rule: Rule, windows: Sequence[WindowLiteral], name: str) ->
     read = [variable for head in rule.heads for variable in head.variables]
     read += variables_in(after)
     calls = [one.window for one in windows]
-    if aggregated:
+    if counted:
         read += first.per
         calls.append(Window("row_number", (), first.per, first.by, span=span))
         targets.append(Wildcard(span))

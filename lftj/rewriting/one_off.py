@@ -69,7 +69,7 @@ class OneOffViews:
                         is_sum = head.value.function in SUMMED and len(rule.bodies) == 1
                         found = self._summing if is_sum else {}
                     else:
-                        searched = program.component_of(head.relation) or head.windows
+                        searched = program.component_of(head.relation) or head.aggregates_rows
                         found = {} if searched else self._sets
                     if bodies:
                         found.setdefault(head.relation, []).extend(bodies)

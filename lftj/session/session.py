@@ -214,7 +214,8 @@ class Session:
 
     def _tell(self, head: str, changes: pa.Table) -> None:
         for row in changes.to_pylist():
-            sign = "+" if row.pop("weight") > 0 else "-"
+            weight = row.pop("weight")
+            sign = {1: "+", -1: "-"}.get(weight, f"{weight:+}")
             self.say(f"{sign} {head}({', '.join(map(repr, row.values()))})")
 
     def _unwatch(self, rest: str) -> object:

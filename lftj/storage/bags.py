@@ -18,9 +18,6 @@ import numpy as np
 
 from lftj.storage.sorting import sort_distinct_weighted
 
-COPY = "#"
-"""The name of the column of copies: none that a rule could write."""
-
 
 class Holding(Protocol):
     """A version of a relation."""
@@ -49,7 +46,7 @@ def bag_change(
     rows = np.array(rows, np.int64).reshape(len(rows), len(weights))
     before = copies_of(version, rows)
     after = np.maximum(before + weights, 0)
-    tuples, signs, _ = _between(rows, before, after)
+    tuples, signs, _ = copies_between(rows, before, after)
     return tuples, signs
 
 
@@ -68,7 +65,7 @@ def timed_bag_change(
         count = max(0, (there[number] if is_first else count) + weight)
         after[number] = count
     before = np.where(starts, there, np.roll(after, 1))
-    tuples, signs, counts = _between(rows, before, after)
+    tuples, signs, counts = copies_between(rows, before, after)
     times = np.repeat(times, counts)
     order = np.lexsort((times, *tuples[::-1]))
     return np.ascontiguousarray(tuples[:, order]), times[order], signs[order]
@@ -97,7 +94,7 @@ def copies_of(version: Holding, rows: np.ndarray) -> np.ndarray:
     return least
 
 
-def _between(
+def copies_between(
     rows: np.ndarray, before: np.ndarray, after: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tuples by which the numbers of copies differ, 1 or -1 for each, and how many they are per row."""

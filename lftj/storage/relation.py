@@ -30,7 +30,7 @@ import pyarrow as pa
 from lftj.errors import FunctionalConflictError, NanError, NullError, RangeError, UnsupportedTypeError
 from lftj.process import debug
 from lftj.process.progress import bar
-from lftj.storage.bags import COPY, all_copies
+from lftj.storage.bags import all_copies
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
@@ -38,7 +38,7 @@ from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
-from lftj.values.schema import Column, ColumnType, Schema
+from lftj.values.schema import Column, ColumnType, Schema, copy_column
 
 Nulls = Literal["refuse", "drop", "keep"]
 
@@ -153,7 +153,7 @@ class Relation:
                 codes.append(encoded)
                 advance((position + 1) / (table.num_columns + 1))
             if bag:
-                columns.append(Column(COPY, ColumnType(domains.of(pa.int64()), pa.int64())))
+                columns.append(copy_column(domains))
                 distinct = all_copies(codes)
             else:
                 distinct = sort_distinct(codes)

@@ -51,6 +51,9 @@ NUMBERING = ("row_number", "rank", "dense_rank", "top", "ntile", *SHARES)
 FRAMES = ("rows", "range", "groups")
 """What a frame counts."""
 
+COPIES = "copies"
+"""What names the weight of a bag's head, which is none of its columns."""
+
 WINDOWS = (*NUMBERING, "lag", "lead", *FRAMED)
 """What gives each row a value among the rows of its partition."""
 

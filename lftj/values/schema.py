@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lftj.values.collector import Holder
 from lftj.values.domain import Domain
+from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind
 from lftj.values.spelling import spelled
 
@@ -52,6 +53,11 @@ class ColumnType:
 class Column:
     name: str
     type: ColumnType
+
+
+def copy_column(domains: Domains) -> Column:
+    """The last of a bag: its name is none that a rule could write."""
+    return Column("#", ColumnType(domains.of(pa.int64()), pa.int64()))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 The strategy says whether the head is kept whole, by one source, or body by body: then every rule is
 a source (:mod:`maintenance.heads.rule_source`), and their signed tuples add up.  A head whose only
-source gives each tuple once keeps no counts; else support counts say when a tuple comes or goes.
+source gives each tuple once keeps no counts; else support counts say when a tuple comes or goes, and in a bag
+how many copies of it.
 
 Invariants
 
@@ -22,19 +23,20 @@ from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.language.syntax import Aggregate
+from lftj.storage.bags import copies_between
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import SupportVersion
 from maintenance.changes.timed_change import TimedChange, running, starts_of, timed
+from maintenance.heads.counted_source import BagSource, WindowSource
 from maintenance.heads.functional_check import refuse_head_conflict
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.recursive_source import KeptComponents, component_reads
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.strategies import AUTO
-from maintenance.heads.window_source import WindowSource
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
@@ -80,7 +82,7 @@ class MaintainedHead(Staged):
         self.keeping = keeping
         self.sources = self._planned(versions, intermediates, components)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
-        self._support = StagedValue(SupportVersion(len(self.schema.columns)))
+        self._support = StagedValue(SupportVersion(len(self.schema.shown.columns)))
         self._parts = (*self.sources, self._support)
         only_function = len(self.sources) == 1 and self.sources[0].is_function
         self._checks_values = self.schema.functional and not only_function
@@ -106,7 +108,7 @@ class MaintainedHead(Staged):
             if isinstance(head.value, Aggregate):
                 sources.append(AggregateSource(*intermediates.of(rule, head, relations, strategy)))
             else:
-                kind = WindowSource if head.windows else SetSource
+                kind = BagSource if self.schema.bag else WindowSource if head.windows else SetSource
                 sources.append(kind(rule, head, relations, strategy, self.keeping))
         return sources
 
@@ -178,7 +180,7 @@ class MaintainedHead(Staged):
         """The head over the versions; staged, like a step."""
         columns, signs = gathered([source.build(building) for source in self.sources])
         if self.counts_support:
-            self._support.staged, columns, signs = self._support.kept.step(columns, signs)
+            columns, signs = self._visible(columns, signs)
         version = self._first_version(columns)
         if self._checks_values:
             refuse_head_conflict(version, columns, signs, self.text)
@@ -200,11 +202,20 @@ class MaintainedHead(Staged):
             self.was_refused_range = True
             raise
         if not len(signs):
-            return columns, signs
+            return [signs for _ in self.schema.columns], signs
         if self.counts_support:
-            self._support.staged, columns, signs = self._support.kept.step(columns, signs)
+            columns, signs = self._visible(columns, signs)
         elif not self.sources[0].is_net:
             columns, signs = net_rows(columns, signs)
+        return columns, signs
+
+    def _visible(self, columns: Columns, signs: np.ndarray) -> Tuples:
+        """The tuples that come and go with what all sources give; stages the support counts."""
+        if self.schema.bag:
+            self._support.staged, rows, before, after = self._support.kept.added(columns, signs)
+            columns, signs, _ = copies_between(rows, before, after)
+        else:
+            self._support.staged, columns, signs = self._support.kept.step(columns, signs)
         return columns, signs
 
     @property
@@ -229,12 +240,17 @@ class MaintainedHead(Staged):
             parts.append(([*columns, times], signs))
         (*columns, times), signs = gathered(parts)
         rows, times, signs = timed(columns, times, signs)
-        if self.counts_support and len(signs):
+        if not len(signs):
+            return TimedChange(np.empty((len(self.schema.columns), 0), np.int64), times, signs)
+        if self.counts_support:
             offsets = starts_of(rows)
             tuples = np.ascontiguousarray(rows[:, offsets[:-1]])
             supports = self._support.kept.totals(tuples, len(offsets) - 1)
             before, after = running(offsets, supports, signs)
             assert after.min() >= 0, "an assignment went that had not been there"
+            if self.schema.bag:
+                tuples, signs, counts = copies_between(rows, before, after)
+                return TimedChange(*timed(tuples, np.repeat(times, counts), signs))
             crosses = (before > 0) != (after > 0)
             rows, times = np.ascontiguousarray(rows[:, crosses]), times[crosses]
             signs = np.where(after[crosses] > 0, 1, -1)
@@ -264,7 +280,8 @@ class MaintainedHead(Staged):
         lines = [f"views       {line}" for line in self.choice.describe()] if self.choice else []
         lines += [line for source in self.sources for line in source.describe()]
         if len(self.sources) > 1:
-            lines.append("several rules: support counts say how many of them give a tuple")
+            what = "how often they give" if self.schema.bag else "how many of them give"
+            lines.append(f"several rules: support counts say {what} a tuple")
         if self.timed_refusal is not None:
             lines.append(f"batches     one transaction after the other: {self.timed_refusal}")
         return lines

@@ -298,6 +298,10 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
                     raise error_at(
                         RecursionNotSupportedError, tree.text, heads[0].name_span, _recursive(name)
                     )
+                if any(head.bag for head in heads):
+                    message = f"'{name}' is a bag, and what Spark keeps are sets: derive its count by a head"
+                    way_out = f"{message} {name}[...] = count(), or take lftj.Database on collected rows"
+                    raise error_at(RuleError, tree.text, heads[0].name_span, way_out)
                 for window in (window for head in heads for window in head.windows):
                     message = (
                         f"'{window.function}' reads rows beside each, which cells don't have: use Spark's"

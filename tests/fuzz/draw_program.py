@@ -2,14 +2,14 @@
 
 Repeated variables, atoms that share nothing with the rest, existential parts, negations and comparisons
 anywhere, products, constants that are not there, disjunctions, functions, aggregates of all kinds, unions,
-heads over heads, recursion with and without ``min`` and ``max``.  What is evaluated ends: recursion computes
-nothing but best values, of which there are few.
+heads over heads, bags, recursion with and without ``min`` and ``max``.  What is evaluated ends: recursion
+computes nothing but best values, of which there are few.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from fuzz.draw_data import Source
@@ -372,6 +372,8 @@ def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregat
     found = {"count": INTEGER, **numbers}.get(function, kind)
     default = None
     literals = own_literals(found)
+    if found is MOMENT:  # some of whose types have no fraction of a second
+        literals = []
     if found is INTEGER:  # among whose types are unsigned ones
         literals = [one for one in literals if one >= 0]
     if not keys and literals and kind is not BINARY and not body.wide and r.random() < 0.3:
@@ -487,6 +489,26 @@ def shortest(r: random.Random, name: str, catalog: list[Source]) -> tuple[list[R
     return rules, Source(name, (edge.kinds[0], INTEGER), functional=True)
 
 
+def bag(r: random.Random, head: Head, body: Body) -> Head:
+    """The head, or a bag of its columns, where it is plain."""
+    plain = head.value is None and all(isinstance(term, Variable) for term in head.terms)
+    if not plain or r.random() > 0.15:
+        return head
+    return replace(head, bag=True, copies=weight(r, body) if r.random() < 0.4 else None)
+
+
+def weight(r: random.Random, body: Body) -> Variable:
+    """How many copies an assignment gives: few, or none."""
+    late = {literal.target.name for literal in body.literals if isinstance(literal, Windowed)}
+    whole = [name for name, kind in body.scope.items() if kind in WHOLE and name not in late]
+    few: Expression = Constant(r.choice((2, 3, 0)))
+    if whole and r.random() < 0.8:
+        few = Arithmetic("%", Variable(r.choice(whole)), Constant(r.choice((3, 4))))
+    target = body.fresh(SIGNED)
+    body.literals.append(Comparison("=", target, few))
+    return target
+
+
 def readable(source: Source, head: Head | None) -> bool:
     """Whether later rules read it: sums of extreme floats may be NaN, which does not join."""
     aggregated = head is not None and any(isinstance(column, Aggregate) for column in head.columns)
@@ -512,6 +534,8 @@ def program(
             continue
         body = draw_body(r, catalog, most_atoms if number == 0 else min(most_atoms, 2), plain, nulls)
         drawn = heads(r, name, body, plain)
+        if not plain:
+            drawn = [(bag(r, head, body), source) for head, source in drawn]
         rules.append(Rule(tuple(head for head, _ in drawn), tuple(body.literals)))
         if not plain and len(drawn) == 1 and r.random() < 0.15:
             rules += union(r, *drawn[0], catalog)
@@ -531,4 +555,5 @@ def union(r: random.Random, head: Head, source: Source, catalog: list[Source]) -
     if not all(body.of_kind(kind) for kind in source.kinds):
         return []
     columns = tuple(Variable(r.choice(body.of_kind(kind))) for kind in source.kinds)
-    return [Rule((Head(head.relation, columns),), tuple(body.literals))]
+    second = replace(head, terms=columns, copies=weight(r, body) if head.bag and r.random() < 0.3 else None)
+    return [Rule((second,), tuple(body.literals))]

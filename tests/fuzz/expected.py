@@ -1,13 +1,13 @@
 """What has to come out, by brute force over Python values (:mod:`support.reference`): nothing of the engine.
 
 A bag's copies are numbered here in a column of their own, which atoms read by a wildcard: each copy is an
-assignment of its own, as the language says.
+assignment of its own, as the language says.  So are those of a head that is a bag.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from fuzz.case import Case, Staged, Table
@@ -22,7 +22,8 @@ STEPS = 300_000
 State = dict[str, Counter[Row]]
 """The rows of each relation; a row is there as often as in a bag, and once where it is none."""
 
-Heads = dict[str, set[Row]]
+Heads = dict[str, Collection[Row]]
+"""The rows of each head, a bag's as often as they are there."""
 
 
 class OutOfReach(Exception):
@@ -85,12 +86,16 @@ def expected(
         else set(rows)
         for name, rows in state.items()
     }
+    derived = {head.relation for rule in program for head in rule.heads if head.bag}
+    numbered = bags | derived
     rules = tuple(
-        replace(rule, body=tuple(_with_copies(literal, bags) for literal in rule.body)) for rule in program
+        replace(rule, body=tuple(_with_copies(literal, numbered) for literal in rule.body))
+        for rule in program
     )
     try:
         with reference.at_most(STEPS):
-            return reference.evaluate_each(rules, relations, wanted)
+            found = reference.evaluate_each(rules, relations, wanted)
+        return {name: [row[:-1] for row in found[name]] if name in derived else found[name] for name in found}
     except FunctionalConflict:
         return Refused("two values for a key")
     except (Overflow, DivisionByZero) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ class Mirror:
             for one in comparable([row]):
                 self.rows[one] += weight
 
-    def check(self, right: set[Any], what: str) -> None:
+    def check(self, right: Collection[Any], what: str) -> None:
         ours = +self.rows
         if ours != comparable(right) or any(count < 0 for count in self.rows.values()):
             raise Difference(f"{what}: the mirror of {self.head} has {ours}, not {comparable(right)}")
@@ -325,10 +325,10 @@ def _body_text(rule: Any) -> str:
     return render((rule,)).partition("<-")[2]
 
 
-def _check_change(what: str, table: pa.Table, before: set[Any], now: set[Any]) -> None:
-    """The change is the new head minus the old one, each row once."""
+def _check_change(what: str, table: pa.Table, before: Collection[Any], now: Collection[Any]) -> None:
+    """The change is the new head minus the old one, each row once, by how often it came or went."""
     came, went = comparable(now) - comparable(before), comparable(before) - comparable(now)
-    right = [(*row, 1) for row in came.elements()] + [(*row, -1) for row in went.elements()]
+    right = [(*row, n) for row, n in came.items()] + [(*row, -n) for row, n in went.items()]
     same(what, rows_of(table), right)
 
 

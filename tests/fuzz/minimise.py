@@ -142,6 +142,8 @@ def _smaller_heads(head: Head) -> Iterator[Head]:
     for n in range(len(head.terms)):
         if len(head.terms) > 1 or head.value is not None:
             yield replace(head, terms=_cut(head.terms, n))
+    if head.copies is not None:
+        yield replace(head, copies=None)
     if isinstance(head.value, Aggregate):
         yield replace(head, value=Aggregate("count"))
         keys = tuple(term for term in head.terms if isinstance(term, Variable))

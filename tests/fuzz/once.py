@@ -8,7 +8,7 @@ from typing import Any
 import lftj
 from fuzz.case import Case, Table
 from fuzz.difference import Difference, same
-from fuzz.expected import Refused, bags, beginning, expected
+from fuzz.expected import Heads, Refused, bags, beginning, expected
 from lftj import errors
 from support.rows import rows_of
 from support.rules import Aggregate, Atom, Either, Rule, Variable, literals, render
@@ -75,7 +75,7 @@ def _single(case: Case) -> Rule | None:
     return case.program[0] if len(case.program) == 1 and len(case.program[0].heads) == 1 else None
 
 
-def _orders(case: Case, database: lftj.Database, right: dict[str, set[Any]]) -> None:
+def _orders(case: Case, database: lftj.Database, right: Heads) -> None:
     """Key orders from outside: some of all."""
     rule = _single(case)
     if rule is None or any(isinstance(literal, Either) for literal in rule.body):

@@ -37,6 +37,7 @@ SENSITIVITY = ("indices/test_sensitivity.py",)
 CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
+BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
 CUTS = ("search/test_cuts.py",)
@@ -595,6 +596,34 @@ FAULTS = (
         "schema.keeps_null, schema.bag)",
         "schema.keeps_null)",
         BAGS,
+    ),
+    Fault(
+        "copies that nobody has count below none",
+        "lftj/aggregates/copies.py",
+        "np.maximum(rows[head.copies], 0)",
+        "rows[head.copies]",
+        BAG_HEADS,
+    ),
+    Fault(
+        "what reads a head that is a bag takes one copy",
+        "lftj/language/checker.py",
+        "            return self._first_heads[name].bag\n",
+        "            return False\n",
+        BAG_HEADS,
+    ),
+    Fault(
+        "a bag that is counted has a copy of each row",
+        "lftj/evaluation/evaluation.py",
+        "return int(self._counts(name)[1].sum())",
+        "return len(self._counts(name)[1])",
+        BAG_HEADS,
+    ),
+    Fault(
+        "through a batch each copy of a bag comes at once",
+        "maintenance/heads/head.py",
+        "np.repeat(times, counts), signs))",
+        "np.repeat(times, counts)[::-1].copy(), signs))",
+        BAG_HEADS,
     ),
     # -- workspaces in folders -----------------------------------------------------------------------
     Fault(

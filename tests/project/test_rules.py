@@ -57,7 +57,8 @@ def own_column(node: syntax.Variable | syntax.Aggregate) -> rules.Variable | rul
 
 def own_head(node: syntax.Head) -> rules.Head:
     value = None if node.value is None else own_column(node.value)
-    return rules.Head(node.relation, tuple(own_column(term) for term in node.terms), value)
+    copies = None if node.copies is None else rules.Variable(node.copies.name)
+    return rules.Head(node.relation, tuple(map(own_column, node.terms)), value, node.bag, copies)
 
 
 def own(program: syntax.Program) -> rules.Program:

@@ -44,6 +44,12 @@ def test_windows_are_refused_with_what_to_do_instead() -> None:
         program.plans()
 
 
+def test_bags_are_refused_with_what_to_do_instead() -> None:
+    program = ProgramText("bag starts(a) <- edge(a, _). n[a] = count() <- starts(a).", "n", EDGE)
+    with pytest.raises(RuleError, match="'starts' is a bag, and what Spark keeps are sets: derive its count"):
+        program.plans()
+
+
 def test_functions_of_a_user_are_not_there() -> None:
     lftj.function("refused_in_spark", lambda a: a, ["int64"], "int64")
     program = ProgramText("near(m) <- edge(a, b), m = 1 + refused_in_spark(abs(a)).", None, EDGE)

@@ -17,7 +17,8 @@ What it computes (the rule language's semantics, in full)
    count.  The groups are those of the head's variables, wherever they stand;
    one without assignments has no tuple, the global group included.
 4. Several rules with one head are their union; a functional relation with two
-   values for one key is a ``FunctionalConflict``.
+   values for one key is a ``FunctionalConflict``.  The rules of a bag add up the assignments; its rows have
+   the number of the copy behind them, which what reads them has to name.
 5. NULL is None.  A literal that reads one is not true, neither a join, a comparison, an equation nor a
    negated atom, but for ``x is null``; functions leave out assignments in which they would aggregate one, and
    several aggregates of a head skip it each for itself.
@@ -712,6 +713,16 @@ def head_rows(head: Head, found: list[Binding]) -> set[Row]:
     return made
 
 
+def copies(head: Head, found: list[Binding]) -> Counter[Row]:
+    """How often each row of a bag is there, by one of its rules."""
+    counts: Counter[Row] = Counter()
+    for row in found:
+        weight = 1 if head.copies is None else row[head.copies.name]
+        columns = (column for column in head.columns if isinstance(column, Variable))
+        counts[tuple(row[column.name] for column in columns)] += max(weight or 0, 0)
+    return counts
+
+
 def best_rows(rows: set[Row], function: str) -> set[Row]:
     """Of the rows of each key the one with the least or the largest value."""
     values: dict[Row, list[Any]] = {}
@@ -753,6 +764,11 @@ def evaluate_each(program: Program, relations: Relations, wanted: list[str]) -> 
         return found
 
     def rows_of(name: str, state: Relations, recursive: bool) -> set[Row]:
+        if rules_of[name][0][1].bag:
+            counts: Counter[Row] = Counter()
+            for rule, head in rules_of[name]:
+                counts.update(copies(head, rule_rows(rule, head, state)))
+            return {(*row, copy) for row, n in counts.items() for copy in range(n)}
         found = [head_rows(head, rule_rows(rule, head, state)) for rule, head in rules_of[name]]
         rows = set().union(*found)
         value = rules_of[name][0][1].value

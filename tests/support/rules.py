@@ -131,11 +131,16 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Head:
-    """``value`` None: ``h(a, b)``, ``h(a, count())``; else ``h[a, b] = value``."""
+    """``value`` None: ``h(a, b)``, ``h(a, count())``; else ``h[a, b] = value``.
+
+    ``bag``: a copy for each assignment, or as many as ``copies`` says.
+    """
 
     relation: str
     terms: tuple[Variable | Aggregate, ...]
     value: Variable | Aggregate | None = None
+    bag: bool = False
+    copies: Variable | None = None
 
     @property
     def columns(self) -> tuple[Variable | Aggregate, ...]:
@@ -403,7 +408,9 @@ def render_column(node: Variable | Aggregate) -> str:
 
 def render_head(node: Head) -> str:
     columns = [render_column(column) for column in node.columns]
-    return render_call(node.relation, columns, functional=node.value is not None)
+    if node.copies is not None:
+        columns.append(f"copies: {node.copies.name}")
+    return ("bag " if node.bag else "") + render_call(node.relation, columns, node.value is not None)
 
 
 def render(program: Program, columns: Columns = MappingProxyType({})) -> str:
