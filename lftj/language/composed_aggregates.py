@@ -69,7 +69,7 @@ from lftj.values.literals import NULL
 from lftj.values.schema import ColumnType
 
 _OTHER_NAMES = {"bool_and": "min", "bool_or": "max", "any_value": "min", "string_agg": "concat"}
-_OF_SETS = ("min", "max", *_OTHER_NAMES)  # distinct values or all: it is the same
+_OF_SETS = ("min", "max", "bool_and", "bool_or", "any_value")  # distinct values or all: it is the same
 _JOINED = ("variance", "stddev", "stddev_pop", "median", "mode")
 
 
@@ -109,11 +109,18 @@ class Composition:
                 types = dict(zip(head.columns, self._types[head.relation][number, place], strict=True))
                 others += self._joined(number, head, nullable, types, first, spans)
             else:
-                first.heads.append(_renamed(head))
+                renamed = _renamed(head)
+                first.heads.append(head if renamed == head else self._named(head, renamed))
         if first.heads:
             yield first.rule(rule.span, rule.written)
         for draft in others:
             yield draft.rule(next(spans), rule.written or rule.span)
+
+    def _named(self, head: Head, made: Head) -> Head:
+        """What is made of a head, with the columns called as it says, where it says that for all rules."""
+        if self._first_heads[head.relation] is not head:
+            return made
+        return replace(made, names=tuple(ColumnName(name, head.span) for name in column_names(head)))
 
     def _nullable(self, number: int, call: Aggregate) -> tuple[str, ...]:
         """What a call reads and may be NULL."""
@@ -161,13 +168,9 @@ class Composition:
             over_nothing = _over_nothing(join, values, types)
             join.literals = [Disjunction((tuple(join.literals), over_nothing))]
         read = tuple(values[term] if isinstance(term, Aggregate) else term for term in head.columns)
-        names_ = head.names
-        if self._first_heads[head.relation] is head:
-            names_ = tuple(ColumnName(name, head.span) for name in column_names(head))
         cut = len(head.terms)
-        join.heads.append(
-            replace(head, terms=read[:cut], value=None if head.value is None else read[-1], names=names_)
-        )
+        joined = replace(head, terms=read[:cut], value=None if head.value is None else read[-1])
+        join.heads.append(self._named(head, joined))
         return [*behind, join]
 
 

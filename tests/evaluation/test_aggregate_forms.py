@@ -345,3 +345,16 @@ def test_what_is_refused(rule: str) -> None:
         db.query(rule)
     assert REFUSED[rule] in str(caught.value)
     assert "#" not in str(caught.value)
+
+
+def test_columns_are_called_as_they_are_written() -> None:
+    db = lftj.Database()
+    db.load("r", [("b", 1), ("b", 2)], columns=["a", "k"])
+    for rule, names in (
+        ("h(a, any_value(k), n: count()) <- r(a, k).", ["a", "any_value", "n"]),
+        ("h[a] = bool_or(t) <- r(a, k), t = k > 1.", ["a", "bool_or"]),
+        ("h(a, k) <- r(a, k). h(a, any_value(k)) <- r(a, k).", ["a", "k"]),
+        ("h(string_agg(distinct a), a) <- r(a, _).", ["string_agg", "a"]),
+    ):
+        assert db.query(rule).schema.names == names, rule
+    assert db.query("h(string_agg(distinct a), a) <- r(a, _).").to_pylist() == [{"string_agg": "b", "a": "b"}]
