@@ -55,6 +55,7 @@ from indices.monoid import COUNT, MAX, MIN, SUM, Monoid
 from indices.sources import KERNEL_PACKAGES, sources_of_packages
 from lftj.errors import ImageError
 from lftj.files import sink
+from lftj.language.conditionals import CONDITIONS
 from lftj.language.syntax import Call, Expression, Span
 from lftj.search.regions.evaluation import RegionSearch
 from lftj.search.regions.pieces import PieceSearch
@@ -315,7 +316,7 @@ def _operation(name: str, dtype: str, its_digest: str) -> Operation:
 
 
 def _call(function: str, arguments: tuple[Expression, ...], span: Span, its_digest: str | None) -> Call:
-    if function not in FUNCTIONS and function != "in":
+    if function not in (*FUNCTIONS, "in", *CONDITIONS):
         raise ImageError(missing(function))
     if digest(function) != its_digest:
         raise ImageError(f"the function '{function}' is not what it was when the image was written")

@@ -331,7 +331,7 @@ class Reader(WindowReader):
             if isinstance(side, Wildcard):
                 raise self.error(side.span, "'_' has no value to compare: name the variable")
             self.check_operand(side)
-        if operator in NULL_SAFE and isinstance(left, Constant):
+        if operator in NULL_SAFE and isinstance(left, Constant) and left.value is NULL:
             left, right = right, left
         return Comparison(operator, left, _condition(right), span_of(meta))
 

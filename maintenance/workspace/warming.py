@@ -144,7 +144,11 @@ def _rare() -> None:
     facts = StageTable(1)
     facts.enter(facts.gain([many], np.zeros_like(many)))
     facts.keep()
-    StageTable(2, Best(Domains().of(pa.int64()), is_largest=False)).gain([many, many], np.zeros_like(many))
+    offers = StageTable(2, Best(Domains().of(pa.int64()), is_largest=False))
+    for count in (offers.gain, offers.lose):
+        count([many, many], np.zeros_like(many))
+        offers.keep()
+    offers.tidy()
     groups = RowTable(1)
     groups.find_or_add([ones])
     groups.truncate(0)

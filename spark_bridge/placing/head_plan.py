@@ -182,7 +182,7 @@ class HeadRule:
         left_out = (
             test
             for test in tests
-            if test.operator == "!=" and isinstance(test.left, Variable) and test.left.name in read
+            if test.operator == "<!=>" and isinstance(test.left, Variable) and test.left.name in read
         )
         return tuple(dict.fromkeys(left_out))
 

@@ -264,7 +264,7 @@ def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
 # -- bodies and heads ---------------------------------------------------------------------------
 
 
-def window(r: random.Random, body: Body, nulls: bool) -> list[Literal]:
+def window(r: random.Random, body: Body) -> list[Literal]:
     """A window over what the body binds so far, whose value enters the scope, and perhaps a test of it."""
     scope = {name: kind for name, kind in body.scope.items() if kind is not EXTREME}
     names = list(scope)
@@ -279,10 +279,10 @@ def window(r: random.Random, body: Body, nulls: bool) -> list[Literal]:
     argument = r.choice(names)
     kind = scope[argument]
     functions = ["rank", "dense_rank", "count", "min", "max", *["sum", "avg"] * kind.number]
-    functions += ["row_number", "top", "top", *["lag", "lead", "first", "last"] * nulls] * total
+    functions += ["row_number", "top", "top", *["lag", "lead", "first", "last"] * (not body.wide)] * total
     function = r.choice(functions)
     frame: tuple[str, int | None, int | None] | None = None
-    framed = ("count", *(("sum", "avg", "min", "max", "first", "last") if nulls else ()))
+    framed = ("count", *(() if body.wide else ("sum", "avg", "min", "max", "first", "last")))
     if function in framed and r.random() < 0.5:
         ends = sorted(r.choices(range(-2, 3), k=2))
         first, last = (None if r.random() < 0.2 else end for end in ends)
@@ -336,7 +336,7 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         body.literals.append(null_test(r, body))
     body.scope |= late
     if not plain and r.random() < 0.12:
-        body.literals += window(r, body, nulls)
+        body.literals += window(r, body)
     r.shuffle(body.literals)
     return body
 

@@ -13,6 +13,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -317,6 +318,7 @@ def test_aggregates_have_to_be_registered_again(monkeypatch: pytest.MonkeyPatch)
 
 CHILD = """
 import sys
+from collections import Counter
 from pathlib import Path
 import pyarrow as pa
 from maintenance import image
@@ -491,3 +493,28 @@ def test_an_image_knows_sources_in_folders(tmp_path: Path, monkeypatch: pytest.M
     before = sources_of_packages.__wrapped__("of_an_image")
     (package / "rooms/one.py").write_text("A = 2\n", encoding="utf-8")
     assert sources_of_packages.__wrapped__("of_an_image") != before
+
+
+SQL_RULES = (
+    'size(a, t) <- r(a, b), t = if((b > 3 ; b is null), "big", "small").',
+    "joined(a, c) <- r(a, b), r(<=> b, c), !r(<=> c, _).",
+    "nth(a, w) <- r(a, b), w = lag(b, by: (a, b)).",
+    "best(a, b) <- r(a, b), top(2, by: (b desc, a)).",
+    "stats(a, n: count(if b > 2), m: median(b), v: stddev(b)) <- r(a, b).",
+    "n[] = count() default 0 <- r(a, b), a > 99.",
+    "bag all(a) <- r(a, _).",
+)
+
+
+def test_an_image_of_what_sql_has() -> None:
+    ws = Workspace()
+    ws.load("r", [(1, 5), (1, 2), (2, None), (3, 7)], columns=["a", "b"], nulls="keep")
+    ws.install(" ".join(SQL_RULES))
+    again = read_back(ws)
+    for one in (ws, again):
+        with one.transaction() as tx:
+            tx.insert("r", [(4, 5), (5, None)])
+            tx.erase("r", [(1, 2)])
+        one.verify()
+    for head in ("size", "joined", "nth", "best", "stats", "n", "all"):
+        assert Counter(map(repr, again[head])) == Counter(map(repr, ws[head])), head
