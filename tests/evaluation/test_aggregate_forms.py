@@ -358,3 +358,13 @@ def test_columns_are_called_as_they_are_written() -> None:
     ):
         assert db.query(rule).schema.names == names, rule
     assert db.query("h(string_agg(distinct a), a) <- r(a, _).").to_pylist() == [{"string_agg": "b", "a": "b"}]
+
+
+def test_a_default_is_not_cut_to_the_unit_of_the_values() -> None:
+    db = lftj.Database()
+    db.load("r", pa.table({"t": pa.array([], pa.timestamp("s"))}))
+    with pytest.raises(
+        errors.TypeClashError, match=r"the default of 'max' is .*, and its values are of type"
+    ):
+        db.query("h[] = max(t) default 2026-01-31T10:00:00.25 <- r(t).")
+    assert db.query("h[] = max(t) default 2026-01-31T10:00:00 <- r(t).").num_rows == 1

@@ -17,6 +17,7 @@ from support.calls import ESCAPED, REGULAR, conditional, own_literals, text_call
 from support.kinds import (
     BINARY,
     BOOLEAN,
+    COARSE,
     DATE,
     DECIMAL,
     EXTREME,
@@ -372,8 +373,10 @@ def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregat
     found = {"count": INTEGER, **numbers}.get(function, kind)
     default = None
     literals = own_literals(found)
-    if found is MOMENT:  # some of whose types have no fraction of a second
+    if found is COARSE:  # whose literals are finer than its values
         literals = []
+    if found is FLOAT:  # some of whose types have 32 bits
+        literals = [one for one in literals if float(one) * 2**20 % 1 == 0]
     if found is INTEGER:  # among whose types are unsigned ones
         literals = [one for one in literals if one >= 0]
     if not keys and literals and kind is not BINARY and not body.wide and r.random() < 0.3:
