@@ -393,7 +393,8 @@ class Reader(WindowReader):
             arrow = re.compile(r"\s*(<-)").match(self._text, meta.end_pos)
             if arrow:  # read as a comparison of a call with what is negative
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
-            raise self.error(token_span(name), f"unknown function '{name}'{suggestion(name, FUNCTIONS)}")
+            what, known = ("window", WINDOWS) if named else ("function", tuple(FUNCTIONS))
+            raise self.error(token_span(name), f"unknown {what} '{name}'{suggestion(name, known)}")
         for argument in arguments or []:
             if isinstance(argument, NamedTerm):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")

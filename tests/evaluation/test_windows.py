@@ -248,6 +248,7 @@ def test_as_much_is_read_as_values_depend_on(seed: int) -> None:
 
 MISTAKES = {
     "w = rank()": "'rank' needs an order",
+    "w = rnak(by: v)": "unknown window 'rnak'; did you mean 'rank'",
     "w = rank(by: v + 1)": "'rank' takes variables: write v here and v = v \\+ 1 in the body",
     "w = 1 + rank(by: v)": "'rank' stands alone: write v = rank",
     "w = sum(v, by: k, rows: (1, 0))": "the frame ends before it begins",
