@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from lftj.language.body import Body, CheckedHead
 from lftj.language.expressions import comparison_text, text_of
@@ -40,18 +41,33 @@ from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.range_sums import RangeSums
 from maintenance.strategies.strategy import BodySearch
 
+Shown = TypeVar("Shown")
+
 
 @dataclass(frozen=True)
 class _Trigger:
     """A tuple of ``relation`` that comes, or with ``sign`` -1 goes.
 
     ``columns``: what its terms are called.  ``changing``: relations that change with it, as far as known.
+    ``schemas``: of all relations.
     """
 
     relation: str
     sign: int
     columns: Sequence[str]
     changing: set[str]
+    schemas: Mapping[str, Schema]
+
+    def shown(self, atom: Atom) -> Atom:
+        """An atom as rules write it."""
+        return replace(atom, terms=_terms(atom.terms, self.schemas[atom.relation]))
+
+    def text(self, atom: Atom) -> str:
+        return atom_text(self.shown(atom))
+
+    def label(self, atom: Atom) -> str:
+        """The atom as searches call it, less the names of its wildcards."""
+        return _shown(self.text(replace(atom, negated=False)))
 
 
 def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas: Mapping[str, Schema]) -> str:
@@ -62,11 +78,12 @@ def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas:
     for relation in dict.fromkeys(name for each in kept for name in _read_in_order(each)):
         if relation in hidden:
             continue
-        columns = [column.name or "value" for column in schemas[relation].columns]
-        shown = atom_text(Atom(relation, tuple(map(Variable, columns)), schemas[relation].functional))
+        schema = replace(schemas[relation], columns=_terms(schemas[relation].columns, schemas[relation]))
+        columns = [column.name or "value" for column in schema.columns]
+        shown = atom_text(Atom(relation, tuple(map(Variable, columns)), schema.functional))
         for sign, mark in ((1, "+"), (-1, "-")):
             lines.append(f"on {mark}{shown}:")
-            trigger = _Trigger(relation, sign, columns, {relation})
+            trigger = _Trigger(relation, sign, columns, {relation}, schemas)
             for each in kept:
                 statements = list(dict.fromkeys(_statements(each, trigger)))
                 if statements:
@@ -150,16 +167,16 @@ def _statement(
 ) -> str:
     """A term of a body's delta rule.  ``sides``: which version of the other atoms it reads, by label."""
     every = (*body.atoms, *body.negations)
-    place = next(at for at, atom in enumerate(every) if _label(atom) == _shown(plan.atom.label))
+    place = next(at for at, atom in enumerate(every) if trigger.label(atom) == _shown(plan.atom.label))
     is_direct = plan.atom.relation == trigger.relation
     if not is_direct and not isinstance(head.value, Aggregate):
-        return _anew(head, body)
-    names = _names(body, every[place], trigger.columns) if is_direct else {}
+        return _anew(head, body, trigger)
+    names = _names(body, trigger.shown(every[place]), trigger.columns) if is_direct else {}
     renamed = [_renamed(atom, names) for atom in every]
     changed = renamed[place]
     versions = [
-        f"{sides[_label(atom)].value} "
-        if at != place and atom.relation in trigger.changing and _label(atom) in sides
+        f"{sides[trigger.label(atom)].value} "
+        if at != place and atom.relation in trigger.changing and trigger.label(atom) in sides
         else ""
         for at, atom in enumerate(every)
     ]
@@ -170,17 +187,21 @@ def _statement(
             assert isinstance(value, Variable)
             meaning[value.name] = Variable(f"change({lookup})" if atom is changed else lookup)
     meaning |= {name: substituted(expression, meaning) for name, expression in definitions(body).items()}
-    loops, tests = [], _tests(changed, trigger.columns) if is_direct else []
+    loops, tests = [], _tests(trigger.shown(changed), trigger.columns) if is_direct else []
     bound = _variables(changed)
-    joined = {_label(atom) for before, atom in zip(every, renamed, strict=True) if _label(before) in sides}
+    joined = {
+        trigger.label(atom)
+        for before, atom in zip(every, renamed, strict=True)
+        if trigger.label(before) in sides
+    }
     others = [(atom, version) for atom, version in zip(renamed, versions, strict=True) if atom is not changed]
     for atom, version in sorted(others, key=lambda other: is_view(other[0].relation)):
         keys = replace(atom, terms=atom.terms[:-1]) if is_view(atom.relation) else atom
-        if not atom.negated and _label(atom) in joined and not _variables(keys) <= bound:
-            loops.append(version + (_lookup(atom) if is_view(atom.relation) else atom_text(atom)))
+        if not atom.negated and trigger.label(atom) in joined and not _variables(keys) <= bound:
+            loops.append(version + (_lookup(atom) if is_view(atom.relation) else trigger.text(atom)))
             bound |= _variables(keys)
         elif not is_view(atom.relation):  # of a view the value is a factor, 0 where there is none
-            tests.append(version + atom_text(atom))
+            tests.append(version + trigger.text(atom))
     tests += [comparison_text(_replaced(comparison, meaning)) for comparison in body.comparisons]
     negative = plan.sign * (trigger.sign if is_direct else 1) < 0
     return (
@@ -190,10 +211,10 @@ def _statement(
     )
 
 
-def _anew(head: CheckedHead, body: Body) -> str:
+def _anew(head: CheckedHead, body: Body, trigger: _Trigger) -> str:
     """A tuple that is made of values of hidden heads."""
     views = [atom for atom in body.atoms if is_view(atom.relation)]
-    others = [atom_text(atom) for atom in body.atoms if not is_view(atom.relation)]
+    others = [trigger.text(atom) for atom in body.atoms if not is_view(atom.relation)]
     meaning: dict[str, Expression] = {}
     for atom in views:
         meaning |= {name: Variable(_lookup(atom)) for name in _variables(Atom("", atom.terms[-1:]))}
@@ -253,9 +274,9 @@ def _tests(changed: Atom, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def _label(atom: Atom) -> str:
-    """The atom as searches call it, less the names of its wildcards."""
-    return _shown(atom_text(replace(atom, negated=False)))
+def _terms(columns: Sequence[Shown], schema: Schema) -> tuple[Shown, ...]:
+    """Of a wide relation without the row's code."""
+    return tuple(columns[1:] if schema.wide else columns)
 
 
 def _shown(label: str) -> str:

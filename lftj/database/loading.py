@@ -14,6 +14,7 @@ from lftj.language.diagnostics import suggestion, warn_caller
 from lftj.storage.relation import Nulls, Relation
 from lftj.values.domains import Domains
 from lftj.values.names import check_relation_name, is_usable, nearest_usable
+from lftj.values.schema import is_wide
 from lftj.values.shown_text import counted
 
 Columns = Sequence[str] | Mapping[str, str]
@@ -58,7 +59,8 @@ def load_relation(
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
-    relation = Relation.from_table(name, table, domains, nulls, progress, bag)
+    wide = not bag and is_wide(table.schema.types)
+    relation = Relation.from_table(name, table, domains, nulls, progress, bag, wide)
     if relation.duplicate_rows:
         equal = counted(relation.duplicate_rows, "equal row")
         warn_caller(

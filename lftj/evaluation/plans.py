@@ -25,6 +25,7 @@ from typing import Generic, TypeVar
 from lftj.evaluation.products import product_warning
 from lftj.language.body import Body, CheckedRule
 from lftj.language.parameters import with_values
+from lftj.language.syntax import Wildcard
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import OrderChoice, choose_order, least_operations
@@ -127,6 +128,7 @@ class Plans:
         Raises OrderError; NanError and FunctionalConflictError about the data.
         """
         body = wanted.body
+        code_read_columns(body, catalog)
         with self._lock:
             kept = self._kept.get(wanted)
             lowered, bound = (kept.lowered, kept.bound) if kept else (None, None)
@@ -182,6 +184,7 @@ class Plans:
     def scanned(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
         """A body with values of its parameters as a scan of tables, where that costs less than a search."""
         tables = [catalog[name] for name in wanted.body.relations]
+        code_read_columns(wanted.body, catalog)
         with self._lock:
             known = self._scanned.get(wanted)
         found = known.over(tables) if known and not values else None
@@ -201,6 +204,16 @@ class Plans:
             with self._lock:
                 self._listed[wanted] = known
         return known
+
+
+def code_read_columns(body: Body, catalog: Catalog) -> None:
+    """Have what a body reads of wide relations in the dictionaries: what is not there matches no literal."""
+    for atom in (*body.atoms, *body.negations):
+        table = catalog[atom.relation]
+        if table.schema.wide:
+            for number, _ in table.schema.dictionaries:
+                if number and not isinstance(atom.terms[number], Wildcard):
+                    table.code(number)
 
 
 def _as_scan(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:

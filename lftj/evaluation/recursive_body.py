@@ -267,6 +267,6 @@ class _Seen:
         self.name, self.schema, self.n_rows = growing.name, growing.schema, growing.n_rows
         self.index_keys = growing.index_keys
         self.statistics_of: object = relation
-        self.statistics_column = relation.statistics_column
+        self.statistics_column, self.code = relation.statistics_column, relation.code
         self.view, self.n_branches, self.columns = relation.view, relation.n_branches, relation.columns
         self.refuse_nan, self.check_functional = relation.refuse_nan, relation.check_functional

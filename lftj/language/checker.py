@@ -34,12 +34,12 @@ from lftj.language.aggregate_types import (
     wanted_arguments,
     wanted_type,
 )
-from lftj.language.bags import with_copies
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.body_checker import BodyChecker
 from lftj.language.by_name import by_place, column_names
 from lftj.language.composed_aggregates import Composition
 from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.hidden_columns import with_hidden_columns
 from lftj.language.monotone import check_monotone
 from lftj.language.normal_form import conjunctions, name_wildcards
 from lftj.language.one_row import ONE_ROW, schema_of_one_row
@@ -138,7 +138,7 @@ class _Checker:
         for rule in rules:
             for atom in atoms_of(rule.body):
                 self._check_atom_shape(atom)
-        self._program = with_copies(self._program, self._is_bag)
+        self._program = with_hidden_columns(self._program, self._is_bag, self._is_wide)
         rules = self._program.rules
         stratification = stratify(self._program)
         bodies = self._bodies = self._check_rules(stratification)
@@ -334,13 +334,16 @@ class _Checker:
             return self._first_heads[name].bag
         return name in self._catalog and self._catalog[name].bag
 
+    def _is_wide(self, name: str) -> bool:
+        return name not in self._first_heads and name in self._catalog and self._catalog[name].wide
+
     # -- rules ----------------------------------------------------------------
 
     def _check_rule(self, number: int) -> tuple[Body, ...]:
         rule = self._program.rules[number]
         body = rule.body
         if any(head.counts for head in rule.heads):
-            body = name_wildcards(body)
+            body = name_wildcards(body, self._is_wide)
         parts = conjunctions(body, self._text)
         checker = BodyChecker(self._text, self._domains, self._schema_of, parts, rule.heads)
         bodies = checker.bodies()

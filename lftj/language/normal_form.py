@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lftj.errors import RuleError
@@ -77,11 +77,14 @@ def conjunctions(body: Sequence[Literal], text: str) -> list[Conjunction]:
     return _expand(body, [Conjunction()])
 
 
-def name_wildcards(body: Sequence[Literal]) -> tuple[Literal, ...]:
+def name_wildcards(
+    body: Sequence[Literal], is_wide: Callable[[str], bool] = lambda relation: False
+) -> tuple[Literal, ...]:
     """The body with a variable ``_1``, ``_2``, ... for every wildcard of a positive atom.
 
-    An aggregate counts them.  Named before the disjunctions are multiplied out, a wildcard that stands
-    outside of all alternatives is one variable in every conjunction, one inside only in its own.
+    An aggregate counts them.  Of a wide relation it counts rows: the first wildcard is the row's code.
+    Named before the disjunctions are multiplied out, a wildcard that stands outside of all alternatives is
+    one variable in every conjunction, one inside only in its own.
 
     >>> from lftj.language.parser import parse
     >>> named = name_wildcards(parse("a(x) <- b(x, _), !c(_), d(_1, _).").rules[0].body)
@@ -97,9 +100,12 @@ def name_wildcards(body: Sequence[Literal]) -> tuple[Literal, ...]:
             if isinstance(literal, Disjunction):
                 result.append(replace(literal, alternatives=tuple(map(named, literal.alternatives))))
             elif isinstance(literal, Atom) and not literal.negated:
+                n_named = 1 if is_wide(literal.relation) else len(literal.terms)
                 terms = tuple(
-                    Variable(next(fresh), term.span) if isinstance(term, Wildcard) else term
-                    for term in literal.terms
+                    Variable(next(fresh), term.span)
+                    if isinstance(term, Wildcard) and place < n_named
+                    else term
+                    for place, term in enumerate(literal.terms)
                 )
                 result.append(replace(literal, terms=terms))
             else:

@@ -119,4 +119,4 @@ def _size_class(n_rows: int) -> int:
 
 
 def _atom(atom: JoinAtom) -> Hashable:
-    return (atom.relation, atom.columns, atom.variables, atom.equal, atom.counted, atom.arity, atom.side)
+    return (atom.relation, atom.columns, atom.variables, atom.equal, atom.counted, atom.identity, atom.side)

@@ -307,6 +307,7 @@ class _Lowering:
         variables: list[str] = []
         counted: list[int] = []
         equal: list[tuple[int, int]] = []
+        counts_rows = schema.wide and isinstance(atom.terms[0], Variable)
         for column, term in enumerate(atom.terms):
             if isinstance(term, Variable):
                 places = [i for i, t in enumerate(atom.terms) if term == t]
@@ -315,7 +316,7 @@ class _Lowering:
                     continue
                 asked = uses[term.name] > len(places)
                 if not asked and term.name not in self.emitted:
-                    if self.counted and not atom.negated:
+                    if self.counted and not atom.negated and (column == 0 or not counts_rows):
                         counted.append(column)
                     continue
                 name = term.name
@@ -348,7 +349,7 @@ class _Lowering:
             tuple(variables),
             tuple(equal),
             tuple(counted),
-            label=_label(atom, uses),
+            label=_label(atom, uses, schema),
         )
 
     def _lacks_code(self, atom: Atom, schema: Schema) -> bool:
@@ -498,7 +499,7 @@ def _limits(
     return lower + ([("<=", high)] if high < KEY_MAX else [])
 
 
-def _label(atom: Atom, uses: Mapping[str, int]) -> str:
+def _label(atom: Atom, uses: Mapping[str, int], schema: Schema) -> str:
     """The atom as a rule would write it, without its negation sign."""
 
     def text(term: Term) -> str:
@@ -508,7 +509,7 @@ def _label(atom: Atom, uses: Mapping[str, int]) -> str:
             return "_"
         return text_of(term)
 
-    terms = [text(term) for term in atom.terms]
+    terms = [text(term) for term in (atom.terms[1:] if schema.wide else atom.terms)]
     if atom.functional:
         return f"{atom.relation}[{', '.join(terms[:-1])}] = {terms[-1]}"
     return f"{atom.relation}({', '.join(terms)})"

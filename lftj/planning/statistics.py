@@ -155,7 +155,7 @@ def distinct(table: Table, columns: Sequence[int]) -> float:
     n_rows = table.n_rows
     if len(columns) == 1:
         return max(1.0, float(histogram(table, columns[0]).n_keys))
-    if len(set(columns)) == len(table.schema.columns):
+    if set(table.schema.identity) <= set(columns):
         return max(1.0, float(n_rows))
     cells = 1.0
     for column in columns:

@@ -70,7 +70,7 @@ def plan_term(atom: JoinAtom, negated: bool, rest: JoinProblem, choice: TermChoi
     """A term in the key order that was chosen for it."""
     columns, _ = atom.levels(choice.order)
     levels = (*columns, *atom.counted)
-    use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.arity), atom.equal), Side.CHANGE)
+    use = IndexUse(atom.relation, (levels_of(levels, atom.equal, atom.identity), atom.equal), Side.CHANGE)
     joins = bool(rest.atoms or rest.negations or rest.conditions)
     search = compile_regions(rest, choice.order, gap=0, listed=choice.listed(rest)) if joins else None
     last = choice.order[choice.bound - 1] if choice.bound else None

@@ -173,7 +173,7 @@ class _Reads:
 def read_key(atom: JoinAtom, order: Sequence[str]) -> IndexKey:
     """The index by which an atom is read under an order."""
     columns = (*atom.levels(order)[0], *atom.counted)
-    return levels_of(columns, atom.equal, atom.arity), atom.equal
+    return levels_of(columns, atom.equal, atom.identity), atom.equal
 
 
 def _tails(atom: JoinAtom, rest: JoinProblem, catalog: Catalog) -> dict[tuple[str, ...], float]:

@@ -42,12 +42,13 @@ class JoinAtom:
     side: Side = Side.NEW
 
     @property
-    def arity(self) -> int:
-        return len(self.schema.columns)
+    def identity(self) -> tuple[int, ...]:
+        """Columns that tell the relation's rows apart."""
+        return self.schema.identity
 
     def n_rows(self, table: Table) -> int:
         """Of an atom without variables: how many assignments it stands for, 0 when nothing satisfies it."""
-        if not self.equal and len(self.counted) in (0, self.arity):
+        if not self.equal and (not self.counted or set(self.identity) <= set(self.counted)):
             return table.n_rows
         columns = self.counted or (0,)
         return table.n_branches((columns, self.equal), len(columns) - 1)

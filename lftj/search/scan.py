@@ -117,7 +117,7 @@ def scan_of(problem: JoinProblem, tables: Mapping[str, object], least: int) -> S
     relations = []
     for atom in problem.atoms:
         relation = tables[atom.relation]
-        whole = len(atom.columns) + len(atom.counted) == atom.arity and not atom.equal
+        whole = set(atom.identity) <= {*atom.columns, *atom.counted} and not atom.equal
         if not isinstance(relation, Relation) or not whole or not atom.columns:
             return None
         relations.append(relation)

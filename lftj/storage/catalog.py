@@ -90,6 +90,9 @@ class Table(Protocol):
     def columns(self) -> Sequence[np.ndarray]:
         """Codes of all rows, a column each."""
 
+    def code(self, column: int) -> None:
+        """Have the values of a column in its dictionary, where columns are coded when they are asked for."""
+
     @property
     def index_keys(self) -> frozenset[IndexKey]:
         """Of the indices that are there already."""

@@ -3,7 +3,7 @@
 Invariants
 
 1. ``codes`` are read-only, one array per column, all of ``n_rows`` items; the
-   rows increase strictly in the declared column order.
+   rows increase strictly in the declared column order, those of a wide relation by their own codes.
 2. A code stands for NULL in columns of nullable types only; elsewhere rows with NULL are refused or left out
    at load.
 3. A relation never changes.  Indices are a cache on it: each is built once,
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Literal
 
@@ -32,13 +33,15 @@ from lftj.process import debug
 from lftj.process.progress import bar
 from lftj.storage.bags import all_copies
 from lftj.storage.catalog import IndexKey, SearchView
+from lftj.storage.codes_table import table_of_codes
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
+from lftj.storage.wide_columns import WideColumns
 from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
-from lftj.values.schema import Column, ColumnType, Schema, copy_column
+from lftj.values.schema import Column, ColumnType, Schema, copy_column, wide_schema
 
 Nulls = Literal["refuse", "drop", "keep"]
 
@@ -78,10 +81,10 @@ class Relation:
     ) -> None:
         """``codes``: sorted distinct rows; from now on read-only."""
         if debug.enabled:
-            debug.check_rows(codes, f"relation {name!r}")
+            debug.check_rows(codes[:1] if schema.wide else codes, f"relation {name!r}")
         self.name = name
         self.schema = schema
-        self.codes = tuple(codes)
+        self.codes = codes if isinstance(codes, WideColumns) else tuple(codes)
         self.n_rows = len(self.codes[0])
         self.dropped_rows = dropped_rows
         self.duplicate_rows = duplicate_rows
@@ -89,12 +92,15 @@ class Relation:
         self._is_function = False
         self._indices: dict[IndexKey, _Entry] = {}
         self._lock = threading.Lock()  # of the dictionary; an entry has its own
-        for column in self.codes:
-            column.flags.writeable = False
+        if not schema.wide:
+            for column in self.codes:
+                column.flags.writeable = False
         schema.hold(self)
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
+        if isinstance(self.codes, WideColumns):
+            return [Held(self, self.codes.held)]
         return [Held(self, [(domain, self.codes[number]) for number, domain in self.schema.dictionaries])]
 
     def __repr__(self) -> str:
@@ -110,11 +116,13 @@ class Relation:
         nulls: Nulls = "refuse",
         progress: bool = False,
         bag: bool = False,
+        wide: bool = False,
     ) -> Relation:
         """Load a table of at least one column.
 
         ``nulls``: what to do with rows that hold a NULL.  With ``"keep"`` all columns may hold some.
-        ``bag``: keep each row as often as it is there (:mod:`lftj.storage.bags`).
+        ``bag``: keep each row as often as it is there (:mod:`lftj.storage.bags`).  ``wide``: code columns
+        when they are asked for (:mod:`lftj.storage.wide_columns`); what "refuse" refuses is told then.
 
         Raises :class:`~lftj.errors.NullError`, :class:`~lftj.errors.UnsupportedTypeError`,
         :class:`~lftj.errors.RangeError`; all name relation and column.
@@ -123,6 +131,8 @@ class Relation:
             raise ValueError(f"nulls is {nulls!r}; it can be 'refuse', 'drop' or 'keep'")
         keep = nulls == "keep"
         lease = domains.collector.lease()
+        if wide:
+            return cls._of_wide_table(name, table, domains, nulls, progress)
         kept = None if keep else _rows_without_null(name, table, nulls)
         n_loaded = table.num_rows if kept is None else len(kept)
         columns, codes = [], []
@@ -164,6 +174,32 @@ class Relation:
         return relation
 
     @classmethod
+    def _of_wide_table(
+        cls, name: str, table: pa.Table, domains: Domains, nulls: Nulls, progress: bool
+    ) -> Relation:
+        n_read = table.num_rows
+        with bar(f"loading {name}", progress) as advance:
+            if nulls == "drop":
+                kept = _rows_without_null(name, table, nulls)
+                table = table if kept is None else _rows_of(table, kept)
+            if not table.num_rows:
+                table = table.cast(pa.schema([_with_some_type(field) for field in table.schema]))
+            named = list(zip(table.column_names, table.schema.types, strict=True))
+            for label, type_ in named:
+                try:
+                    domain = domains.of(type_)
+                    if nulls == "keep":
+                        domain.keep_null()
+                except (UnsupportedTypeError, RangeError) as error:
+                    raise type(error)(f"relation {name!r}, column {label!r}: {error}") from None
+            schema = wide_schema(named, domains, nulls == "keep")
+            n_kept = table.num_rows
+            n_rows = _enter_distinct(schema, table)
+            advance(1.0)
+        rows = WideColumns(name, schema, np.arange(n_rows))
+        return cls(name, schema, rows, n_read - n_kept, n_kept - n_rows)
+
+    @classmethod
     def from_codes(cls, name: str, schema: Schema, codes: Sequence[np.ndarray]) -> Relation:
         """A derived relation.  ``codes``: int64 columns of sorted distinct rows, read-only from now on."""
         return cls(name, schema, codes)
@@ -172,12 +208,14 @@ class Relation:
         """Itself: a relation is the one version of its own."""
         return self
 
-    def columns(self) -> tuple[np.ndarray, ...]:
+    def columns(self) -> Sequence[np.ndarray]:
         """``codes``, as a version has them."""
         return self.codes
 
-    def first(self, n: int) -> list[np.ndarray]:
+    def first(self, n: int) -> Sequence[np.ndarray]:
         """The first ``n`` rows."""
+        if isinstance(self.codes, WideColumns):
+            return WideColumns(self.name, self.schema, self.codes.rows[:n])
         return [column[:n] for column in self.codes]
 
     def holds(self, row: Sequence[int]) -> bool:
@@ -188,7 +226,7 @@ class Relation:
         (True, False)
         """
         start, end = 0, self.n_rows
-        for codes, code in zip(self.codes, row, strict=True):
+        for codes, code in zip(self.codes, row, strict=not self.schema.wide):
             among, wanted = codes[start:end], np.int64(code)
             end = start + int(np.searchsorted(among, wanted, side="right"))
             start += int(np.searchsorted(among, wanted))
@@ -199,12 +237,7 @@ class Relation:
 
         Raises :class:`~lftj.errors.RangeError` for a derived value that its type can't hold.
         """
-        shown = self.schema.shown.columns
-        arrays = [
-            column.type.domain.decode_chunked(codes, column.type.arrow)
-            for column, codes in zip(shown, self.codes[: len(shown)], strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, [column.name for column in shown])
+        return table_of_codes(self.schema, self.codes)
 
     def index(
         self,
@@ -225,6 +258,10 @@ class Relation:
             if entry.trie is None:
                 entry.trie = self._build(columns, equal)
             return entry.trie
+
+    def code(self, column: int) -> None:
+        """Have the values of a column in its dictionary."""
+        self.codes[column]
 
     @property
     def index_keys(self) -> frozenset[IndexKey]:
@@ -250,12 +287,12 @@ class Relation:
         return self.codes[column], column == 0
 
     def _build(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...]) -> Trie:
-        rows = list(self.codes)
+        codes = self.codes
+        projected = [codes[column] for column in columns]
         if equal:
-            agree = np.logical_and.reduce([rows[first] == rows[second] for first, second in equal])
-            rows = [column[agree] for column in rows]
-        projected = [rows[column] for column in columns]
-        arity = len(rows)
+            agree = np.logical_and.reduce([codes[first] == codes[second] for first, second in equal])
+            projected = [column[agree] for column in projected]
+        arity = len(codes)
         if columns == tuple(range(arity)):
             return Trie.from_sorted(projected)
         if columns == tuple(range(len(columns))):
@@ -266,7 +303,10 @@ class Relation:
     @property
     def nbytes(self) -> int:
         """Memory of the codes and of the indices built so far; dictionaries belong to their domains."""
-        arrays = {id(column): column.nbytes for column in self.codes}
+        if isinstance(self.codes, WideColumns):
+            arrays = {id(self.codes): self.codes.nbytes + self.schema.rows.nbytes}
+        else:
+            arrays = {id(column): column.nbytes for column in self.codes}
         for entry in list(self._indices.values()):
             trie = entry.trie
             if trie is not None:
@@ -291,15 +331,17 @@ class Relation:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
         if self._is_function:
             return
-        row = conflict(self.codes)
+        declared = self.schema.shown.columns
+        rows = sort_distinct(self.codes[1:]) if self.schema.wide else self.codes
+        row = conflict(rows)
         if row is not None:
-            names = [column.name for column in self.schema.columns]
+            names = [column.name for column in declared]
             shown = [
                 f"{column.name}={column.type.spelled(codes[row])}"
-                for column, codes in zip(self.schema.columns, self.codes, strict=True)
+                for column, codes in zip(declared, rows, strict=True)
             ]
             key = f"for {', '.join(shown[:-1])} " if shown[:-1] else ""
-            other = self.schema.columns[-1].type.spelled(self.codes[-1][row + 1])
+            other = declared[-1].type.spelled(rows[-1][row + 1])
             raise FunctionalConflictError(
                 f"relation {self.name!r} can't be read as a function of {', '.join(names[:-1]) or 'nothing'}:"
                 f" {key}there are two values, {shown[-1]} and {names[-1]}={other}"
@@ -309,13 +351,44 @@ class Relation:
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         assert len(self.codes) == len(self.schema.columns)
-        assert all(column.dtype == np.int64 and len(column) == self.n_rows for column in self.codes)
-        assert not any(column.flags.writeable for column in self.codes)
-        rows = list(zip(*(column.tolist() for column in self.codes), strict=True))
+        coded = [self.codes[0]] if self.schema.wide else self.codes
+        assert all(column.dtype == np.int64 and len(column) == self.n_rows for column in coded)
+        assert not any(column.flags.writeable for column in coded)
+        rows = list(zip(*(column.tolist() for column in coded), strict=True))
         assert all(row < following for row, following in pairwise(rows)), "rows increase"
         for entry in self._indices.values():
             if entry.trie is not None:
                 entry.trie.check_invariants()
+
+
+def _enter_distinct(schema: Schema, table: pa.Table) -> int:
+    """Let the distinct rows of a table have the first codes of a wide relation; how many they are.
+
+    Where columns of numbers tell the rows apart these wait; else all are coded, to find those that are alike.
+    """
+    plain = []
+    for column, values in zip(schema.shown.columns, table.columns, strict=True):
+        domain = column.type.domain
+        if domain.ordered and domain.name != "float" and not values.null_count:
+            with suppress(RangeError):  # which is told when the column is read
+                plain.append(domain.encode(values))
+    n_rows = table.num_rows
+    if n_rows < 2 or any(
+        len(sort_distinct(columns)[0]) == n_rows for columns in (plain[:1], plain) if columns
+    ):
+        schema.rows.wait(table)
+        return n_rows
+    return len(np.unique(schema.rows.codes(table.columns)))
+
+
+def _rows_of(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    columns = [taken(column, rows).cast(column.type) for column in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _with_some_type(field: pa.Field) -> pa.Field:
+    """Of a column without a value any type will do."""
+    return field.with_type(pa.int64()) if pa.types.is_null(field.type) else field
 
 
 def _unsorted_columns(columns: tuple[int, ...], arity: int) -> int:

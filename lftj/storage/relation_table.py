@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,7 +20,9 @@ import pyarrow as pa
 from lftj.errors import ArityError
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import Table
+from lftj.storage.codes_table import table_of_codes
 from lftj.values.row_codes import codes_of_row
+from lftj.values.spelling import spelled
 
 if TYPE_CHECKING:
     import pandas
@@ -85,10 +88,12 @@ class RelationTable:
     def _shown(self) -> Schema:
         return self._tuples.schema.shown
 
-    @property
-    def _codes(self) -> Sequence[np.ndarray]:
-        """The codes of the columns that are shown."""
-        return self._tuples.columns()[: self.num_columns]
+    def _decoded(self, columns: Sequence[np.ndarray], first: int, last: int) -> pa.Table:
+        """Some of the rows with these codes."""
+        schema = self._tuples.schema
+        return table_of_codes(
+            schema, [codes[first:last] for codes in islice(columns, 1 if schema.wide else None)]
+        )
 
     # -- as a set of tuples -----------------------------------------------------------
 
@@ -122,19 +127,15 @@ class RelationTable:
         if len(row) != len(columns):
             width = _counted(len(columns), "column")
             raise ArityError(f"{self._signature} has {width}, but the tuple {row!r} has {len(row)}")
-        codes = codes_of_row(self._shown, row)
-        if codes is not None and self._tuples.schema.bag:
-            codes = [*codes, 0]
+        codes = codes_of_row(self._tuples.schema, row)
         return codes is not None and self._tuples.holds(codes)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The tuples in no particular order, decoded some thousand at a time."""
-        types = [column.type for column in self._shown.columns]
-        columns = self._codes
+        columns = self._tuples.columns()
         for start in range(0, self.count, DECODED_ROWS):
-            pieces = [codes[start : start + DECODED_ROWS] for codes in columns]
-            arrays = [t.domain.decode(piece, t.arrow) for t, piece in zip(types, pieces, strict=True)]
-            yield from zip(*(array.to_pylist() for array in arrays), strict=True)
+            table = self._decoded(columns, start, start + DECODED_ROWS)
+            yield from zip(*(array.to_pylist() for array in table.columns), strict=True)
 
     # -- as a table -----------------------------------------------------------------------
 
@@ -146,11 +147,7 @@ class RelationTable:
         Raises RangeError for a derived value that its type can't hold.
         """
         if self._table is None:
-            arrays = [
-                column.type.domain.decode_chunked(codes, column.type.arrow)
-                for column, codes in zip(self._shown.columns, self._codes, strict=True)
-            ]
-            self._table = pa.Table.from_arrays(arrays, schema=self.schema)
+            self._table = table_of_codes(self._tuples.schema, self._tuples.columns())
         return self._table
 
     def to_arrow(self) -> pa.Table:
@@ -246,10 +243,10 @@ class RelationTable:
 
     def _first_rows(self) -> list[list[str]]:
         """Values of the first rows as text, by column."""
-        first = self._tuples.first(SHOWN_ROWS)[: self.num_columns]
+        first = self._decoded(self._tuples.first(SHOWN_ROWS), 0, SHOWN_ROWS)
         return [
-            [_cut(column.type.spelled(code)) for code in codes.tolist()]
-            for column, codes in zip(self._shown.columns, first, strict=True)
+            [_cut(spelled(column.slice(row, 1).combine_chunks())) for row in range(len(column))]
+            for column in first.columns
         ]
 
     @property

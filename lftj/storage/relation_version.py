@@ -4,7 +4,8 @@ Invariants
 
 1. A version never changes; a reader that holds one sees the same tuples for ever.
 2. All indices of a version hold the same tuples (those on which their ``equal``
-   columns agree): :meth:`RelationVersion.advance` steps them together, and an index
+   columns agree), of a wide relation the columns that were asked for and the row's code:
+   :meth:`RelationVersion.advance` steps them together, and an index
    that is asked for and not there is built from the version's tuples.
 3. The next version is without those that nobody has asked for in so long that to build them
    again costs less (:mod:`lftj.storage.upkeep`), unless they are held; versions that are there keep what they
@@ -17,7 +18,7 @@ merges of :mod:`lftj.storage.index_version`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
 from lftj.storage.upkeep import STEP_ROWS, Upkeep
+from lftj.storage.wide_columns import WideColumns
 from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
@@ -53,10 +55,10 @@ class RelationVersion:
 
     def __init__(self, relation: Relation) -> None:
         """The first version: the tuples of a relation."""
-        every = tuple(range(len(relation.schema.columns)))
-        self._start(relation.name, relation.schema, every, np.array(every, np.int64), relation, {}, Upkeep())
-        self.index(every)
-        relation.schema.hold(self, relation.codes)
+        schema, primary = relation.schema, relation.schema.identity
+        self._start(relation.name, schema, primary, np.array(primary, np.int64), relation, {}, Upkeep())
+        self.index(primary)
+        schema.hold(self, relation.codes)
 
     @classmethod
     def of_sorted(
@@ -94,11 +96,14 @@ class RelationVersion:
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
-        index = self.primary
-        arity = len(self._primary)
-        levels = [(self._primary.index(number), domain) for number, domain in self.schema.dictionaries]
-        parts = [(index.base, index.base.keys), *((run, run.columns(arity)) for run in index.runs)]
-        return [Held(part, [(domain, columns[level]) for level, domain in levels]) for part, columns in parts]
+        with self._lock:
+            known = dict(self._indices) if self.schema.wide else {(self._primary, ()): self.primary}
+        held = []
+        for (columns, _), index in known.items():
+            levels = [(columns.index(n), domain) for n, domain in self.schema.dictionaries if n in columns]
+            parts = [(index.base, index.base.keys), *((run, run.columns(len(columns))) for run in index.runs)]
+            held += [Held(part, [(domain, keys[level]) for level, domain in levels]) for part, keys in parts]
+        return held
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less the relation, which the indices give again."""
@@ -120,35 +125,44 @@ class RelationVersion:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all indices; versions share most of it."""
-        return sum(index.nbytes for index in self._indices.values())
+        """Memory of all indices, and of the rows of a wide relation; versions share most of it."""
+        rows = self.schema.rows.nbytes if self.schema.wide else 0
+        return rows + sum(index.nbytes for index in self._indices.values())
 
     def relation(self) -> Relation:
         """The tuples as a relation; built by the first call after a change, O(n)."""
         with self._lock:
             if self._relation is None:
-                columns = self.columns()
-                if self._primary != tuple(range(len(columns))):
-                    columns = sort_distinct(columns)
+                columns: Sequence[np.ndarray]
+                if self.schema.wide:
+                    columns = WideColumns(self.name, self.schema, self.primary.columns()[0])
+                else:
+                    columns = self.columns()
+                    if self._primary != self.schema.identity:
+                        columns = sort_distinct(columns)
                 self._relation = Relation.from_codes(self.name, self.schema, columns)
             return self._relation
 
-    def columns(self) -> list[np.ndarray]:
-        """The tuples, one column per declared column, in the order of the primary index."""
+    def columns(self) -> Sequence[np.ndarray]:
+        """The tuples, one column per column of the schema, in the order of the primary index."""
+        if self.schema.wide:
+            return self.relation().codes
         sorted_columns = self.primary.columns()
         return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
 
-    def first(self, n: int) -> list[np.ndarray]:
+    def first(self, n: int) -> Sequence[np.ndarray]:
         """The first ``n`` tuples in the order of the primary index, without adding its runs up."""
         sorted_columns = first_tuples(self.primary, n)
+        if self.schema.wide:
+            return WideColumns(self.name, self.schema, sorted_columns[0])
         return [sorted_columns[self._primary.index(column)] for column in range(len(sorted_columns))]
 
     def index(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...] = ()) -> IndexVersion:
-        """The index whose first levels are ``columns``; all other columns follow in the declared order.
+        """The index whose first levels are ``columns``; what else tells rows apart follows in order.
 
         ``equal``: only tuples whose codes agree on each pair of columns, the second of which gets no level.
         """
-        return self.index_at((levels_of(columns, equal, len(self.schema.columns)), equal))
+        return self.index_at((levels_of(columns, equal, self.schema.identity), equal))
 
     def index_at(self, key: IndexKey) -> IndexVersion:
         """The index with exactly these levels."""
@@ -177,6 +191,18 @@ class RelationVersion:
         with self._lock:
             return frozenset(self._indices)
 
+    @property
+    def read_columns(self) -> frozenset[int]:
+        """The columns of its indices, which are those that something reads."""
+        if not self.schema.wide:
+            return frozenset(self.schema.identity)
+        return frozenset(column for columns, _ in self.index_keys for column in columns)
+
+    def code(self, column: int) -> None:
+        """Have the values of a column in its dictionary."""
+        if column not in self.read_columns:
+            self.relation().code(column)
+
     def view(self, key: IndexKey) -> SearchView:
         """The index whose first levels are the key's columns, as searches read it."""
         return self.index(*key).view
@@ -192,20 +218,29 @@ class RelationVersion:
 
     def statistics_column(self, column: int) -> tuple[np.ndarray, bool]:
         """The base's codes of a column, and whether they are sorted."""
-        level = self._primary.index(column)
-        return base_columns(self.primary.base)[level], level == 0
+        with self._lock:
+            known = [
+                (self._primary, self.primary),
+                *((key[0], index) for key, index in self._indices.items()),
+            ]
+        for columns, index in known:
+            if column in columns:
+                level = columns.index(column)
+                return base_columns(index.base)[level], level == 0
+        return self.relation().codes[column], False
 
     def refuse_nan(self, column: int) -> None:
         """Raise :class:`~lftj.errors.NanError` if the column holds NaN, the largest of all codes."""
         if self.schema.columns[column].type.domain.name != "float":
             return
-        if self.primary.view.rooted.key_ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
+        ranges = self.primary.view.rooted.key_ranges
+        if self.schema.wide or ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
             self.relation().refuse_nan(column)
 
     def check_functional(self) -> None:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
-        view = self.index(tuple(range(len(self.schema.columns)))).view.rooted
-        if view.max_fanouts[-1] > 1:  # or had more
+        declared = self.schema.declared
+        if self.index(declared).view.rooted.max_fanouts[len(declared) - 1] > 1:  # or had more
             self.relation().check_functional()
 
     def weights(self, columns: Columns) -> np.ndarray:
@@ -232,7 +267,7 @@ class RelationVersion:
         if not len(weights):
             return self
         if debug.enabled:
-            debug.check_rows(columns, f"a change of {self.name!r}")
+            debug.check_rows(columns[:1] if self.schema.wide else columns, f"a change of {self.name!r}")
             debug.check_weights(self.weights(columns), weights, f"a change of {self.name!r}")
         primary, upkeep = self.primary, self._upkeep
         for key in upkeep.missing(self._indices):
@@ -266,7 +301,7 @@ class RelationVersion:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        rows = set(zip(*(column.tolist() for column in self.columns()), strict=True))
+        rows = set(zip(*(column.tolist() for column in list(self.columns())), strict=True))
         for (columns, equal), index in self._indices.items():
             index.check_invariants()
             agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}
@@ -287,23 +322,27 @@ class _Aside(RelationVersion):
         return self._version.relation()
 
 
-def levels_of(columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], arity: int) -> tuple[int, ...]:
+def levels_of(
+    columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], identity: Iterable[int]
+) -> tuple[int, ...]:
     """All columns of an index that starts with ``columns``, in order.
 
-    >>> levels_of((2,), (), 3), levels_of((1,), ((0, 2),), 3)
-    ((2, 0, 1), (1, 0))
+    ``identity``: columns that tell rows apart (:attr:`lftj.values.schema.Schema.identity`).
+
+    >>> levels_of((2,), (), range(3)), levels_of((1,), ((0, 2),), range(3)), levels_of((2,), (), [0])
+    ((2, 0, 1), (1, 0), (2, 0))
     """
     left_out = {second for _, second in equal} | set(columns)
-    return (*columns, *(column for column in range(arity) if column not in left_out))
+    return (*columns, *(column for column in identity if column not in left_out))
 
 
 def index_change(key: IndexKey, columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A change of the relation's sorted tuples as the change of one of its indices."""
     order, equal = key
+    if not equal and (order == (0,) or order == tuple(range(len(columns)))):
+        return table_of(columns[: len(order)], len(weights)), weights
+    rows = np.array([columns[column] for column in order])
     if equal:
         agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
-        columns, weights = [column[agree] for column in columns], weights[agree]
-    if order == tuple(range(len(columns))):
-        return table_of(columns, len(weights)), weights
-    rows = np.array([columns[column] for column in order])
+        rows, weights = rows[:, agree], weights[agree]
     return (rows, weights) if len(weights) < 2 else net_rows(rows, weights)

@@ -29,7 +29,8 @@ Invariants
 5. Whoever is interrupted leaves a walk that goes on where it was, or does a piece again.
 
 Cost: nothing while no values come.  A walk begins when a dictionary has got half as many values as
-it had after the last one (1,024 at least), or one for every 16 codes that were walked then.
+it had after the last one (1,024 at least), or one for every 16 codes that were walked then; it is for those
+of which that is so.
 :meth:`Collector.advance` walks ``LEAST`` codes, and for each value that came since it was called last
 ``PACE``, of more than ``MOST`` in all ``LEAST_PACE``; a code costs a look-up, and its first sight a copy of
 the value.
@@ -176,29 +177,33 @@ class Collector:
     """
 
     def __init__(self) -> None:
-        self._dictionaries: list[Dictionary] = []
         self._start()
 
     def _start(self) -> None:
         self._lock = threading.Lock()
+        self._dictionaries: weakref.WeakSet[Dictionary] = weakref.WeakSet()
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
         self._walk: _Walk | None = None
-        self._sizes: dict[int, _Size] = {}  # by the dictionary's identity
+        self._sizes: weakref.WeakKeyDictionary[Dictionary, _Size] = weakref.WeakKeyDictionary()
         self._n_walked = 0  # in the last walk
         self._n_added = 0  # when it was called last
 
     def __getstate__(self) -> dict[str, object]:
-        """For an image (:mod:`maintenance.image`): holders come again by themselves."""
-        return {"_dictionaries": self._dictionaries}
+        """For an image (:mod:`maintenance.image`): dictionaries and holders come again by themselves."""
+        return {"_walk": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
         self._start()
 
     def add(self, dictionary: Dictionary) -> None:
-        """Collect what a dictionary does not need."""
-        self._dictionaries.append(dictionary)
+        """Collect what a dictionary does not need, as long as it lives."""
+        with self._lock:
+            self._dictionaries.add(dictionary)
+
+    def settle(self, dictionary: Dictionary) -> None:
+        """All values of a dictionary are held now: a walk for its sake comes when half as many more have."""
+        self._sizes[dictionary] = _Size(dictionary.n_values, dictionary.n_added)
 
     def hold(self, holder: Holder, came: Coded | None = None) -> None:
         """From now on, and as long as it lives, the holder's codes keep their values.
@@ -221,12 +226,15 @@ class Collector:
 
     def advance(self) -> None:
         """Walk a piece, if there is something to do; one thread at a time."""
-        n_added = sum([dictionary.n_added for dictionary in self._dictionaries])
+        with self._lock:
+            dictionaries = list(self._dictionaries)
+        n_added = sum([dictionary.n_added for dictionary in dictionaries])
         if self._walk is None:
-            if n_added == self._n_added or not any(map(self._is_due, self._dictionaries)):
+            due = [] if n_added == self._n_added else [one for one in dictionaries if self._is_due(one)]
+            if not due:
                 return
             with self._lock:
-                self._walk = _Walk(list(self._dictionaries), list(self._holders), list(self._leases))
+                self._walk = _Walk(due, list(self._holders), list(self._leases))
             self._n_added = n_added
         came, self._n_added = n_added - self._n_added, n_added
         if self._walk.make(LEAST + max(LEAST_PACE * came, min(PACE * came, MOST))):
@@ -246,7 +254,7 @@ class Collector:
             self._end(self._walk)
 
     def _is_due(self, dictionary: Dictionary) -> bool:
-        size = self._sizes.get(id(dictionary)) or _Size()
+        size = self._sizes.get(dictionary) or _Size()
         enough = max(LEAST_ADDED, size.n_values // 2, self._n_walked // WALKED_PER_ADDED)
         return dictionary.n_added - size.n_added >= enough or dictionary.is_nearly_full
 
@@ -255,7 +263,7 @@ class Collector:
             while walk.dictionaries:
                 dictionary = walk.dictionaries[-1]
                 dictionary.end()
-                self._sizes[id(dictionary)] = _Size(dictionary.n_values, dictionary.n_added)
+                self._sizes[dictionary] = _Size(dictionary.n_values, dictionary.n_added)
                 walk.dictionaries.pop()
             self._n_walked = walk.n_walked
             self._walk = None

@@ -68,6 +68,7 @@ class DictionaryDomain(Domain):
     """Strings and binary strings.  Safe to use from several threads."""
 
     ordered = False
+    collector: Collector
 
     def __init__(self, name: str, value_type: pa.DataType, collector: Collector) -> None:
         self.name = name
@@ -89,6 +90,7 @@ class DictionaryDomain(Domain):
         """Tables of codes come again by themselves."""
         self.__dict__.update(state)
         self._tables = weakref.WeakSet()
+        self.collector.add(self)
 
     def encode_constant(self, value: Value) -> int | None:
         literal, exact = self._literal(value)
@@ -98,14 +100,15 @@ class DictionaryDomain(Domain):
         with self._lock:
             return self._interner.find(data[offsets[0] : offsets[1]].tobytes())
 
-    def code_of_constant(self, value: Value) -> int | None:
+    def code_of_constant(self, value: Value, lasting: bool = True) -> int | None:
         literal, exact = self._literal(value)
         if literal is None or not exact:
             return None
         data, offsets = self._bytes_of(pa.array([literal]))
         with self._lock:
             code = int(self._interner.codes(data, offsets)[0])
-            self._constants[code] = None
+            if lasting:
+                self._constants[code] = None
         return code
 
     def select(self, operator: str, value: Value) -> np.ndarray:

@@ -162,8 +162,11 @@ class Domain(ABC):
         (5, None)
         """
 
-    def code_of_constant(self, value: Value) -> int | None:
-        """Like :meth:`encode_constant`, and adds to the dictionary: later rows may hold the value."""
+    def code_of_constant(self, value: Value, lasting: bool = True) -> int | None:
+        """Like :meth:`encode_constant`, and adds to the dictionary: later rows may hold the value.
+
+        ``lasting``: the code keeps its value for ever, whoever holds it.
+        """
         return self.encode_constant(value)
 
     def interval(self, operator: str, value: Value) -> tuple[int, int]:

@@ -279,6 +279,11 @@ class Interner:
             self._following = _with_room(self._following, self.n_codes + n_values, n_bytes)
         return self._run(data, offsets, True)
 
+    def reserve(self, n_values: int, n_bytes: int) -> None:
+        """Have room for so many values more, and a quarter on top, before they come in pieces."""
+        wanted = self.n_codes + n_values + n_values // 4
+        self._table = _with_room(self._table, wanted, n_bytes + n_bytes // 4)
+
     def find(self, value: bytes) -> int | None:
         """The value's code, or None when it has none."""
         offsets = np.array([0, len(value)], dtype=np.int64)
@@ -288,7 +293,7 @@ class Interner:
     def _run(self, data: np.ndarray, offsets: np.ndarray, add: bool) -> np.ndarray:
         codes = np.empty(len(offsets) - 1, dtype=np.int64)
         with np.errstate(over="ignore"):  # the hash wraps around, also when kernels run as plain Python
-            _look_up(_read_only(data), _read_only(offsets), self._table, self._following, add, codes)
+            _look_up(read_only(data), read_only(offsets), self._table, self._following, add, codes)
         return codes
 
     def taken(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -296,7 +301,7 @@ class Interner:
 
         A code without a value has an empty one.  Raises IndexError for what is no code.  O(bytes).
         """
-        table, codes = self._table, _read_only(np.ascontiguousarray(codes, np.int64))
+        table, codes = self._table, read_only(np.ascontiguousarray(codes, np.int64))
         offsets = np.empty(len(codes) + 1, np.int64)
         if not _measure(table, codes, offsets):
             raise IndexError("a code is beyond all that there are")
@@ -333,7 +338,7 @@ class Interner:
 
         ``codes``: int64; what is no code, or one without a value, is passed over.
         """
-        codes = _read_only(np.ascontiguousarray(codes[first:last], np.int64))
+        codes = read_only(np.ascontiguousarray(codes[first:last], np.int64))
         done = 0
         while done < len(codes):
             done = int(_move(self._table, self._following, codes, done, len(codes)))
@@ -387,7 +392,7 @@ def _with_room(table: InternTable, codes: int, n_bytes: int) -> InternTable:
     return larger
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     """A view that may not be written to, whatever came in, so that kernels are compiled once."""
     array = array.view()
     array.flags.writeable = False

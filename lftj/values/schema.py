@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.values.collector import Holder
+from lftj.values.collector import Coded, Holder
 from lftj.values.domain import Domain
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind
 from lftj.values.spelling import spelled
+
+if TYPE_CHECKING:
+    from lftj.values.rows import RowDomain
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,32 @@ class Column:
     type: ColumnType
 
 
+MOST_NARROW = 6
+"""A relation is wide whose columns, those with a dictionary counted twice, are more."""
+
+
+def is_wide(types: Iterable[pa.DataType]) -> bool:
+    """Whether a relation with such columns has codes for whole rows (:mod:`lftj.values.rows`).
+
+    >>> is_wide([pa.int64()] * 6), is_wide([pa.int64(), pa.string(), pa.string(), pa.string()])
+    (False, True)
+    """
+    return sum(2 if kind(type_) in ("string", "binary", "decimal") else 1 for type_ in types) > MOST_NARROW
+
+
 def copy_column(domains: Domains) -> Column:
     """The last of a bag: its name is none that a rule could write."""
     return Column("#", ColumnType(domains.of(pa.int64()), pa.int64()))
+
+
+def wide_schema(columns: Iterable[tuple[str, pa.DataType]], domains: Domains, nullable: bool) -> Schema:
+    """The schema of a wide relation with columns of these names and types; all may hold NULL, or none."""
+    from lftj.values.rows import RowDomain
+
+    named = list(columns)
+    declared = [Column(name, ColumnType(domains.of(type_), type_, nullable)) for name, type_ in named]
+    rows = RowDomain([type_ for _, type_ in named], domains.collector)
+    return Schema((Column("#", ColumnType(rows, pa.large_binary())), *declared), wide=True)
 
 
 @dataclass(frozen=True)
@@ -65,17 +92,40 @@ class Schema:
     """Columns of a relation.  ``functional``: the last column is the value of the others.
 
     ``bag``: the last column numbers the copies of equal rows (:mod:`lftj.storage.bags`); only the engine sees
-    it.
+    it.  ``wide``: the first column is the row's code, which only the engine sees either, and the others are
+    coded when they are asked for (:mod:`lftj.storage.wide_columns`); no bag is wide.
     """
 
     columns: tuple[Column, ...]
     functional: bool = False
     bag: bool = False
+    wide: bool = False
 
     @cached_property
     def shown(self) -> Schema:
-        """What users see: a bag's without the numbers of copies."""
+        """What users see: less the numbers of copies, or the rows' codes."""
+        if self.wide:
+            return replace(self, columns=self.columns[1:], wide=False)
         return replace(self, columns=self.columns[:-1], bag=False) if self.bag else self
+
+    @property
+    def rows(self) -> RowDomain:
+        """Of a wide relation: the domain of its rows' codes."""
+        from lftj.values.rows import RowDomain
+
+        domain = self.columns[0].type.domain
+        assert isinstance(domain, RowDomain)
+        return domain
+
+    @cached_property
+    def identity(self) -> tuple[int, ...]:
+        """Columns in which no two rows agree: all, or of a wide relation the rows' codes."""
+        return (0,) if self.wide else tuple(range(len(self.columns)))
+
+    @cached_property
+    def declared(self) -> tuple[int, ...]:
+        """The columns that a user declared, by number."""
+        return tuple(range(1 if self.wide else 0, len(self.columns) - self.bag))
 
     @cached_property
     def dictionaries(self) -> tuple[tuple[int, Domain], ...]:
@@ -91,11 +141,14 @@ class Schema:
     def hold(self, holder: Holder, came: Sequence[np.ndarray] | np.ndarray | None = None) -> None:
         """The values of what a holder has in these columns stay as long as it lives.
 
-        ``came``: columns of codes, as for :meth:`lftj.values.collector.Collector.hold`.
+        ``came``: columns of codes, as for :meth:`lftj.values.collector.Collector.hold`; of those that are
+        coded when they are asked for, the ones that were.
         """
         if not self.dictionaries:
             return
-        coded = None if came is None else [(domain, came[number]) for number, domain in self.dictionaries]
+        coded: Coded | None = getattr(came, "held", None)
+        if came is not None and coded is None:
+            coded = [(domain, came[number]) for number, domain in self.dictionaries]
         for collector in {domain.collector for _, domain in self.dictionaries}:
             assert collector is not None
             collector.hold(holder, coded)

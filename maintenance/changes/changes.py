@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from indices.compiled import kernel
 from lftj.errors import ChangeError, DataError, SourceError
+from lftj.files.arrow_files import validated
 from lftj.files.sources import array_of_numpy, read_table
+from lftj.storage.codes_table import shown_values
 from lftj.storage.signed_rows import Columns
 from lftj.values.domain import NULL_CODE, null_mask
 from lftj.values.domains import Domains
@@ -30,19 +32,25 @@ MOST_WEIGHT = 2**31
 """Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
 
 
-def encode_rows(name: str, schema: Schema, source: Any, domains: Domains) -> Columns:
-    """Rows of a source, in any form that ``load`` takes, as one int64 column per column of the schema.
+def encode_rows(
+    name: str, schema: Schema, source: Any, domains: Domains, read: Collection[int] = ()
+) -> Columns:
+    """Rows of a source, in any form that ``load`` takes, as one int64 column per shown column of the schema.
 
-    Rows may repeat.  Raises ChangeError, NullError and the errors of reading the source.
+    Of a wide relation there is one column, the rows' codes; ``read``: the columns in which NULL is refused
+    where the relation keeps none, by number.  Rows may repeat.  Raises ChangeError, NullError and the errors
+    of reading the source.
     """
     quick = _plain_integers(name, schema, source)
     if quick is not None:
         return quick
-    table = _read(name, _types(schema), source)
-    return _codes(name, schema, table.columns, domains)
+    columns = _plain_wide(schema, source) or _read(name, _types(schema), source).columns
+    return _codes(name, schema, columns, domains, read)
 
 
-def encode_zset(name: str, schema: Schema, source: Any, domains: Domains) -> tuple[Columns, np.ndarray]:
+def encode_zset(
+    name: str, schema: Schema, source: Any, domains: Domains, read: Collection[int] = ()
+) -> tuple[Columns, np.ndarray]:
     """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
 
     Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
@@ -51,11 +59,11 @@ def encode_zset(name: str, schema: Schema, source: Any, domains: Domains) -> tup
     if quick is not None:
         return quick
     table = _read(name, {**_types(schema), weight_label(schema): pa.int64()}, source)
-    return _encoded(name, schema, table, domains)
+    return _encoded(name, schema, table, domains, read)
 
 
 def encode_timed_zset(
-    name: str, schema: Schema, source: Any, domains: Domains
+    name: str, schema: Schema, source: Any, domains: Domains, read: Collection[int] = ()
 ) -> tuple[list[np.ndarray], np.ndarray, pa.ChunkedArray | None]:
     """The same, and the column ``txn`` (see :func:`txn_label`); None where there is none.
 
@@ -68,7 +76,7 @@ def encode_timed_zset(
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
     check_columns(name, table.column_names, wanted, [label])
-    columns, weights = _encoded(name, schema, table.select(wanted), domains)
+    columns, weights = _encoded(name, schema, table.select(wanted), domains, read)
     if label not in table.column_names:
         return columns, weights, None
     transactions = table.column(label)
@@ -79,7 +87,7 @@ def encode_timed_zset(
 
 
 def _encoded(
-    name: str, schema: Schema, table: pa.Table, domains: Domains
+    name: str, schema: Schema, table: pa.Table, domains: Domains, read: Collection[int]
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Rows and weights of a table whose last column has these."""
     weights = table.column(table.num_columns - 1)
@@ -95,27 +103,24 @@ def _encoded(
             f"changes of {name!r}: the weight of row {row} (counting from 0) is {numbers[row]};"
             f" weights are from -{MOST_WEIGHT:,} to {MOST_WEIGHT:,}"
         )
-    return _codes(name, schema, table.columns[:-1], domains), numbers.astype(np.int64)
+    return _codes(name, schema, table.columns[:-1], domains, read), numbers.astype(np.int64)
 
 
 def change_table(schema: Schema, columns: Columns, weights: np.ndarray) -> pa.Table:
     """A change as its columns' values and an int64 ``weight``, +1 or -1."""
-    arrays = [
-        column.type.domain.decode(codes, column.type.arrow)
-        for column, codes in zip(schema.columns, columns, strict=True)
-    ]
     weight = array_of_numpy(np.ascontiguousarray(weights, np.int64))
-    return pa.Table.from_arrays([*arrays, weight], [*(c.name for c in schema.columns), weight_label(schema)])
+    names = [column.name for column in schema.shown.columns]
+    return pa.Table.from_arrays([*shown_values(schema, columns), weight], [*names, weight_label(schema)])
 
 
 def weight_label(schema: Schema) -> str:
     """The name of the column of weights: ``weight``, or ``weight_`` where the relation has such a column."""
-    return label_beside(WEIGHT, [column.name for column in schema.columns])
+    return label_beside(WEIGHT, [column.name for column in schema.shown.columns])
 
 
 def txn_label(schema: Schema) -> str:
     """The name of the column of transactions: ``txn``, or ``txn_`` where the relation has such a column."""
-    return label_beside(TXN, [column.name for column in schema.columns])
+    return label_beside(TXN, [column.name for column in schema.shown.columns])
 
 
 def label_beside(label: str, names: Sequence[str]) -> str:
@@ -133,9 +138,9 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None
     """The quick way for a list of tuples of ints into int64 columns; None where it does not apply."""
     if not isinstance(source, list | tuple) or not source:
         return None
-    if not schema.is_whole:
+    if schema.wide or not schema.shown.is_whole:
         return None
-    width = len(schema.columns)
+    width = len(schema.shown.columns)
     for row in source:
         if type(row) is not tuple or len(row) != width:
             return None
@@ -156,9 +161,9 @@ def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] |
 
     Such columns have no offsets that could lead nowhere, so there is nothing to validate.
     """
-    if type(source) is not pa.Table or not schema.is_whole:
+    if type(source) is not pa.Table or schema.wide or not schema.shown.is_whole:
         return None
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.shown.columns]
     if source.column_names != [*names, label_beside(WEIGHT, names)]:
         return None
     batches = source.to_batches()
@@ -171,6 +176,22 @@ def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] |
         columns.append(np.frombuffer(values.buffers()[1], np.int64, len(values), 8 * values.offset))
     rows = np.array(columns)
     return (rows[:-1], rows[-1]) if _are_plain(rows, NULL_CODE, MOST_WEIGHT) else None
+
+
+def _plain_wide(schema: Schema, source: Any) -> list[pa.ChunkedArray] | None:
+    """The quick way for an Arrow table of a wide relation's columns and types; None where it does not apply.
+
+    Only offsets and dictionaries could lead nowhere.
+    """
+    if type(source) is not pa.Table or not schema.wide:
+        return None
+    like = schema.shown.arrow
+    if source.column_names != like.names or source.schema.types != like.types:
+        return None
+    varying = schema.rows.varying
+    if varying:
+        validated(source.select(varying))
+    return source.columns
 
 
 @kernel
@@ -186,7 +207,7 @@ def _are_plain(rows, least, most):  # type: ignore[no-untyped-def]
 
 
 def _types(schema: Schema) -> dict[str, pa.DataType]:
-    return {column.name: column.type.arrow for column in schema.columns}
+    return {column.name: column.type.arrow for column in schema.shown.columns}
 
 
 def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
@@ -246,11 +267,17 @@ def check_columns(
 
 
 def _codes(
-    name: str, schema: Schema, values_of: Sequence[pa.ChunkedArray], domains: Domains
+    name: str,
+    schema: Schema,
+    values_of: Sequence[pa.ChunkedArray],
+    domains: Domains,
+    read: Collection[int],
 ) -> list[np.ndarray]:
-    columns = []
-    for declared, values in zip(schema.columns, values_of, strict=True):
-        missing = None if declared.type.nullable else null_mask(values)
+    columns: list[Any] = []
+    for number, values in zip(schema.declared, values_of, strict=True):
+        declared = schema.columns[number]
+        is_free = declared.type.nullable or (schema.wide and number not in read)
+        missing = None if is_free else null_mask(values)
         if missing is not None:
             row = int(np.argmax(missing))
             raise ChangeError(
@@ -261,12 +288,15 @@ def _codes(
         if values.type != declared.type.arrow:
             values = _cast(name, declared.name, values, declared.type.arrow)
             domain = domains.of(values.type)
+        if schema.wide:
+            columns.append(values if values.type == declared.type.arrow else values.cast(declared.type.arrow))
+            continue
         try:
             codes = domain.encode_nullable(values) if declared.type.nullable else domain.encode(values)
         except DataError as error:
             raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
         columns.append(np.ascontiguousarray(codes, dtype=np.int64))
-    return columns
+    return [schema.rows.codes(columns)] if schema.wide else columns
 
 
 def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -88,5 +88,5 @@ def table_of_change(schema: Schema, change: Change | None) -> pa.Table:
     if change is None:
         change = Change([np.empty(0, np.int64) for _ in schema.columns], np.empty(0, np.int64))
     if schema.bag:
-        return change_table(schema.shown, *net_rows(change.columns[:-1], change.weights))
+        return change_table(schema, *net_rows(change.columns[:-1], change.weights))
     return change_table(schema, change.columns, change.weights)

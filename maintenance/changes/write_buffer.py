@@ -7,7 +7,8 @@ to more than 0 is in afterwards, to less than 0 is out, and neither is a change
 if that is so already.  In a bag the sum of its weights is how many copies come or go, no more than there are.
 
 Batches wait as they came and are added up when the transaction commits; many of them, and tables, wait as
-sorted columns, so memory follows the number of distinct rows.
+sorted columns, so memory follows the number of distinct rows.  Of a wide relation the rows' codes wait, and
+other columns are coded when something reads them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lftj.errors import TransactionError
 from lftj.storage.bags import bag_change
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, net_rows
+from lftj.storage.wide_columns import WideColumns
 from lftj.storage.zset import Weighted
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
@@ -46,13 +48,13 @@ class WriteBuffer:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._arity = len(schema.shown.columns)
+        self._arity = 1 if schema.wide else len(schema.shown.columns)
         self._batches: list[tuple[np.ndarray, np.ndarray]] = []
         self._tables: Weighted | None = None
         self.staged_rows = 0
 
     def stage(self, columns: Columns, weights: np.ndarray) -> None:
-        """Add int64 columns, in any order and with repetitions."""
+        """Add int64 columns, in any order and with repetitions; of a wide relation the rows' codes."""
         self.staged_rows += len(weights)
         if len(weights) > FEW_ROWS:
             self._sum().add(list(columns), weights)
@@ -99,4 +101,5 @@ class WriteBuffer:
             columns, signs = bag_change(version, *self.zset())
             return Change(columns, signs, max(0, self.staged_rows - len(signs)))
         columns, signs = version.change_by(*self.zset())
-        return Change(columns, signs, self.staged_rows - len(signs))
+        changed = WideColumns(version.name, self.schema, columns[0]) if self.schema.wide else columns
+        return Change(changed, signs, self.staged_rows - len(signs))

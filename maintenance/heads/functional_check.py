@@ -15,7 +15,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from lftj.storage.net_weights import net_weights
-from lftj.storage.relation_version import RelationVersion
+from lftj.storage.relation_version import RelationVersion, levels_of
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.values.functional import refuse_conflicts
 
@@ -44,22 +44,25 @@ def refuse_relation_conflict(version: RelationVersion, columns: Columns, weights
 
 def _crowded_key(version: RelationVersion, columns: Columns, weights: np.ndarray) -> int | None:
     """The first changed tuple that came to a key which holds more than one now."""
-    if len(columns) == 1:
+    declared, identity = version.schema.declared, version.schema.identity
+    if len(declared) == 1:
         return 0 if version.n_rows > 1 else None
-    index = version.index(tuple(range(len(columns))))
-    row = int(crowded(index.memory, table_of(columns, len(weights)), weights > 0))
+    levels = levels_of(declared, (), identity)
+    rows = table_of([columns[column] for column in levels], len(weights))
+    row = int(crowded(version.index(declared).memory, rows, len(declared) - 2, weights > 0))
     return row if row >= 0 else None
 
 
 @kernel(makes_arrays=True)
-def crowded(memory, rows, came):
-    """The first inserted tuple whose keys, all columns but the last, have more than one tuple; -1: none.
+def crowded(memory, rows, last_key, came):
+    """The first inserted tuple whose keys have more than one tuple; -1: none.
 
-    memory: that of the version after the change; rows: int64 (levels, n); came: bool (n,), the inserted ones.
+    memory: that of the version after the change; rows: int64 (levels, n); last_key: the level of the last
+    key; came: bool (n,), the inserted ones.
     """
     below = np.empty(rows.shape, dtype=np.int64)
     net_weights(memory.ctypes.data, rows, below)
     for row in range(rows.shape[1]):
-        if came[row] and below[rows.shape[0] - 2, row] > 1:
+        if came[row] and below[last_key, row] > 1:
             return row
     return -1

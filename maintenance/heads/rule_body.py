@@ -323,4 +323,4 @@ def described(title: str, search: BodySearch) -> list[str]:
 
 def _emptiness(atom: JoinAtom):  # type: ignore[no-untyped-def]
     """The index that is empty when no tuple satisfies an atom without variables: relation and key."""
-    return atom.relation, (levels_of((), atom.equal, atom.arity), atom.equal)
+    return atom.relation, (levels_of((), atom.equal, atom.identity), atom.equal)

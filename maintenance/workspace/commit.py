@@ -196,9 +196,8 @@ def refuse_nan(name: str, schema: Schema, change: Change, heads: Mapping[str, Ma
     for position, column in enumerate(schema.columns):
         if column.type.domain.name != "float":
             continue
-        came = change.columns[position][change.weights > 0] == NAN_CODE
-        joining = (head.name for head in heads.values() if head.joins_by(name, position))
-        if came.any() and (first := next(joining, None)):
+        first = next((head.name for head in heads.values() if head.joins_by(name, position)), None)
+        if first and (change.columns[position][change.weights > 0] == NAN_CODE).any():
             raise NanError(
                 f"changes of {name!r}, column {column.name!r}: NaN, which equals nothing,"
                 f" in a column that the rules of {shown_name(first)!r} join by"

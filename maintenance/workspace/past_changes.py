@@ -135,8 +135,9 @@ def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
 
 def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relation:
     nulls: Nulls = "keep" if version.schema.keeps_null else "refuse"
-    relation = Relation.from_table(name, RelationTable(version).table, domains, nulls, bag=version.schema.bag)
-    schema = replace(relation.schema, functional=version.schema.functional)
+    like, rows = version.schema, RelationTable(version).table
+    relation = Relation.from_table(name, rows, domains, nulls, bag=like.bag, wide=like.wide)
+    schema = replace(relation.schema, functional=like.functional)
     return Relation(name, schema, relation.codes)
 
 

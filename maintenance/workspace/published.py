@@ -37,6 +37,7 @@ from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import IndexKey
+from lftj.storage.relation_version import levels_of
 from lftj.values.domains import Domains
 from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
@@ -304,7 +305,8 @@ class Published:
             for name, key in head.indices:
                 keys[name].add(key)
         for name in state.strata.functions:
-            keys[name].add((tuple(range(len(state.versions[name].schema.columns))), ()))
+            schema = state.versions[name].schema
+            keys[name].add((levels_of(schema.declared, (), schema.identity), ()))
         for name, version in state.versions.items():
             version.hold(keys[name])
         self._held_for = state.strata

@@ -22,6 +22,7 @@ from lftj.errors import DurabilityError, LftjError
 from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
+from lftj.values.schema import is_wide
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import FoundFolder
@@ -166,6 +167,7 @@ class Replay:
 def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
     """A relation with rows, as it was loaded."""
     nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
-    relation = Relation.from_table(loaded.relation, rows, domains, nulls, bag=loaded.bag)
+    wide = not loaded.bag and is_wide(rows.schema.types)
+    relation = Relation.from_table(loaded.relation, rows, domains, nulls, bag=loaded.bag, wide=wide)
     schema = replace(relation.schema, functional=loaded.functional)
     return Relation(loaded.relation, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lftj.errors import ChangeError, TransactionError
 from lftj.storage.bags import timed_bag_change
 from lftj.storage.relation_version import RelationVersion
+from lftj.storage.wide_columns import WideColumns
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from maintenance.changes.changes import encode_timed_zset
@@ -24,7 +25,10 @@ from maintenance.changes.timed_change import TimedChange, starts_of, timed
 
 @dataclass(frozen=True, eq=False)
 class StagedRows:
-    """Signed rows of one relation: int64 columns, the number of each row's transaction, and its weight."""
+    """Signed rows of one relation: int64 columns, the number of each row's transaction, and its weight.
+
+    Of a wide relation the columns are one, the rows' codes.
+    """
 
     schema: Schema
     columns: Sequence[np.ndarray]
@@ -51,7 +55,10 @@ class StagedRows:
         before[starts] = version.weights(np.ascontiguousarray(rows[:, starts])) > 0
         changes = there != before
         signs = np.where(there, 1, -1)[changes]
-        return TimedChange(np.ascontiguousarray(rows[:, changes]), times[changes], signs)
+        changed = np.ascontiguousarray(rows[:, changes])
+        if self.schema.wide:
+            changed = np.array(list(WideColumns(name, self.schema, changed[0])))
+        return TimedChange(changed, times[changes], signs)
 
 
 def read_batch(
@@ -63,8 +70,9 @@ def read_batch(
     """
     read = {}
     for name, source in changes.items():
-        schema = version_of(name).schema
-        read[name] = schema, *encode_timed_zset(name, schema.shown, source, domains)
+        version = version_of(name)
+        schema, its = version.schema, version.read_columns
+        read[name] = schema, *encode_timed_zset(name, schema, source, domains, its)
     with_txn = [name for name, (*_, column) in read.items() if column is not None]
     if with_txn and len(with_txn) < len(read):
         without = next(name for name in read if name not in with_txn)

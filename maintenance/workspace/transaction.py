@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -92,12 +92,12 @@ class Transaction:
     @interruptible()
     def apply(self, relation: str, zset: Any) -> None:
         """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
-        buffer, schema = self._buffer(relation)
-        self._add(buffer, *encode_zset(relation, schema, zset, self._workspace.domains))
+        buffer, read = self._buffer(relation)
+        self._add(buffer, *encode_zset(relation, buffer.schema, zset, self._workspace.domains, read))
 
     def _stage(self, relation: str, source: Any, weight: int) -> None:
-        buffer, schema = self._buffer(relation)
-        columns = encode_rows(relation, schema, source, self._workspace.domains)
+        buffer, read = self._buffer(relation)
+        columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
         weights = np.empty(len(columns[0]), np.int64)
         weights.fill(weight)
         self._add(buffer, columns, weights)
@@ -114,13 +114,14 @@ class Transaction:
         if not self._open:
             raise TransactionError("the transaction is over: begin another one")
 
-    def _buffer(self, relation: str):  # type: ignore[no-untyped-def]
+    def _buffer(self, relation: str) -> tuple[WriteBuffer, Collection[int]]:
+        """Where a relation's changes wait, and the columns of it that something reads."""
         self._refuse_ended()
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
             buffer = self._buffers[relation] = WriteBuffer(version.schema)
-        return buffer, version.schema.shown
+        return buffer, version.read_columns
 
     def __enter__(self) -> Transaction:
         self._refuse_ended()

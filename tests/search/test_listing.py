@@ -51,7 +51,9 @@ class Listed:
 
     def indexes(self, plan: RegionPlan) -> list[IndexVersion]:
         versions = {
-            atom.relation: RelationVersion(relation(atom.relation, atom.arity, self.rows[atom.relation]))
+            atom.relation: RelationVersion(
+                relation(atom.relation, len(atom.schema.columns), self.rows[atom.relation])
+            )
             for atom in self.problem.atoms
         }
         return [versions[use.relation].index_at(use.key) for use in plan.indexes]

@@ -382,7 +382,7 @@ def stream_of_level(case: Case, plan: RegionPlan, atom: JoinAtom, level: int) ->
     """The record stream of a level of a positive atom."""
     by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
     places = tuple(case.order.index(atom.variables[i]) for i in by_depth)
-    levels = levels_of(tuple(atom.columns[i] for i in by_depth), atom.equal, atom.arity)
+    levels = levels_of(tuple(atom.columns[i] for i in by_depth), atom.equal, atom.identity)
     (stream,) = {
         its.stream
         for its in plan.participants

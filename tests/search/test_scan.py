@@ -56,7 +56,8 @@ def bodies(draw: st.DrawFn) -> tuple[JoinProblem, dict[str, frozenset[Row]]]:
 def test_scans_give_the_assignments(body: tuple[JoinProblem, dict[str, frozenset[Row]]], room: int) -> None:
     problem, rows = body
     tables = {
-        atom.relation: relation(atom.relation, atom.arity, rows[atom.relation]) for atom in problem.atoms
+        atom.relation: relation(atom.relation, len(atom.schema.columns), rows[atom.relation])
+        for atom in problem.atoms
     }
     scan = scan_of(problem, tables, 0)
     event("no scan" if scan is None else f"{len(scan.lookups)} look-ups")

@@ -377,5 +377,5 @@ def test_a_change_and_its_inverse_leave_no_run() -> None:
 
 
 def test_levels_of_an_index() -> None:
-    assert levels_of((1,), (), 3) == (1, 0, 2)
-    assert levels_of((2,), ((0, 1),), 3) == (2, 0)
+    assert levels_of((1,), (), range(3)) == (1, 0, 2)
+    assert levels_of((2,), ((0, 1),), range(3)) == (2, 0)

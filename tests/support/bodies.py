@@ -96,7 +96,7 @@ def advanced(version: RelationVersion, change: Mapping[Row, int]) -> RelationVer
 
 
 def first_versions(case: Case) -> dict[str, RelationVersion]:
-    arities = {atom.relation: atom.arity for atom in atoms_of(case.problem)}
+    arities = {atom.relation: len(atom.schema.columns) for atom in atoms_of(case.problem)}
     return {
         name: RelationVersion(relation(name, arity, case.states[0][name])) for name, arity in arities.items()
     }
@@ -230,7 +230,7 @@ def cases(draw: st.DrawFn, most_rows: int = 14, most_steps: int = 4) -> Case:
     constants = sorted({*keys[:3], keys[0] + 1})
     problem = draw(problems(pool, constants))
     order = tuple(draw(st.permutations(problem.variables)))
-    arities = {atom.relation: atom.arity for atom in atoms_of(problem)}
+    arities = {atom.relation: len(atom.schema.columns) for atom in atoms_of(problem)}
     sizes = {name: draw(st.integers(0, most_rows)) for name in arities}
     few = draw(st.sampled_from((1, 3, most_rows)))
     n_steps = draw(st.integers(0, most_steps))

@@ -94,7 +94,7 @@ def needed_streams(case: Case, trace: BodyTrace, levels: Sequence[Branches]) -> 
         negated = any(atom is other for other in case.problem.negations)
         by_depth = sorted(range(len(atom.variables)), key=lambda i: case.order.index(atom.variables[i]))
         columns = tuple(atom.columns[i] for i in by_depth)
-        its_index = name, (levels_of(columns, atom.equal, atom.arity), atom.equal)
+        its_index = name, (levels_of(columns, atom.equal, atom.identity), atom.equal)
         atoms_levels += [its_index] * (1 if negated else len(columns))
     streams = []
     for branches, (name, key) in zip(levels, atoms_levels, strict=True):

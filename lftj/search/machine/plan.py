@@ -301,7 +301,9 @@ def compile_regions(
     shape = Shape(gap, tail, listed, tuple(range(listed if weighs else depths)), weighs)
     uses = [
         IndexUse(
-            atom.relation, (levels_of(atom.levels(order)[0], atom.equal, atom.arity), atom.equal), atom.side
+            atom.relation,
+            (levels_of(atom.levels(order)[0], atom.equal, atom.identity), atom.equal),
+            atom.side,
         )
         for atom in (*problem.atoms, *problem.negations)
     ]

@@ -195,4 +195,4 @@ def _places(atom: JoinAtom, variables: Sequence[str]) -> tuple[int, ...]:
     names = dict(zip(atom.columns, atom.variables, strict=True))
     for first, second in atom.equal:
         names[second] = names[first]
-    return tuple(variables.index(names[column]) for column in range(atom.arity))
+    return tuple(variables.index(names[column]) for column in atom.identity)

@@ -212,7 +212,7 @@ def test_the_oracle_names_the_regions_that_the_records_give(case: Case, gap: int
 def single_changes(case: Case, state: Contents) -> list[tuple[str, Row, Contents]]:
     """Every tuple over some of the keys, inserted or erased: its relation, itself, the state after."""
     keys = [key for key in case.keys if -2 <= key <= 9][:7]
-    arities = {atom.relation: atom.arity for atom in atoms_of(case.problem)}
+    arities = {atom.relation: len(atom.schema.columns) for atom in atoms_of(case.problem)}
     found = []
     for name, rows in state.items():
         tuples = {*rows, *itertools.islice(itertools.product(keys, repeat=arities[name]), 150)}

@@ -171,7 +171,9 @@ def test_orders_that_are_tried_out_leave_no_index(rule: str) -> None:
     for name, version in ws._state.versions.items():
         arity = len(version.schema.columns)
         read = {
-            (levels_of(use.key[0], use.key[1], arity), use.key[1]) for use in uses if use.relation == name
+            (levels_of(use.key[0], use.key[1], range(arity)), use.key[1])
+            for use in uses
+            if use.relation == name
         }
         assert version.index_keys <= read | {(tuple(range(arity)), ())}, name
     assert len(ws._state.versions["edge"].index_keys) == 1

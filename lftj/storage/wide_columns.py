@@ -1,0 +1,123 @@
+"""Columns of codes of a wide relation's rows, each coded when it is asked for first.
+
+Column 0 is the rows' own codes (:mod:`lftj.values.rows`), which no two rows share; the others are those that
+the relation was declared with.  What nobody reads is never coded, and may hold what a column that is read
+must not: NULL where the relation keeps none, a number without a code.
+
+Invariant: a column that was coded stays as it is; whoever holds these columns holds its codes.
+
+Cost: of a column its values, once; of few rows the bytes are looked up once for all columns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import NullError, RangeError
+from lftj.values.collector import Coded
+from lftj.values.domain import null_mask
+from lftj.values.rows import PIECE_ROWS, PackedRows
+from lftj.values.schema import Schema
+
+
+class WideColumns(Sequence[np.ndarray]):
+    """One int64 array per column of the schema, of as many items as there are rows.
+
+    >>> from lftj.values.domains import Domains
+    >>> from lftj.values.rows import RowDomain
+    >>> from lftj.values.schema import wide_schema
+    >>> schema = wide_schema([("a", pa.int8()), ("b", pa.string())], Domains(), nullable=False)
+    >>> rows = schema.rows.codes([pa.array([7, 9], pa.int8()), pa.array(["x", "y"])])
+    >>> columns = WideColumns("r", schema, rows)
+    >>> columns[1].tolist(), columns.coded
+    ([7, 9], (1,))
+    """
+
+    def __init__(self, name: str, schema: Schema, rows: np.ndarray) -> None:
+        """``rows``: their codes, increasing where they are those of a relation."""
+        self._name = name
+        self._schema = schema
+        self._columns: dict[int, np.ndarray] = {}
+        self._packed: PackedRows | None = None
+        self._lock = threading.Lock()
+        self.rows = rows = np.ascontiguousarray(rows, np.int64)
+        rows.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self._schema.columns)
+
+    @overload
+    def __getitem__(self, number: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, number: int | slice) -> np.ndarray | list[np.ndarray]:
+        """A column's codes, read-only.  Raises NullError and RangeError, which name the column and a row."""
+        if isinstance(number, slice):
+            return [self[place] for place in range(len(self))[number]]
+        number = range(len(self))[number]
+        if number == 0:
+            return self.rows
+        with self._lock:
+            found = self._columns.get(number)
+            if found is None:
+                found = self._columns[number] = self._code(number)
+            return found
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[number] for number in range(len(self)))
+
+    @property
+    def coded(self) -> tuple[int, ...]:
+        """The columns that were asked for, by number."""
+        return tuple(sorted(self._columns))
+
+    @property
+    def held(self) -> Coded:
+        """All codes of domains that have a dictionary."""
+        columns = dict(self._columns)
+        types = {number: self._schema.columns[number].type for number in columns}
+        coded = [(types[number].domain, codes) for number, codes in columns.items()]
+        return [(self._schema.rows, self.rows), *(each for each in coded if each[0].collector is not None)]
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + sum(codes.nbytes for codes in list(self._columns.values()))
+
+    def _code(self, number: int) -> np.ndarray:
+        column = self._schema.columns[number]
+        values = self._values(number)
+        try:
+            if column.type.nullable:
+                codes = column.type.domain.encode_nullable(values)
+            else:
+                self._refuse_null(number, values)
+                codes = column.type.domain.encode(values)
+        except RangeError as error:
+            raise RangeError(f"relation {self._name!r}, column {column.name!r}: {error}") from None
+        codes = np.ascontiguousarray(codes, np.int64).view()
+        codes.flags.writeable = False
+        return codes
+
+    def _values(self, number: int) -> pa.ChunkedArray:
+        domain = self._schema.rows
+        if domain.waits or len(self.rows) > PIECE_ROWS:
+            return domain.column(self.rows, number - 1)
+        if self._packed is None:
+            self._packed = domain.packed(self.rows)
+        return pa.chunked_array(domain.unpacked(self._packed, number - 1), domain.types[number - 1])
+
+    def _refuse_null(self, number: int, values: pa.ChunkedArray) -> None:
+        missing = null_mask(values)
+        if missing is not None:
+            n_nulls, label = int(np.count_nonzero(missing)), self._schema.columns[number].name
+            more = f" and in {n_nulls - 1:,} more" if n_nulls > 1 else ""
+            raise NullError(
+                f"relation {self._name!r}, column {label!r}: NULL in row {int(missing.argmax())}"
+                f" (counting from 0){more}, and a rule reads this column;"
+                ' load with nulls="drop" to leave such rows out, or with nulls="keep"'
+            )
