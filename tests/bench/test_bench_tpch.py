@@ -1,14 +1,19 @@
-"""The benchmark of TPC-H queries kept up to date: changes are refreshes, and wrong heads are noticed."""
+"""The benchmark of TPC-H: changes are refreshes, wrong answers are noticed, and the report has its tables."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from bench import tpch, tpch_views
+from bench.tpch import __main__ as command
+from bench.tpch import measures
+from bench.tpch.peer import Peer, check
+from bench.tpch.queries import QUERIES
+from bench.tpch.tables import Refreshes, tables
 
 pytestmark = pytest.mark.compiled
 
@@ -16,33 +21,69 @@ pytestmark = pytest.mark.compiled
 @cache
 def loaded(data_folder: Path) -> dict[str, pa.Table]:
     pytest.importorskip("duckdb")
-    try:
-        return tpch.tables(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no TPC-H tables in the data folder")
+    if not (data_folder / "tpch-sf0.01").is_dir() or not (data_folder / "tpch-queries").is_dir():
+        pytest.skip("no TPC-H in the data folder")
+    return tables(0.01)
 
 
 def test_orders_go_with_their_items_and_come_back(data_folder: Path) -> None:
-    refreshes = tpch_views.Refreshes(loaded(data_folder), seed=1)
+    refreshes = Refreshes(loaded(data_folder), seed=1)
     first, second = refreshes.batch(5), refreshes.batch(3)
-    gone = {row[0] for row in first["orders"][0]}
-    assert len(gone) == 5 and not first["orders"][1]
-    assert {row[0] for row in first["lineitem"][0]} == gone
+    gone = set(first["orders"][0]["o_orderkey"].to_pylist())
+    assert len(gone) == 5 and not first["orders"][1].num_rows
+    assert set(first["lineitem"][0]["l_orderkey"].to_pylist()) == gone
+    items = loaded(data_folder)["lineitem"]["l_orderkey"].to_pylist()
+    assert first["lineitem"][0].num_rows == sum(items.count(key) for key in gone)
     for name in ("orders", "lineitem"):
         assert second[name][1] == first[name][0]
-    assert not gone & {row[0] for row in second["orders"][0]}
-
-
-def test_rows_of_the_table(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tpch_views, "BATCHES", {2: 2})
-    rows = list(tpch_views.measure("Q3", loaded(data_folder), ("delta", "views")))
-    assert [row[:3] for row in rows] == [["Q3", "2", kept] for kept in ("delta", "views", "DuckDB, anew")]
-    assert rows[0][5] == "0" and int(rows[1][5].replace(",", "")) > 0
+    assert not gone & set(second["orders"][0]["o_orderkey"].to_pylist())
 
 
 def test_a_wrong_head_is_noticed(data_folder: Path) -> None:
-    kept = tpch_views.Kept.by("delta", tpch.QUERIES["Q6"], loaded(data_folder))
-    answers = tpch.Sql(loaded(data_folder)).answers(tpch.QUERIES["Q6"])
-    kept.check(answers)
-    with pytest.raises(AssertionError, match="revenue is not DuckDB's"):
-        kept.check({"revenue": {(): 1}})
+    kept = measures.Kept.by("delta", [QUERIES[6]], loaded(data_folder))
+    peer, changes = Peer(loaded(data_folder)), Refreshes(loaded(data_folder), seed=1).batch(1_000)
+    kept.check([peer.answer(QUERIES[6].sql)])
+    peer.apply(changes)
+    with pytest.raises(AssertionError, match=r"Q6, kept: .*, DuckDB "):
+        kept.check([peer.answer(QUERIES[6].sql)])
+
+
+@pytest.mark.parametrize(
+    ("found", "complaint"),
+    [
+        ({"a": [2, 1], "b": [0.2, 0.1]}, "another order"),
+        ({"a": [1, 2], "b": [0.1, 0.2 + 1e-11]}, "DuckDB"),
+        ({"a": [1], "b": [0.1]}, "1 rows, DuckDB 2"),
+        ({"a": [1, None], "b": [0.1, 0.2]}, "DuckDB"),
+    ],
+)
+def test_answers_that_differ(found: dict[str, list[float | None]], complaint: str) -> None:
+    expected = pa.table({"a": [1, 2], "b": [0.1, 0.2]})
+    check("same", expected, expected, "a")
+    check("near", pa.table({"a": [1, 2], "b": [0.1, 0.2 + 1e-15]}), expected, "a")
+    with pytest.raises(AssertionError, match=complaint):
+        check("other", pa.table(found), expected, "a")
+
+
+def test_the_report(data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded(data_folder)
+    command.main(["--quick", "--only", "3,12", "--strategies", "delta,views", "--out", os.fspath(tmp_path)])
+    text = (tmp_path / "tpch.md").read_text(encoding="utf-8")
+    assert text.strip() == capsys.readouterr().out.strip()
+    assert text.startswith("# TPC-H as rules, beside DuckDB (only 3,12; strategies delta,views)\n")
+    lines = [line for line in text.splitlines() if line.startswith("| Q")]
+    assert [line.split("|")[1].strip() for line in lines] == ["Q3", "Q12", "Q3", "Q3", "Q12", "Q12"]
+    assert [line.split("|")[2].strip() for line in lines[2:]] == ["delta", "views"] * 2
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## Asked once",
+        "## Kept up to date",
+        "## Read by no rule",
+        "## All in one workspace",
+    ]
+
+
+def test_what_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, value in (("--only", "1,23"), ("--measure", "twice"), ("--strategies", "guess")):
+        with pytest.raises(SystemExit):
+            command.main([option, value])
+        assert f"{option}: {value.split(',')[-1]!r} is none of" in capsys.readouterr().err

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "ablation.md": "written by bench.ablation",
     "report.md": "written by bench.trace_distance and others",
     "results.md": "written by benchmarks, each into a folder of its own",
+    "tpch.md": "written by bench.tpch",
 }
 """Names of documents that need not be in the repository: other projects' ones, and files that are made."""
 

@@ -23,20 +23,20 @@ from support.paths import ROOT, TESTS
 
 HOUSE = {
     "bench": """
-        spark.__main__  pictures.__main__  soak.__main__
+        spark.__main__  pictures.__main__  soak.__main__  tpch.__main__
         __main__
         harness
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  maintenance_report  tpch_views
-        grid
+        ablation  record_gaps  trace_distance  live_queries  maintenance_report
+        grid  tpch
         datasets
         maintenance
         joins  distance  soak  kills  pictures
         report
         peers
-        graphs  workload  digest  tpch  .
+        graphs  workload  digest  .
         """,
     "spark_bridge": """
         .  worker_daemon

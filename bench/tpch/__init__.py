@@ -1,0 +1,1 @@
+"""TPC-H: the 22 queries as rules beside DuckDB, asked once and kept up to date."""

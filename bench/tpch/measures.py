@@ -1,0 +1,303 @@
+"""What is measured: each function gives the text of a part of the report.
+
+All times are processor time, one thread on both sides; answers are compared before their times count, and
+raise AssertionError where they differ.  Ratios are DuckDB's median over that of the rules: above 1 the rules
+are ahead.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from bench.report.markdown import number, table
+from bench.tpch.peer import Peer, check
+from bench.tpch.queries import Query
+from bench.tpch.tables import Changes, Refreshes
+from lftj import Database
+from maintenance import Workspace
+
+ORDERS = 10
+"""Of a batch: so many go, and so many come back."""
+
+WARMING = 2
+"""Batches that are not timed; the first loads kernels."""
+
+Loaded = Mapping[str, pa.Table]
+Say = Callable[[str], None]
+_Answer = TypeVar("_Answer")
+
+
+def timed(run: Callable[[], _Answer]) -> tuple[float, _Answer]:
+    """Seconds of processor time, and what came of it."""
+    started = time.process_time()
+    answer = run()
+    return time.process_time() - started, answer
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Median and range in milliseconds."""
+    median, least, most = (1e3 * found for found in (statistics.median(seconds), min(seconds), max(seconds)))
+    return f"{median:.2f} ({least:.2f} - {most:.2f})"
+
+
+@dataclass
+class Beside:
+    """Seconds of the rules and of DuckDB, in turns.
+
+    >>> Beside([2.0, 1.0, 3.0], [1.0, 1.0]).ratio
+    0.5
+    """
+
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(self.theirs) / statistics.median(self.ours)
+
+    @property
+    def cells(self) -> list[str]:
+        return [spread(self.ours), spread(self.theirs), f"{self.ratio:.2f}"]
+
+
+def summary(title: str, ratios: Mapping[str, float]) -> str:
+    """The geometric mean, who is ahead and the least ratio, in one line.
+
+    >>> summary("Once", {"Q1": 2.0, "Q2": 0.5})
+    'Once: geometric mean 1.00, ahead in 1 of 2, least 0.50 (Q2).'
+    """
+    mean = statistics.geometric_mean(ratios.values())
+    n_ahead = sum(ratio > 1 for ratio in ratios.values())
+    worst = min(ratios, key=lambda name: ratios[name])
+    return (
+        f"{title}: geometric mean {mean:.2f}, ahead in {n_ahead} of {len(ratios)},"
+        f" least {ratios[worst]:.2f} ({worst})."
+    )
+
+
+def megabytes(nbytes: float) -> str:
+    return number(nbytes / 1e6)
+
+
+def loaded_into(base: Database | Workspace, loaded: Loaded) -> None:
+    for name, rows in loaded.items():
+        base.load(name, rows)
+
+
+def once(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say) -> str:
+    """Each query in a database of its own: the first call, of ``turns`` databases, and five after it."""
+
+    def ask(database: Database, query: Query) -> pa.Table:
+        return database.query(
+            query.rules, head=query.head, order_by=query.order_by, limit=query.limit, threads=1
+        )
+
+    first = {query.head: Beside() for query in queries}
+    warm = {query.head: Beside() for query in queries}
+    for turn in range(1 + turns):  # the first loads kernels
+        peer = Peer(loaded)
+        for query in queries:
+            say(f"once, turn {turn}: Q{query.number}")
+            database = Database()
+            loaded_into(database, loaded)
+            for call in range(6 if turn == turns else 1):
+                ours, found = timed(partial(ask, database, query))
+                theirs, expected = timed(partial(peer.answer, query.sql))
+                if call == 0:
+                    check(f"Q{query.number}", found, expected, query.order_by)
+                if turn > 0:
+                    beside = (warm if call else first)[query.head]
+                    beside.ours.append(ours)
+                    beside.theirs.append(theirs)
+    heads = ["query"] + [
+        f"{which}{title}" for which in ("", "first, ") for title in ("rules, ms", "DuckDB, ms", "ratio")
+    ]
+    rows = [[f"Q{query.number}", *warm[query.head].cells, *first[query.head].cells] for query in queries]
+    means = [
+        summary(title, {f"Q{query.number}": found[query.head].ratio for query in queries})
+        for title, found in (("Warm", warm), ("First", first))
+    ]
+    return "\n\n".join(
+        [
+            "## Asked once",
+            f"Warm: five calls. First: on a database just loaded, kernels in the process, {turns} databases."
+            f" Medians and ranges. {' '.join(means)}",
+            table(heads, rows),
+        ]
+    )
+
+
+@dataclass
+class Kept:
+    """A workspace that keeps some queries, and what its batches took."""
+
+    workspace: Workspace
+    queries: Sequence[Query]
+    install_seconds: float
+    seconds: list[float] = field(default_factory=list)
+    operations: list[float] = field(default_factory=list)
+    ways: set[str] = field(default_factory=set)
+
+    @classmethod
+    def by(cls, strategy: str, queries: Sequence[Query], loaded: Loaded) -> Kept:
+        workspace = Workspace()
+        loaded_into(workspace, loaded)
+        rules = "\n".join(query.rules for query in queries)
+        seconds, _ = timed(lambda: workspace.install(rules, strategy=strategy, threads=1))
+        return cls(workspace, queries, seconds)
+
+    def commit(self, changes: Changes) -> None:
+        """One batch."""
+        started = time.process_time()
+        with self.workspace.transaction() as transaction:
+            for name, (erased, inserted) in changes.items():
+                transaction.erase(name, erased)
+                transaction.insert(name, inserted)
+        self.seconds.append(time.process_time() - started)
+        n_rows = sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values())
+        figures = transaction.stats.rules.values()
+        self.operations.append(sum(each.operations for each in figures) / n_rows)
+        self.ways.update(way for each in figures for way in each.chosen)
+
+    def check(self, answers: Iterable[pa.Table]) -> None:
+        """Raises AssertionError where a head is not what DuckDB computes."""
+        for query, answer in zip(self.queries, answers, strict=True):
+            check(f"Q{query.number}, kept", self.workspace[query.head].to_arrow(), answer)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(self.workspace.stats.memory_bytes.values())
+
+
+def _beside_duckdb(
+    everyone: Sequence[Kept], queries: Sequence[Query], loaded: Loaded, turns: int
+) -> tuple[list[float], int]:
+    """Take all of them through the same batches: DuckDB's seconds for all queries anew, rows of a batch."""
+    peer, refreshes = Peer(loaded), Refreshes(loaded, seed=1)
+    anew, n_rows = [], 0
+    for turn in range(WARMING + turns):
+        changes = refreshes.batch(ORDERS)
+        peer.apply(changes)
+        seconds, answers = timed(lambda: [peer.answer(query.unlimited_sql) for query in queries])
+        anew.append(seconds)
+        for kept in everyone if turn % 2 else everyone[::-1]:
+            kept.commit(changes)
+            kept.check(answers)
+        n_rows = sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values())
+    for kept in everyone:
+        kept.seconds, kept.operations = kept.seconds[WARMING:], kept.operations[WARMING:]
+    return anew[WARMING:], n_rows
+
+
+def kept(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, strategies: Sequence[str]) -> str:
+    """Each query in a workspace of its own, by each strategy."""
+    rows = []
+    ratios: dict[str, dict[str, float]] = {strategy: {} for strategy in strategies}
+    for query in queries:
+        say(f"kept: Q{query.number}")
+        everyone = [Kept.by(strategy, [query], loaded) for strategy in strategies]
+        anew, _ = _beside_duckdb(everyone, [query], loaded, turns)
+        for strategy, one in zip(strategies, everyone, strict=True):
+            beside = Beside(one.seconds, anew)
+            ratios[strategy][f"Q{query.number}"] = beside.ratio
+            ways = ", ".join(sorted(one.ways))
+            rows.append(
+                [
+                    f"Q{query.number}",
+                    f"{strategy}: {ways}" if ways else strategy,
+                    *beside.cells,
+                    number(statistics.median(one.operations)),
+                    number(1e3 * one.install_seconds),
+                    megabytes(one.nbytes),
+                ]
+            )
+    heads = ["query", "kept by", "commit, ms", "DuckDB anew, ms", "ratio", "operations per changed row"]
+    heads += ["install, ms", "all memory, MB"]
+    return "\n\n".join(
+        [
+            "## Kept up to date",
+            f"{ORDERS} orders go with their items and {ORDERS} come back, {turns} times; medians and ranges."
+            " DuckDB takes the same changes, which are not timed, and computes the query anew. "
+            + " ".join(summary(f"`{strategy}`", found) for strategy, found in ratios.items()),
+            table(heads, rows),
+        ]
+    )
+
+
+def unread(loaded: Loaded, turns: int, say: Say) -> str:
+    """What loading takes, and a commit that no head reads."""
+    say("unread")
+    workspace, sizes, rows = Workspace(), [0], []
+    for name, arrow in loaded.items():
+        workspace.load(name, arrow)
+        sizes.append(sum(workspace.stats.memory_bytes.values()))
+        taken = sizes[-1] - sizes[-2]
+        cells = [megabytes(arrow.nbytes), megabytes(taken), f"{taken / arrow.nbytes:.2f}"]
+        rows.append([name, f"{arrow.num_rows:,}", *cells])
+    everything = sum(arrow.nbytes for arrow in loaded.values())
+    rows.append(["all", "", megabytes(everything), megabytes(sizes[-1]), f"{sizes[-1] / everything:.2f}"])
+    keeping, peer, refreshes = Kept(workspace, [], 0.0), Peer(loaded), Refreshes(loaded, seed=1)
+    theirs, n_rows = [], []
+    for _ in range(WARMING + turns):
+        changes = refreshes.batch(ORDERS)
+        keeping.commit(changes)
+        theirs.append(timed(partial(peer.apply, changes))[0])
+        n_rows.append(sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values()))
+    for name in ("orders", "lineitem"):
+        counted = peer.answer(f"select count(*) from {name}").column(0)[0].as_py()
+        if len(workspace[name]) != counted:
+            raise AssertionError(f"{name}: {len(workspace[name])} rows, DuckDB {counted}")
+    beside = Beside(keeping.seconds[WARMING:], theirs[WARMING:])
+    return "\n\n".join(
+        [
+            "## Read by no rule",
+            "Memory of relations just loaded, before any index.",
+            table(["relation", "rows", "Arrow, MB", "loaded, MB", "ratio"], rows),
+            f"Commits of {number(statistics.median(n_rows[WARMING:]))} rows, {turns} times, beside DuckDB's"
+            " transaction of the same.",
+            table(["commit, ms", "DuckDB, ms", "ratio"], [beside.cells]),
+        ]
+    )
+
+
+def workspace(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, strategy: str) -> str:
+    """All queries in one workspace."""
+    say("workspace")
+    together = Kept.by(strategy, queries, loaded)
+    installed = together.nbytes
+    anew, n_rows = _beside_duckdb([together], queries, loaded, turns)
+    arrow = sum(rows.nbytes for rows in loaded.values())
+    by_kind = ", ".join(
+        f"{kind} {megabytes(size)}" for kind, size in together.workspace.stats.memory_bytes.items() if size
+    )
+    heads = [
+        "commit, ms",
+        "DuckDB all anew, ms",
+        "ratio",
+        "install, s",
+        "all memory, MB",
+        "Arrow tables, MB",
+        "ratio",
+    ]
+    cells = [
+        *Beside(together.seconds, anew).cells,
+        number(together.install_seconds),
+        megabytes(installed),
+        megabytes(arrow),
+        f"{installed / arrow:.2f}",
+    ]
+    return "\n\n".join(
+        [
+            "## All in one workspace",
+            f"{len(queries)} queries kept by `{strategy}`, batches of about {n_rows} rows, {turns} times."
+            f" Memory in the end, MB: {by_kind}.",
+            table(heads, [cells]),
+        ]
+    )
