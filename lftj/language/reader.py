@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -35,13 +36,14 @@ from lftj.language.syntax import (
     Negative,
     Rule,
     SortKey,
+    Span,
     Term,
     Variable,
     Wildcard,
     Window,
 )
 from lftj.language.top_rows import TopRows, is_top
-from lftj.language.window_reader import Listed, NamedTerm, WindowReader
+from lftj.language.window_reader import Listed, NamedTerm, WindowReader, listed
 from lftj.language.window_rows import WindowLiteral
 from lftj.values.functions import FUNCTIONS
 from lftj.values.literals import NULL
@@ -70,6 +72,11 @@ def _unnamed(term: Any) -> Any:
 class Reader(WindowReader):
     """A bottom-up fold without recursion: one method per grammar rule, ``(meta, children) -> node``."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._orders: dict[str, tuple[tuple[SortKey, ...], Span]] = {}
+        """Of aggregates, by what the place in each is called, and where it stands."""
+
     # -- program and rules --------------------------------------------------
 
     def start(self, meta: Any, children: list[Rule]) -> list[Rule]:
@@ -79,7 +86,17 @@ class Reader(WindowReader):
         heads, body = children
         for head in heads:
             self._check_head_variables(head)
-        return Rule(tuple(heads), tuple(body), span_of(meta))
+        places: list[Any] = [*dict.fromkeys(self._places(heads))]  # gone with the other windows
+        return Rule(tuple(heads), (*body, *places), span_of(meta))
+
+    def _places(self, heads: list[Head]) -> Iterator[WindowLiteral]:
+        """What gives each assignment its place in the order that an aggregate has behind ``by:``."""
+        for head in heads:
+            per = tuple(term for term in head.columns if isinstance(term, Variable))
+            for one in (argument for call in head.aggregates for argument in call.arguments):
+                if isinstance(one, Variable) and one.name in self._orders:
+                    by, span = self._orders[one.name]
+                    yield WindowLiteral(one, Window("dense_rank", (), per, by, span=span), span)
 
     def fact(self, meta: Any, children: list[Any]) -> Rule:
         (heads,) = children
@@ -186,11 +203,8 @@ class Reader(WindowReader):
             if name not in registered:
                 near = suggestion(name, [*AGGREGATES, *registered])
                 raise self.error(token_span(name), f"unknown aggregate '{name}'{near}")
-        for place, argument in enumerate(arguments or []):
-            if isinstance(argument, NamedTerm):
-                raise self.error(
-                    argument.name.span, f"'{name}' is an aggregate: its arguments stand by place"
-                )
+        arguments = [self._in_order(name, argument) for argument in arguments or []]
+        for place, argument in enumerate(arguments):
             if isinstance(argument, Wildcard):
                 raise self.error(argument.span, f"'{name}' takes variables: '_' has no value to aggregate")
             if name in RANKED and place == 1:
@@ -215,7 +229,7 @@ class Reader(WindowReader):
                     argument.span,
                     f"'{name}' takes variables: write v here and v = {written} in the body",
                 )
-        call = Aggregate(str(name), tuple(arguments or []), span_of(meta), distinct is not None)
+        call = Aggregate(str(name), tuple(arguments), span_of(meta), distinct is not None)
         if condition is None:
             return call
         if not call.arguments and name != "count":  # if(...) where a variable stands
@@ -230,6 +244,19 @@ class Reader(WindowReader):
             condition=_condition(condition),
             spelled=" ".join(self._text[behind.end_pos : meta.end_pos - 1].split()),
         )
+
+    def _in_order(self, name: str, argument: Any) -> Any:
+        """The argument; of ``by: (k desc, i)`` a variable for the place in that order."""
+        if not isinstance(argument, NamedTerm):
+            return argument
+        if argument.name.name != "by" or name not in ("concat", "string_agg"):
+            raise self.error(argument.name.span, f"'{name}' is an aggregate: its arguments stand by place")
+        by = tuple(self._ordering(term, name) for term in listed(argument.term))
+        signs = (" desc" * one.descending + " nulls first" * one.nulls_first for one in by)
+        written = (f"{one.variable.name}{sign}" for one, sign in zip(by, signs, strict=True))
+        place = Variable(f"by: {', '.join(written)}", argument.name.span)
+        self._orders[place.name] = by, argument.name.span
+        return place
 
     def defaulted(self, meta: Any, children: list[Any]) -> Aggregate:
         call, _, default = children

@@ -56,6 +56,21 @@ CASES = {
         "select a, count(distinct v), sum(distinct v), avg(distinct w), max(d), count(distinct s),"
         " string_agg(distinct s, '-' order by s), median(distinct v) from r group by a",
     ),
+    "texts in an order": (
+        'h(a, count(), string_agg(s, "-", by: (v desc, i)), f: string_agg(s, "", by: (v desc, i) if w > 0))',
+        "select a, count(*), string_agg(s, '-' order by v desc nulls last, i),"
+        " string_agg(s, '' order by v desc nulls last, i) filter (w > 0) from r group by a",
+    ),
+    "one text in an order": (
+        'h[a] = concat(s, by: (t desc nulls first, i desc))',
+        "select a, string_agg(s, ',' order by t desc nulls first, i desc) from r where s is not null"
+        " group by a",
+    ),
+    "a text over nothing": (
+        'h(count() default 0, string_agg(s, "/", by: (s desc)) default "none")',
+        "select count(*), case when count(*) = 0 then 'none' else string_agg(s, '/' order by s desc) end"
+        " from r",
+    ),
     "distinct and filtered": (
         "h(a, count(distinct v if v > 3), sum(distinct d if b is not null))",
         "select a, count(distinct v) filter (v > 3), sum(distinct d) filter (b is not null)"

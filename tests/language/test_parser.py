@@ -28,9 +28,11 @@ from lftj.language.syntax import (
     Negative,
     Program,
     Rule,
+    SortKey,
     Term,
     Variable,
     Wildcard,
+    Window,
 )
 from lftj.values.names import AGGREGATES
 
@@ -187,6 +189,18 @@ def test_concat_takes_a_separator_and_an_order() -> None:
     head = parse('n[x] = concat(s, " / ", o, p) <- b(x, s, o, p).').rules[0].heads[0]
     arguments = (Variable("s"), Constant(" / "), Variable("o"), Variable("p"))
     assert head.value == Aggregate("concat", arguments)
+
+
+def test_an_order_of_concat_is_a_window_s() -> None:
+    text = 'n[x] = concat(s, " / ", by: (o desc, p)) <- b(x, s, o, p).'
+    ranked, joined = parse(text).rules
+    window, _ = ranked.heads[0].windows  # the other numbers the rows
+    assert window == Window(
+        "dense_rank", (), (Variable("x"),), (SortKey(Variable("o"), True), SortKey(Variable("p")))
+    )
+    assert joined.heads[0].value == Aggregate(
+        "concat", (Variable("s"), Constant(" / "), Variable("by: o desc, p"))
+    )
 
 
 def test_an_empty_program() -> None:
