@@ -96,7 +96,7 @@ def note_narrowed(state: State, changes: Mapping[str, tuple[Columns, np.ndarray]
     ``changes``: rows and weights by relation, of a commit that stands.
     """
     for head, columns in state.strata.guarded:
-        if not waits(head):
+        if not waits(head, state.spans):
             continue
         for relation, column in columns:
             if relation not in changes:
@@ -109,6 +109,6 @@ def note_narrowed(state: State, changes: Mapping[str, tuple[Columns, np.ndarray]
                 head.looks_for_views = True
 
 
-def waits(head: MaintainedHead) -> bool:
+def waits(head: MaintainedHead, spans: Spans) -> bool:
     """Whether a head is to be kept by views, and has none for what its rules compute may not fit."""
-    return head.strategy == VIEWS and not has_views(head)
+    return head.strategy == VIEWS and not has_views(head) and unproven_of(head, spans) is not None

@@ -286,3 +286,15 @@ def test_sums_of_nothing_and_of_zero() -> None:
         tx.erase("T", [(1, 5), (1, -5)])
     assert rows_of(tx.changes["h"]) == [(1, 0, -1)]
     ws.verify()
+
+
+def test_a_head_that_gains_nothing_is_not_built_anew_when_the_ends_of_its_columns_change() -> None:
+    """What waits for views is what might not fit, not what they would be no use to."""
+    ws = Workspace()
+    ws.load("sale", [(i, i % 3, i % 10, i % 7) for i in range(200)], columns=["i", "s", "p", "n"])
+    ws.install("h(s, total: sum(v), n: count()) <- sale(_, s, p, n), v = p * n.", strategy="views")
+    built = dict(ws._state.heads)
+    with ws.transaction() as tx:
+        tx.erase("sale", [(i, i % 3, i % 10, i % 7) for i in range(0, 200, 9)])
+    assert all(ws._state.heads[name] is head for name, head in built.items())
+    ws.verify()
