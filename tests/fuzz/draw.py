@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fuzz import draw_dense
@@ -272,6 +273,10 @@ KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
 """What draws a case, and in which share of all it does."""
 
 
+WIDE = 0.4
+"""The share of cases in which every relation that can be is wide."""
+
+
 def draw(seed: int, number: int, only: str | None = None) -> Case:
     """Case ``number`` of a seed.  ``only``: a kind, where no other is wanted."""
     r = random.Random(f"{seed}/{number}")
@@ -279,4 +284,5 @@ def draw(seed: int, number: int, only: str | None = None) -> Case:
     maker = r.choices(makers, shares)[0]
     if only is not None:
         maker = next(one for one in makers if one.__name__ == only)
-    return maker(r)
+    case = maker(r)
+    return replace(case, options={**case.options, "wide": True}) if r.random() < WIDE else case

@@ -7,8 +7,16 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from lftj.storage import index_version
+from lftj.values import schema
 from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.stages import stages
+
+
+@contextmanager
+def wide_relations(all_are: bool = True) -> Iterator[None]:
+    """Every relation that is loaded is wide, however few columns it has, unless it is a bag."""
+    with mock.patch.object(schema, "MOST_NARROW", 0 if all_are else schema.MOST_NARROW):
+        yield
 
 
 @contextmanager

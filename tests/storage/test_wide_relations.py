@@ -1,0 +1,292 @@
+"""Wide relations: rows as values, columns that are coded when they are asked for, and what that must not change."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lftj import Database, errors
+from lftj.storage.wide_columns import WideColumns
+from lftj.values.collector import Collector
+from lftj.values.domains import Domains
+from lftj.values.rows import PIECE_ROWS, RowDomain
+from lftj.values.schema import is_wide, wide_schema
+from maintenance import Workspace
+from maintenance.heads.strategies import STRATEGIES
+from support.small_limits import wide_relations
+
+POOLS: dict[pa.DataType, list[Any]] = {
+    pa.int8(): [-128, 0, 127],
+    pa.uint64(): [0, 1, 2**63 - 1],
+    pa.bool_(): [False, True],
+    pa.float16(): [np.float16(0.5), np.float16(-2)],
+    pa.float32(): [0.0, -0.0, math.nan, math.inf],
+    pa.float64(): [0.0, -0.0, math.nan, 1e-300],
+    pa.date32(): [datetime.date(1, 1, 1), datetime.date(2026, 5, 4)],
+    pa.date64(): [datetime.date(1970, 1, 1), datetime.date(2026, 5, 4)],
+    pa.time32("s"): [datetime.time(0), datetime.time(23, 59, 59)],
+    pa.timestamp("ns", "UTC"): [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)],
+    pa.duration("ms"): [datetime.timedelta(0), datetime.timedelta(milliseconds=-1)],
+    pa.decimal32(5, 2): [Decimal("1.50"), Decimal("-0.01")],
+    pa.decimal64(12, 0): [Decimal(7), Decimal(-7)],
+    pa.decimal128(38, 10): [Decimal("1.5"), Decimal("-1e-10")],
+    pa.decimal256(60, 3): [Decimal("1.5"), Decimal(10) ** 50],
+    pa.string(): ["", "a", "aa", "\x00", "ä"],
+    pa.large_string(): ["", "b"],
+    pa.string_view(): ["", "a string that is longer than a view holds"],
+    pa.binary(): [b"", b"\x00", b"\x00\x00"],
+    pa.binary_view(): [b"", b"\xff" * 20],
+    pa.binary(3): [b"abc", b"\x00\x00\x00"],
+    pa.dictionary(pa.int8(), pa.string()): ["x", "y"],
+    pa.bool8(): [0, 1],
+}
+
+
+def array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, pa.array(values, type_.storage_type))
+    if pa.types.is_dictionary(type_):
+        return pa.array(values, type_.value_type).dictionary_encode().cast(type_)
+    return pa.array(values, type_)
+
+
+def one_form(value: Any) -> Any:
+    """NaN is one value, and so is 0.0."""
+    if isinstance(value, float | np.floating):
+        return "nan" if math.isnan(value) else float(value) + 0.0
+    return value
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[list[pa.DataType], list[list[Any]]]:
+    types = draw(st.lists(st.sampled_from(list(POOLS)), min_size=1, max_size=10))
+    n_rows = draw(st.integers(0, 12))
+    values = [st.sampled_from([None, *POOLS[type_]]) for type_ in types]
+    return types, [draw(st.lists(one, min_size=n_rows, max_size=n_rows)) for one in values]
+
+
+@given(columns(), st.integers(0, 3))
+def test_rows_are_equal_when_all_their_values_are(
+    drawn: tuple[list[pa.DataType], list[list[Any]]], skipped: int
+) -> None:
+    """Codes say so, values come back, also of arrays that begin amid their buffers and come in pieces."""
+    types, values = drawn
+    whole = [array_of([*v[:1] * skipped, *v], t) for v, t in zip(values, types, strict=True)]
+    arrays = [
+        array[min(skipped, len(array)) if len(v) else 0 :] for array, v in zip(whole, values, strict=True)
+    ]
+    half = len(arrays[0]) // 2
+    pieces = [pa.chunked_array([array[:half], array[half:]], array.type) for array in arrays]
+    domain = RowDomain(types, Collector())
+    codes = domain.codes(pieces)
+    rows = [tuple(map(one_form, row)) for row in zip(*(array.to_pylist() for array in arrays), strict=True)]
+    first = {row: number for number, row in reversed(list(enumerate(rows)))}
+    expected = {row: code for code, row in enumerate(sorted(first, key=lambda row: first[row]))}
+    assert codes.tolist() == [expected[row] for row in rows]
+    back = domain.columns(codes)
+    assert [column.type for column in back] == types
+    found = [tuple(map(one_form, row)) for row in zip(*(c.to_pylist() for c in back), strict=True)]
+    assert found == rows
+    for number in range(len(types)):
+        turned = domain.column(codes[::-1], number).to_pylist()
+        assert [one_form(value) for value in turned] == [row[number] for row in reversed(rows)]
+    for row in range(len(rows)):
+        assert domain.find([array[row : row + 1] for array in arrays]) == codes[row]
+
+
+def test_many_rows_go_in_pieces() -> None:
+    n_rows = 2 * PIECE_ROWS + 7
+    table = pa.table({"n": np.arange(n_rows), "s": [f"row {n % 1000}" for n in range(n_rows)]})
+    domain = RowDomain(table.schema.types, Collector())
+    domain.wait(table)
+    assert domain.column(np.arange(n_rows), 1) == table["s"]
+    assert domain.column(np.array([5, 3]), 1).to_pylist() == ["row 5", "row 3"]
+    assert domain.waits
+    assert domain.codes(table.slice(n_rows - 2).columns).tolist() == [n_rows - 2, n_rows - 1]
+    assert not domain.waits
+    assert domain.column(np.arange(n_rows), 1).to_pylist() == table["s"].to_pylist()
+    domain._interner.check_invariants()
+
+
+def test_what_nobody_reads_is_not_coded() -> None:
+    domains = Domains()
+    schema = wide_schema([("a", pa.int64()), ("s", pa.string()), ("t", pa.string())], domains, nullable=False)
+    rows = schema.rows.codes([pa.array([1, 2]), pa.array(["x", "y"]), pa.array(["no", None])])
+    read = WideColumns("r", schema, rows)
+    assert read[2].tolist() == [0, 1]
+    assert read.coded == (2,)
+    assert domains.of(pa.string()).n_values == 2  # type: ignore[attr-defined]
+    with pytest.raises(errors.NullError, match=r"relation 'r', column 't': NULL in row 1"):
+        read[3]
+
+
+NAMES = list("abcdefgh")
+
+
+def wide_table(generator: random.Random, n_rows: int) -> pa.Table:
+    """Dense: many rows agree in most columns; NULLs in columns that the rules don't read."""
+
+    def drawn(values: list[Any]) -> list[Any]:
+        return [generator.choice(values) for _ in range(n_rows)]
+
+    return pa.table(
+        {
+            "a": pa.array(drawn(list(range(6))), pa.int32()),
+            "b": pa.array(drawn([Decimal("0.50"), Decimal("1.00"), Decimal("2.25")]), pa.decimal128(9, 2)),
+            "c": pa.array(drawn(["x", "y", "yy"]), pa.large_string()),
+            "d": drawn([0.5, -0.0, 0.0, 2.0]),
+            "e": drawn([True, False]),
+            "f": pa.array(drawn(["p", None, "q"])).dictionary_encode(),
+            "g": drawn([datetime.date(2024, 1, 1), None]),
+            "h": drawn([None, b"", b"z"]),
+        }
+    )
+
+
+RULES = """
+n[a] = count() <- w(a: a, c: "x").
+s[a] = sum(b) <- w(a: a, b: b, e: true), edge(a, _).
+m[c] = max(d) <- w(c: c, d: d).
+j(a, k) <- w(a: a, c: t), w(a: k, c: t, d: 2.0), a < k.
+o(a) <- edge(a, _), !w(a: a, e: false).
+"""
+SQL = {
+    "n": "select a, count(*) from w where c = 'x' group by a",
+    "s": "select a, sum(b) from w join edge on x = a where e group by a",
+    "m": "select c, max(d) from w group by c",
+    "j": "select distinct v.a, w.a from w v join w on v.c = w.c where w.d = 2.0 and v.a < w.a",
+    "o": "select distinct x from edge where not exists (select 1 from w where w.a = x and not e)",
+}
+
+
+def distinct(table: pa.Table) -> pa.Table:
+    rows = dict.fromkeys(tuple(map(one_form, row.values())) for row in table.to_pylist())
+    columns = list(zip(*rows, strict=True)) or [() for _ in table.schema]
+    arrays = [array_of(list(values), field.type) for values, field in zip(columns, table.schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def check(held: Any, table: pa.Table, edge: pa.Table) -> None:
+    """Heads of a workspace, or what a database answers, are DuckDB's."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("w", table)
+    connection.register("edge", edge)
+    for head, sql in SQL.items():
+        expected = set(connection.execute(sql).fetchall())
+        found = held(head)
+        assert {tuple(row.values()) for row in found.to_pylist()} == expected, head
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rules_over_wide_relations_agree_with_sql(strategy: str) -> None:
+    """Through commits that erase rows, bring some back and repeat others; the table itself stays right."""
+    generator = random.Random(strategy)
+    edge = pa.table({"x": [1, 2, 3, 9], "y": [0, 0, 0, 0]})
+    table = distinct(wide_table(generator, 120))
+    assert is_wide(table.schema.types)
+    workspace = Workspace()
+    workspace.load("w", table)
+    workspace.load("edge", edge)
+    workspace.install(RULES, strategy=strategy)
+    for _ in range(6):
+        gone = generator.sample(range(table.num_rows), min(25, table.num_rows))
+        left = [row for row in range(table.num_rows) if row not in set(gone)]
+        came = wide_table(generator, 20)
+        with workspace.transaction() as transaction:
+            transaction.erase("w", table.take(gone))
+            transaction.insert("w", came)
+        table = distinct(pa.concat_tables([table.take(left), came]).unify_dictionaries())
+        check(lambda head: workspace[head].to_arrow(), table, edge)
+        shown = workspace["w"]
+        assert len(shown) == table.num_rows
+        assert sorted(map(repr, shown)) == sorted(repr(tuple(row.values())) for row in table.to_pylist())
+        assert all(tuple(row.values()) in shown for row in table.slice(0, 5).to_pylist())
+    database = Database()
+    database.load("w", table)
+    database.load("edge", edge)
+    check(lambda head: database.query(RULES, head=head), table, edge)
+
+
+def test_a_commit_that_no_head_reads_codes_nothing() -> None:
+    workspace = Workspace()
+    table = distinct(wide_table(random.Random(1), 200))
+    workspace.load("w", table)
+    workspace.load("edge", {"x": [1], "y": [2]})
+    workspace.install("h(x) <- edge(x, _).")
+    texts = workspace.domains.of(pa.string()).n_values  # type: ignore[attr-defined]
+    with workspace.transaction() as transaction:
+        transaction.erase("w", table.slice(0, 10))
+        transaction.insert("w", wide_table(random.Random(2), 10))
+    assert transaction.stats.erased["w"] == 10
+    assert workspace.domains.of(pa.string()).n_values == texts  # type: ignore[attr-defined]
+    assert len(workspace._state.versions["w"].index_keys) == 1
+
+
+def test_null_is_refused_where_a_rule_reads_it() -> None:
+    """And nowhere else; a rule that comes later says which row it is."""
+    workspace = Workspace()
+    table = pa.table({name: [1, 2] for name in NAMES})
+    workspace.load("w", table)
+    workspace.install("h(a) <- w(a: a).")
+    null = pa.array([None], pa.int64())
+    row = {name: pa.array([7]) for name in NAMES}
+    with (
+        pytest.raises(errors.ChangeError, match=r"changes of 'w', column 'a': NULL in row 0"),
+        workspace.transaction() as transaction,
+    ):
+        transaction.insert("w", pa.table({**row, "a": null}))
+    with workspace.transaction() as transaction:
+        transaction.insert("w", pa.table({**row, "b": null}))
+    assert sorted(workspace["h"]) == [(1,), (2,), (7,)]
+    with pytest.raises(errors.NullError, match=r"relation 'w', column 'b': NULL in row 2"):
+        workspace.install("k(b) <- w(b: b).")
+    assert "k" not in workspace
+    database = Database()
+    database.load("w", pa.table({**{name: [1] for name in NAMES}, "c": null}))
+    assert database.query("h(a) <- w(a: a).").to_pylist() == [{"a": 1}]
+    with pytest.raises(errors.NullError, match="a rule reads this column"):
+        database.query("h(c) <- w(c: c).")
+    database.load("w", pa.table({**{name: [1] for name in NAMES}, "c": null}), nulls="drop")
+    assert len(database["w"]) == 0
+
+
+def test_a_wide_relation_can_be_read_as_a_function() -> None:
+    with wide_relations():
+        workspace = Workspace()
+        workspace.load("price", {"item": [1, 2], "shop": ["a", "b"], "v": [5, 6]})
+        workspace.install("h(i, p) <- price[i, _] = p.")
+        with workspace.transaction() as transaction:
+            transaction.erase("price", [(1, "a", 5)])
+            transaction.insert("price", [(1, "a", 7)])
+        assert sorted(workspace["h"]) == [(1, 7), (2, 6)]
+        with pytest.raises(errors.FunctionalConflictError, match='item=2, shop="b"'):
+            with workspace.transaction() as transaction:
+                transaction.insert("price", [(2, "b", 9)])
+        assert sorted(workspace["h"]) == [(1, 7), (2, 6)]
+
+
+def test_rows_that_go_are_given_back() -> None:
+    """A window of rows that moves on: as many are kept as there are, and some that wait for a walk."""
+    workspace = Workspace()
+    make = lambda start: pa.table(  # noqa: E731
+        {name: [f"{name}{start + n}" for n in range(500)] for name in NAMES}
+    )
+    workspace.load("w", make(0))
+    workspace.install("h(a) <- w(a: a).")
+    rows = workspace._state.versions["w"].schema.rows
+    for step in range(1, 60):
+        with workspace.transaction() as transaction:
+            transaction.erase("w", make(500 * (step - 1)))
+            transaction.insert("w", make(500 * step))
+    assert rows.n_values < 6_000
+    assert workspace.domains.of(pa.string()).n_values < 9_000  # type: ignore[attr-defined]
