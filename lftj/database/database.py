@@ -322,7 +322,7 @@ class Database:
         from lftj.evaluation.evaluation import Evaluation
         from lftj.evaluation.trace import trace
 
-        request = self.request(rule, head, order=order, by_views=False)
+        request = self.request(rule, head, order=order, rewritten=False)
         name, program = request.target, request.program
         if any(is_auxiliary(other) and shown_name(other) == name for other in program.derived):
             raise RuleError(f"{name} has aggregates among its terms; a trace is of one, as in n[a] = count()")
@@ -377,7 +377,7 @@ class Database:
         params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
         batch_rows: int = BATCH_ROWS,
-        by_views: bool = True,
+        rewritten: bool = True,
     ) -> Request:
         """What is asked of an evaluation.  Raises RuleError, OrderError and ValueError."""
         from lftj.evaluation.request import Request
@@ -400,10 +400,11 @@ class Database:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be at least 1, not {max_rounds}")
         program = kept.program
-        if by_views and order is None and not values:
+        if rewritten and order is None:
             from lftj.evaluation.trial import Trial
 
-            program = kept.views.over(target, tables, self.domains, Trial(kept.plans, tables))
+            trial = None if values else Trial(kept.plans, tables)
+            program = kept.one_off.over(target, tables, self.domains, trial, max_rounds != MAX_ROUNDS)
         return Request(
             program,
             tables,
@@ -414,7 +415,7 @@ class Database:
             batch_rows=batch_rows,
             max_rounds=max_rounds,
             plans=kept.plans,
-            instead=partial(kept.views.instead, target, self.domains),
+            instead=partial(kept.one_off.instead, target, self.domains),
             lease=self.domains.collector.lease(),
         )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.plans import Plans
     from lftj.language.syntax import Program
-    from lftj.rewriting.one_off import OneOffViews
+    from lftj.rewriting.one_off import OneOffPrograms
     from lftj.values.literals import Value
 
 PREPARED = 64
@@ -53,7 +53,7 @@ class CheckedForTypes:
     plans: Plans
     tests: frozenset[str]
     """Calls that would be atoms if there were relations of these names."""
-    views: OneOffViews
+    one_off: OneOffPrograms
 
     def holds_for(self, schemas: Mapping[str, Schema]) -> bool:
         """Whether the program reads relations of these schemas and derives none of them."""
@@ -82,7 +82,7 @@ class PreparedProgram:
         from lftj.evaluation.plans import Plans
         from lftj.language.parameters import types_of, with_values
         from lftj.language.predicates import tests_of
-        from lftj.rewriting.one_off import OneOffViews
+        from lftj.rewriting.one_off import OneOffPrograms
 
         types = types_of(values)
         with self._lock:
@@ -97,7 +97,7 @@ class PreparedProgram:
                 for name in body.relations
             }
             reads = {name: schemas[name] for name in read - set(program.derived)}
-            kept = CheckedForTypes(program, reads, Plans(), tests_of(program.tree), OneOffViews(program))
+            kept = CheckedForTypes(program, reads, Plans(), tests_of(program.tree), OneOffPrograms(program))
             with self._lock:
                 self._variants[types] = kept
                 while len(self._variants) > VARIANTS:

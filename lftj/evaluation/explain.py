@@ -8,7 +8,7 @@ the search cannot do and is done on its rows instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from lftj.aggregates.group_names import spelled_call
@@ -18,11 +18,12 @@ from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
-from lftj.language.body import CheckedHead
+from lftj.language.body import CheckedHead, CheckedProgram
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
 from lftj.planning.lowering import Lowered
+from lftj.rewriting.key_relations import is_restricted
 from lftj.search.problem import JoinAtom, connected
 from lftj.values.shown_text import preformatted
 
@@ -76,9 +77,21 @@ def explain(evaluation: Evaluation, analyze: bool) -> Explanation:
     )
     drawn: tuple[Box, ...] = ()
     if len(evaluation.program.strata) > 1 or done.fixpoints:
-        drawn = strata_boxes([rule for stratum in evaluation.program.strata for rule in stratum])
+        program = evaluation.program
+        drawn = strata_boxes(
+            [rule for stratum in program.strata for rule in stratum], _demand(program, analyze)
+        )
     recursion = tuple("\n".join(fixpoint.describe()) for fixpoint in done.fixpoints)
     return Explanation(reports, analyze, seconds, drawn, recursion)
+
+
+def _demand(program: CheckedProgram, analyze: bool) -> Callable[[str], str]:
+    """What to say of a head that is read with bound keys; why it is whole where that was measured."""
+
+    def about(name: str) -> str:
+        return program.demand.get(name, "") if analyze or is_restricted(program, name) else ""
+
+    return about
 
 
 def _reports(evaluation: Evaluation, run: BodyRun, analyze: bool) -> Iterator[BodyReport]:

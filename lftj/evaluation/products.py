@@ -11,13 +11,14 @@ from lftj.evaluation.finishing import compared_variables
 from lftj.language.body import Body, CheckedRule
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Atom, Variable
+from lftj.rewriting.key_relations import holds_keys
 from lftj.search.problem import connected
 
 
 def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
     """What to say when two parts of a body that multiply the rows share no variable."""
-    if len(body.atoms) < 2 or joins_auxiliary(body):
-        return None  # auxiliary heads have at most one tuple each
+    if len(body.atoms) < 2 or joins_auxiliary(body) or holds_keys(rule.heads[0].relation):
+        return None  # auxiliary heads have at most one tuple each, and keys are read where they join
     tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
     edges = [tuple(variable.name for variable in variables) for variables in tied]
     parts = connected(frozenset(body.atom_variables()), edges)

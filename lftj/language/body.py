@@ -168,6 +168,8 @@ class CheckedProgram:
     """The program of which rules were rewritten into this one (:mod:`lftj.rewriting`), if so."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What the rewriting has to say of a head."""
+    demand: Mapping[str, str] = field(default_factory=dict)
+    """Of heads that are read with bound keys: for which they are evaluated (:mod:`lftj.rewriting.demand`)."""
     view_costs: Mapping[str, ViewCosts] = field(default_factory=dict)
     """Of heads with views."""
     guards: Mapping[str, Guard] = field(default_factory=dict)

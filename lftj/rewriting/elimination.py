@@ -139,7 +139,7 @@ class _Place:
         return self.cost + self.join_cost(self.edges)
 
     def join_cost(self, edges: Sequence[Edge]) -> float:
-        return _listing_cost(edges) if self.graph.once else _join_cost(edges)
+        return listing_cost(edges) if self.graph.once else _join_cost(edges)
 
     def view_cost(self, edges: Sequence[Edge], applied: Sequence[Names], keys: Names) -> tuple[float, bool]:
         """What the join of a view costs, and whether that is by sums of ranges."""
@@ -261,7 +261,7 @@ def _view(place: _Place, names: Names) -> _View | None:
     listed = frozenset().union(*(edge.listed for edge in joined))
     keys = listed - names
     distinct = {name: min(e.distinct[name] for e in joined if name in e.listed) for name in keys}
-    rows = _matches(joined, frozenset()) * PASSES ** len(applied)
+    rows = matches(joined, frozenset()) * PASSES ** len(applied)
     most = reduce(lambda size, name: size * distinct[name], keys, 1.0)
     once = place.graph.once
     flow = 0.0 if once else _flow(joined, distinct)
@@ -298,15 +298,15 @@ def _flow(edges: Sequence[Edge], distinct: Mapping[str, float]) -> float:
     """Changed rows of the view of these edges' join.  ``distinct``: keys of each of its variables."""
     flow = 0.0
     for edge in edges:
-        reached = _matches([other for other in edges if other is not edge], edge.listed)
+        reached = matches([other for other in edges if other is not edge], edge.listed)
         most = reduce(lambda size, name: size * distinct[name], distinct.keys() - edge.listed, 1.0)
         flow += edge.flow * min(reached, most)
     return flow
 
 
-def _listing_cost(edges: Sequence[Edge]) -> float:
+def listing_cost(edges: Sequence[Edge]) -> float:
     """Assignments that are met when the join of these edges is listed."""
-    return _matches(edges, frozenset(), counts_steps=True)
+    return matches(edges, frozenset(), counts_steps=True)
 
 
 def _join_cost(edges: Sequence[Edge]) -> float:
@@ -315,11 +315,11 @@ def _join_cost(edges: Sequence[Edge]) -> float:
     for edge in edges:
         others = [other for other in edges if other is not edge]
         rows = edge.flow * (2.0 if edge.is_view else 1.0)
-        cost += rows * (1.0 + len(others) + _matches(others, edge.listed, counts_steps=True))
+        cost += rows * (1.0 + len(others) + matches(others, edge.listed, counts_steps=True))
     return cost
 
 
-def _matches(edges: Sequence[Edge], bound: Names, counts_steps: bool = False) -> float:
+def matches(edges: Sequence[Edge], bound: Names, counts_steps: bool = False) -> float:
     """Assignments of the edges' variables, tails aside, for a binding; the most constrained edge comes first.
 
     ``counts_steps``: those of the joins on the way too.

@@ -1,4 +1,7 @@
-"""Queries by views that are made for one evaluation: sums of products and semi-joins, not all assignments.
+"""Queries evaluated otherwise than they are written: heads for the keys that are read, and by views.
+
+Heads that are read with bound keys come first (:mod:`lftj.rewriting.demand`).  Views are made of heads that
+are whole: sums of products and semi-joins, not all assignments.
 
 The rewriting of sums is that of maintained heads; the estimate of its cost is another one
 (:mod:`lftj.rewriting.elimination`).  Sets, which ask what exists, have semi-joins
@@ -13,7 +16,7 @@ Invariants
 
 1. What is chosen gives the tuples of the program as it was written, and fails where that fails: what it
    computes fits, whatever joins with what (:mod:`lftj.rewriting.guard`).  Where a partial sum does not fit 64
-   bits evaluating it raises RangeError; then :meth:`OneOffViews.instead` says what does.
+   bits evaluating it raises RangeError; then :meth:`OneOffPrograms.instead` says what does.
 2. A choice holds as long as the relations are about as large, and what it computes fits.
 
 Cost: of a choice that holds, one look at the number of rows of each relation, and at the columns that it
@@ -23,13 +26,15 @@ computes with where the relation has changed; of a new one besides the trial.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.syntax import Aggregate
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
+from lftj.rewriting.demand import with_demand
 from lftj.rewriting.guard import spans_of, unproven
+from lftj.rewriting.key_relations import holds_keys
 from lftj.rewriting.programs import Worth, with_views
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.semi_joins import SemiJoins
@@ -54,68 +59,86 @@ class Trial(Protocol):
         """Whether its search takes more operations, and gives few rows for them."""
 
 
-class OneOffViews:
+class OneOffPrograms:
     """A program, and what is evaluated in its place.  Safe to use from several threads."""
 
     def __init__(self, program: CheckedProgram) -> None:
         self._program = program
-        self._summing: dict[str, list[Body]] = {}
-        self._sets: dict[str, list[Body]] = {}
-        for stratum in program.strata:
-            for rule in stratum:
-                for head in rule.heads:
-                    bodies = [body for body in rule.bodies if len(body.atoms) > 1]
-                    if isinstance(head.value, Aggregate):
-                        is_sum = head.value.function in SUMMED and len(rule.bodies) == 1
-                        found = self._summing if is_sum else {}
-                    else:
-                        searched = program.component_of(head.relation) or head.aggregates_rows
-                        found = {} if searched else self._sets
-                    if bodies:
-                        found.setdefault(head.relation, []).extend(bodies)
-        self._kept: dict[str, tuple[dict[str, int], CheckedProgram]] = {}
+        self._may_differ = len(program.derived) > 1 or bool(_gaining(program))
+        self._kept: dict[tuple[str, bool, bool], tuple[dict[str, int], CheckedProgram]] = {}
 
     def over(
-        self, target: str, tables: Mapping[str, Table], domains: Domains, trial: Trial
+        self, target: str, tables: Mapping[str, Table], domains: Domains, trial: Trial | None, bounded: bool
     ) -> CheckedProgram:
         """The program to evaluate over relations for a head.
 
-        ``domains``: those of their codes.  ``trial``: over the same relations.
+        ``domains``: those of their codes.  ``trial``: over the same relations; None: there are no views, for
+        parameters have values.  ``bounded``: rounds of a recursion are counted, which stays as it is then.
         """
-        if not self._summing and not self._sets:
+        if not self._may_differ:
             return self._program
         rows = {name: table.n_rows for name, table in tables.items()}
-        kept = self._kept.get(target)
+        key = target, trial is not None, bounded
+        kept = self._kept.get(key)
         if kept is None or not _alike(kept[0], rows):
-            needed = {target} | self._program.read_by(target)
-            heads = {name for name in needed if self._may_gain(name, rows)}
-            chosen = self._program
-            if heads:
-                worth = _worth(tables, trial)
-                chosen = with_views(chosen, heads, tables, domains, tables, once=True, is_worth=worth)
-            kept = self._kept[target] = rows, chosen if chosen.written is not None else self._program
+            chosen = with_demand(self._program, target, tables, domains, recursive=not bounded)
+            if trial is not None:
+                chosen = _with_views(chosen, target, tables, domains, trial)
+            kept = self._kept[key] = rows, chosen
         guards = kept[1].guards.values() if kept[1].written is not None else ()
         fits = all(unproven(guard, spans_of(guard.columns, tables)) is None for guard in guards)
-        return kept[1] if fits else self._program
+        return kept[1] if fits else kept[1].as_written
 
     def instead(
         self, target: str, domains: Domains, tables: Mapping[str, Table], refused: CheckedProgram
     ) -> CheckedProgram:
         """What to evaluate where a program with views raised RangeError: first one with views of 128 bits.
 
-        They are called otherwise than those of ``refused``.  Behind it the program as it was written.
+        They are called otherwise than those of ``refused``.  Behind it the program without views.
         """
-        heads = ({target} | self._program.read_by(target)) & refused.view_costs.keys()
+        program = refused.as_written
+        heads = ({target} | program.read_by(target)) & refused.view_costs.keys()
         if refused.wide_views or not heads:
-            return self._program
+            return program
         taken = {*tables, *refused.derived}
-        return with_views(self._program, heads, tables, domains, taken, wide=True, once=True)
+        return with_views(program, heads, tables, domains, taken, wide=True, once=True)
 
-    def _may_gain(self, name: str, rows: Mapping[str, int]) -> bool:
-        """Whether a body of a head could have as many assignments as it takes."""
-        bodies = (*self._summing.get(name, ()), *self._sets.get(name, ()))
-        most = (math.prod(rows.get(a.relation, UNKNOWN_ROWS) for a in body.atoms) for body in bodies)
-        return any(listed >= LEAST_LISTED for listed in most)
+
+def _with_views(
+    program: CheckedProgram, target: str, tables: Mapping[str, Table], domains: Domains, trial: Trial
+) -> CheckedProgram:
+    """With the views of one evaluation, or as it is."""
+    needed = {target} | program.read_by(target)
+    rows = {name: table.n_rows for name, table in tables.items()}
+    heads = {name for name, bodies in _gaining(program).items() if name in needed and _may_gain(bodies, rows)}
+    if not heads:
+        return program
+    worth = _worth(tables, trial)
+    found = with_views(program, heads, tables, domains, tables, once=True, is_worth=worth)
+    return found if found.written is not None else program
+
+
+def _gaining(program: CheckedProgram) -> dict[str, list[Body]]:
+    """The bodies that may have views, by head: of those that are whole."""
+    found: dict[str, list[Body]] = {}
+    for rule in (rule for stratum in program.strata for rule in stratum):
+        bodies = [body for body in rule.bodies if len(body.atoms) > 1]
+        if any(holds_keys(atom.relation) for body in bodies for atom in body.atoms):
+            continue
+        for head in rule.heads:
+            if isinstance(head.value, Aggregate):
+                gains = head.value.function in SUMMED and len(rule.bodies) == 1
+            else:
+                gains = not (program.component_of(head.relation) or head.aggregates_rows)
+            if gains and bodies and not holds_keys(head.relation):
+                found.setdefault(head.relation, []).extend(bodies)
+    return found
+
+
+def _may_gain(bodies: Iterable[Body], rows: Mapping[str, int]) -> bool:
+    """Whether a body of a head could have as many assignments as it takes."""
+    most = (math.prod(rows.get(a.relation, UNKNOWN_ROWS) for a in body.atoms) for body in bodies)
+    return any(listed >= LEAST_LISTED for listed in most)
 
 
 def _worth(tables: Mapping[str, Table], trial: Trial) -> Worth:

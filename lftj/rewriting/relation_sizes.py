@@ -53,7 +53,7 @@ def _rows(atom: Atom, table: Table) -> float:
     rows = float(table.n_rows)
     for column, term in enumerate(atom.terms):
         if isinstance(term, Constant):
-            rows /= max(1, _histogram(table, column).n_keys)
+            rows /= max(1, column_histogram(table, column).n_keys)
     return max(1.0, rows)
 
 
@@ -70,11 +70,11 @@ def _columns(atom: Atom, names: Names) -> dict[str, int]:
 def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
     found = {}
     for name, column in columns.items():
-        found[name] = max(1.0, float(_histogram(table, column).n_keys))
+        found[name] = max(1.0, float(column_histogram(table, column).n_keys))
     return found
 
 
-def _histogram(table: Table, column: int) -> Histogram:
+def column_histogram(table: Table, column: int) -> Histogram:
     """Of the base, or where that says nothing, for the table was empty once, of all rows."""
     seen = histogram(table, column)
     if seen.n_rows >= min(FEW_ROWS, table.n_rows):
@@ -84,5 +84,5 @@ def _histogram(table: Table, column: int) -> Histogram:
 
 def _fullest(table: Table, column: int) -> float:
     """Rows of the key of a column that has most of them, but for what the base does not have yet."""
-    seen = _histogram(table, column)
+    seen = column_histogram(table, column)
     return float(seen.counts.max(initial=1.0)) + max(0.0, table.n_rows - seen.n_rows)

@@ -89,7 +89,7 @@ class CellSearch:
                     yield contribution(cell.address.rule, 0), plan.gathered_by(rule), rows
             return
         # Of ``h[keys, arguments] = count()`` only the keys can't be NaN.
-        request = replace(database.request(program, by_views=False), grouped=rule.keys)
+        request = replace(database.request(program, rewritten=False), grouped=rule.keys)
         columns = request.program.derived[request.target].columns
         types = {name: column.type for name, column in zip(rule.weighed, columns, strict=False)}
         partials = [PartialAggregation(head, types) for head in rule.heads]
