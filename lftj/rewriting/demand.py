@@ -386,16 +386,18 @@ class _Rewriting:
             if not all(bound[name] for name in read_outside):
                 return
         outside: dict[str, list[KeyRule]] = {}
+        rows = 0.0
         for name in read_outside:
             columns = tuple(sorted(bound[name]))
             some = [(read, one.atoms) for read, one in asked if read.atom.relation == name]
-            outside[name], cost, rows = self._key_rules(some, columns)
-            keys, size = self._sizes.keys_of(name, columns), self._whole(name)
-            left = cost + VIEW_ROW * rows + size * min(1.0, rows / keys)
-            if not self._pays(name, columns, min(rows, keys), size, left):
+            outside[name], cost, asked_for = self._key_rules(some, columns)
+            keys, whole = self._sizes.keys_of(name, columns), self._whole(name)
+            left = cost + VIEW_ROW * asked_for + whole * min(1.0, asked_for / keys)
+            rows += asked_for
+            if not self._pays(name, columns, min(asked_for, keys), whole, left):
                 return
         if not static and ends is None:
-            self._close(component, bound, outside, within)
+            self._close(component, bound, outside, within, rows)
             return
         columns = tuple(sorted(bound[first]))
         keys_size = self._key_size(outside[first], rows)
@@ -406,7 +408,9 @@ class _Rewriting:
             return
         self._sizes.known.setdefault(named, keys_size)
         ways, exits = ends.rules(named, self._relations)
-        self._sizes.known[ways] = self._most((*columns, *columns), first)
+        reached = self._reached(rows, columns, first)
+        ends_size = rows * math.sqrt(self._sizes.keys_of(first, columns))
+        self._sizes.known[ways] = Size(ends_size, (*keys_size.distinct, *reached.distinct))
         self._instead[first] = exits
         made = [rule for rule in self._relations.rules if rule.heads[0].relation == ways]
         self._by_ends[first] = [(rule, rule.heads[0]) for rule in (*exits, *made)]
@@ -414,11 +418,11 @@ class _Rewriting:
             read for rule in exits for body in rule.bodies for read in body.relations
         }
 
-    def _most(self, columns: Sequence[int], name: str) -> Size:
-        """As many keys of some columns of a head as there can be."""
-        size = self._sizes.of(name)
-        distinct = tuple(size.distinct[at] for at in columns)
-        return Size(math.prod(distinct), distinct)
+    def _reached(self, rows: float, columns: Sequence[int], name: str) -> Size:
+        """Keys that a recursion comes to: the guess is that one leads to the square root of all."""
+        keys = self._sizes.keys_of(name, columns)
+        found = min(keys, rows * math.sqrt(keys))
+        return Size(found, tuple(min(found, self._sizes.of(name).distinct[at]) for at in columns))
 
     def _bound_within(
         self, bound: dict[str, frozenset[int]], within: Sequence[_Read]
@@ -462,12 +466,13 @@ class _Rewriting:
         bound: Mapping[str, frozenset[int]],
         outside: Mapping[str, list[KeyRule]],
         within: Sequence[_Read],
+        rows: float,
     ) -> None:
         """Relations of keys that go round with the component's rules."""
         names = [name for name in component if bound[name]]
         for name in names:
             columns = sorted(bound[name])
-            self._give(name, columns, self._relations.new_name(name), self._most(columns, name))
+            self._give(name, columns, self._relations.new_name(name), self._reached(rows, columns, name))
         for name in names:
             keys = self._keys[name]
             rules = {rule.text: rule for rule in outside.get(name, [])}

@@ -115,7 +115,7 @@ class Sizes:
         wanted: Sequence[str],
         keys: tuple[Sequence[str], Size] | None = None,
     ) -> Listing:
-        """Of atoms of a body under its filters, for variables.  ``keys``: those that are restricted, to what."""
+        """Of atoms of a body under its filters, for variables.  ``keys``: some that are restricted."""
         bound = frozenset(bound_by(atoms))
         filters = [one for one in safe_filters(body, bound) if not one.tests_null]
         names, size = keys or ((), Size(1.0, ()))

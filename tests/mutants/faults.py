@@ -41,6 +41,7 @@ BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
 CUTS = ("search/test_cuts.py",)
+DEMAND = ("rewriting/test_demand.py",)
 
 FAULTS = (
     # -- storage: versions, seeks, sums of signed rows ---------------------------------------
@@ -818,6 +819,49 @@ FAULTS = (
         "            if not members[member]:\n",
         "            if members[member] is None:\n",
         ("maintenance/strategies/test_range_sums.py",),
+    ),
+    # -- rewriting: heads for some keys ----------------------------------------------------
+    Fault(
+        "the keys that a head is evaluated for are never NULL",
+        "lftj/rewriting/key_relations.py",
+        "replace(of[column].type, nullable=True)",
+        "replace(of[column].type, nullable=False)",
+        DEMAND,
+    ),
+    Fault(
+        "windows are evaluated for some rows of a partition",
+        "lftj/rewriting/demand.py",
+        "            names &= {one.name for one in window.per}\n",
+        "            names |= {one.name for one in window.per}\n",
+        DEMAND,
+    ),
+    Fault(
+        "a value of a function is a key, too",
+        "lftj/rewriting/demand.py",
+        "terms = self.atom.terms[:-1] if self.atom.functional else self.atom.terms",
+        "terms = self.atom.terms",
+        DEMAND,
+    ),
+    Fault(
+        "the readers of a head that goes over ends of ways are those as written",
+        "lftj/rewriting/demand.py",
+        "in self._by_ends.get(name) or self._program.rules_of(name)",
+        "in self._program.rules_of(name)",
+        DEMAND,
+    ),
+    Fault(
+        "a right-linear rule may read a column that it passes on",
+        "lftj/rewriting/right_linear.py",
+        "and head.variables.count(name) == read.count(Variable(name)) == 1",
+        "and head.variables.count(name) == 1",
+        DEMAND,
+    ),
+    Fault(
+        "literals of any type are keys",
+        "lftj/rewriting/demand.py",
+        "isinstance(term, Constant) and self._domains.of(literal_type(term.value)) is column.type.domain",
+        "isinstance(term, Constant)",
+        DEMAND,
     ),
 )
 
