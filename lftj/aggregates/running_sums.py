@@ -71,13 +71,14 @@ class RunningSums:
     def add(
         self,
         keys: Sequence[np.ndarray],
-        summands: Sequence[np.ndarray],
+        summands: Sequence[np.ndarray | None],
         compared: Sequence[np.ndarray],
         weights: np.ndarray,
     ) -> None:
         """Add rows: int64 columns of the keys, of what is summed and of what may be an extreme.
 
-        ``weights``: int64, above 0.
+        ``summands``: more than before if need be; None where these rows add nothing.  ``weights``: int64,
+        above 0.
 
         Raises :class:`~lftj.errors.RangeError` when there are ``2**63`` assignments or more in all.
         """
@@ -86,8 +87,12 @@ class RunningSums:
         self._total = _count(groups, weights, self._counts, self._total)
         if self._total < 0:
             raise RangeError("there are more than 2**63 assignments: their number does not fit int64")
+        if 2 * len(summands) > len(self._sums):
+            more = np.zeros((2 * len(summands) - len(self._sums), self._sums.shape[1]), np.int64)
+            self._sums = np.concatenate([self._sums, more])
         for number, values in enumerate(summands):
-            _sum(groups, np.require(values, np.int64, ("C", "W")), weights, self._sums, 2 * number)
+            if values is not None:
+                _sum(groups, np.require(values, np.int64, ("C", "W")), weights, self._sums, 2 * number)
         for number, (codes, largest) in enumerate(zip(compared, self._largest, strict=True)):
             _compare(groups, np.require(codes, np.int64, ("C", "W")), largest, self._extremes[number])
 
@@ -95,7 +100,7 @@ class RunningSums:
         """Sorted keys, the assignments of each, the sums: int64 (groups, 2), the low word first; extremes."""
         n = self.n_groups
         keys = list(self._keys.rows())
-        order = np.lexsort(keys[::-1]) if keys else np.arange(n)
+        order = _order(keys, n)
         words = [
             np.ascontiguousarray(self._sums[place : place + 2, :n].T[order])
             for place in range(0, len(self._sums), 2)
@@ -163,6 +168,14 @@ class RunningSums:
         assert (self._counts[:n] > 0).all() and int(self._counts[:n].sum()) == self._total
         assert np.count_nonzero(self._places) == (n if self._is_ranged else 0)
         assert self._groups_of(np.ascontiguousarray(self._keys.rows())).tolist() == list(range(n))
+
+
+def _order(keys: Sequence[np.ndarray], n: int) -> np.ndarray | slice:
+    """What sorts ``n`` rows; often they came in order."""
+    later = np.zeros(max(n - 1, 0), bool)
+    for column in reversed(keys):
+        later = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & later)
+    return slice(None) if later.all() else np.lexsort(keys[::-1])
 
 
 def _widened(rows: np.ndarray, room: int) -> np.ndarray:

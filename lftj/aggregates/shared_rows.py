@@ -6,9 +6,10 @@ head's Z-set::
 
     Aggregation(head, rows) = Aggregation(head, net rows of any variables that include the head's)
 
-Counts, sums and averages of whole numbers need no net rows: they are added up as rows come
+Counts, sums and averages of whole numbers and decimals need no net rows: they are added up as rows come
 (:mod:`lftj.aggregates.running_sums`), for all heads of the same keys together; and so are the least and the
-greatest value of what has codes in its order.
+greatest value of what has codes in its order.  A decimal counts units of its last digit; where a batch has one of
+more than 64 bits, each 32 bits of its decimals are summed apart.
 
 Invariants
 
@@ -32,13 +33,23 @@ import pyarrow as pa
 
 from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.running_sums import RunningSums
-from lftj.aggregates.sum_values import quotients, values_of_floats, values_of_sums
+from lftj.aggregates.sum_values import (
+    decimal_scale,
+    n_summand_words,
+    quotients,
+    values_of_floats,
+    values_of_sums,
+    words,
+)
 from lftj.aggregates.whole import aggregated, argument_names, grouped, of_head, row_variables
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate
 from lftj.storage.zset import Run, Weighted
+from lftj.values.row_values import RowValues, numbers_of_codes
 from lftj.values.schema import ColumnType
+
+_WORD = (1 << 32) - 1
 
 
 class SharedRows:
@@ -64,7 +75,7 @@ class SharedRows:
         self._running: dict[tuple[str, ...], _Running] = {}
         for head in heads:
             if _is_running(head, types):
-                self._running.setdefault(head.variables, _Running()).feed(head)
+                self._running.setdefault(head.variables, _Running(types)).feed(head)
         self._sources: dict[tuple[str, ...], tuple[str, ...] | None] = {}
         others = [head for head in heads if not _is_running(head, types)]
         for names in sorted(map(row_variables, others), key=lambda names: -len(set(names))):
@@ -100,7 +111,7 @@ class SharedRows:
             net[names] = rows.finish()
         for head in self._heads:
             if _is_running(head, self._types):
-                yield self._running[head.variables].aggregated(head, self._types)
+                yield self._running[head.variables].aggregated(head)
             else:
                 yield aggregated(grouped(head, self._types, *net[row_variables(head)]))
 
@@ -113,8 +124,10 @@ def keeps_no_rows(heads: Sequence[CheckedHead], types: Mapping[str, ColumnType])
 class _Running:
     """Sums and extremes by the same keys: of which variables, once each, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[str, ColumnType]) -> None:
+        self._types = types
         self.summed: dict[str, None] = {}
+        self._words: dict[tuple[str, int], int] = {}  # the sums of words beyond the first, by their numbers
         self.compared: dict[tuple[str, str], None] = {}  # the function, and of what
         self._sums: RunningSums | None = None
         self._found: tuple[list[np.ndarray], np.ndarray, list[np.ndarray], list[np.ndarray]] | None = None
@@ -136,19 +149,53 @@ class _Running:
             self._sums = self._none(len(keys))
         self._sums.add(
             [columns[name] for name in keys],
-            [columns[name] for name in self.summed],
+            self._summands(columns),
             [columns[name] for _, name in self.compared],
             weights,
         )
 
-    def aggregated(
-        self, head: CheckedHead, types: Mapping[str, ColumnType]
-    ) -> tuple[list[np.ndarray], pa.Array]:
+    def _summands(self, columns: Mapping[str, np.ndarray]) -> list[np.ndarray | None]:
+        found: list[np.ndarray | None] = [None] * (len(self.summed) + len(self._words))
+        for place, name in enumerate(self.summed):
+            type_ = self._types[name]
+            if type_.domain.name != "decimal":
+                found[place] = columns[name]
+                continue
+            is_read = isinstance(columns, RowValues)
+            numbers = columns.numbers(name) if is_read else numbers_of_codes(type_, columns[name])
+            if numbers is not None:
+                found[place] = numbers.values
+                continue
+            every = words(columns[name], type_)
+            for number in range(every.shape[1]):
+                is_top = number == every.shape[1] - 1
+                column = every[:, number].view(np.int32) if is_top else every[:, number]
+                at = place if number == 0 else self._words.setdefault((name, number), len(found))
+                found += [None] * (at + 1 - len(found))
+                found[at] = column.astype(np.int64)
+        return found
+
+    def _words_of_sums(self, name: str, sums: list[np.ndarray]) -> np.ndarray:
+        """As :func:`~lftj.aggregates.sum_values.values_of_sums` has them: four more words than summands."""
+        place = list(self.summed).index(name)
+        if self._types[name].domain.name != "decimal":
+            return sums[place].view(np.uint32)
+        parts = {0: sums[place]} | {n: sums[at] for (of, n), at in self._words.items() if of == name}
+        total = np.zeros((len(sums[place]), n_summand_words(self._types[name]) + 4), np.int64)
+        for first, sum_ in parts.items():
+            four = sum_.view(np.uint32)
+            total[:, first : first + 4] += four
+            total[:, first + 4 :] += np.where(four[:, 3:] >> 31, _WORD, 0)
+        for number in range(1, total.shape[1]):
+            total[:, number] += total[:, number - 1] >> 32
+        return total.astype(np.uint32)
+
+    def aggregated(self, head: CheckedHead) -> tuple[list[np.ndarray], pa.Array]:
         """A head's keys and values, as :func:`lftj.aggregates.whole.aggregated` gives them."""
         if self._found is None:
             self._found, self._sums = (self._sums or self._none(len(head.variables))).finish(), None
         keys, counts, sums, extremes = self._found
-        groups = GroupNames(head, types, keys)
+        groups = GroupNames(head, self._types, keys)
         if not len(counts):
             return keys, groups.declared.domain.decode(counts, groups.declared.arrow)
         call = head.value
@@ -159,10 +206,11 @@ class _Running:
         if head.extremum:
             codes = extremes[list(self.compared).index((head.extremum, name))]
             return keys, groups.declared.domain.decode(codes, groups.declared.arrow)
-        words = sums[list(self.summed).index(name)].view(np.uint32)
+        exact, type_ = self._words_of_sums(name, sums), self._types[name]
         if call.function == "sum":
-            return keys, values_of_sums(groups, words, types[name])
-        return keys, values_of_floats(groups, quotients(words, counts, 0))
+            return keys, values_of_sums(groups, exact, type_)
+        scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
+        return keys, values_of_floats(groups, quotients(exact, counts, scale))
 
 
 def _arguments(head: CheckedHead) -> dict[str, None]:
@@ -171,10 +219,10 @@ def _arguments(head: CheckedHead) -> dict[str, None]:
 
 
 def _is_running(head: CheckedHead, types: Mapping[str, ColumnType]) -> bool:
-    """Whether a head counts, sums whole numbers, whose codes are the numbers, or takes the least of codes."""
+    """Whether a head counts, sums whole numbers or decimals, or takes the least of codes."""
     assert isinstance(head.value, Aggregate)
     if head.extremum:
         return all(types[name].domain.ordered for name in _arguments(head))
     if head.value.function not in ("count", "sum", "avg"):
         return False
-    return all(types[name].domain.name not in ("float", "decimal") for name in _arguments(head))
+    return all(types[name].domain.name != "float" for name in _arguments(head))

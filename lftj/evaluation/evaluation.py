@@ -18,7 +18,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -54,7 +54,7 @@ from lftj.storage.zset import Distinct, Weighted
 from lftj.values.functional import refuse_conflicts
 
 Columns = list[np.ndarray]
-Rows = tuple[dict[str, np.ndarray], np.ndarray]
+Rows = tuple[Mapping[str, np.ndarray], np.ndarray]
 """Columns by variable, and weights."""
 
 SCANNED_ROWS = 1 << 14
@@ -424,7 +424,7 @@ class Evaluation:
             yield from self._finished(run, lowered, rows, _ones(columns) if weights is None else weights)
 
     def _finished(
-        self, run: BodyRun | ScanRun, lowered: Lowered, rows: dict[str, np.ndarray], weights: np.ndarray
+        self, run: BodyRun | ScanRun, lowered: Lowered, rows: Mapping[str, np.ndarray], weights: np.ndarray
     ) -> Iterator[Rows]:
         """Rows, if any, with what the search could not do (:mod:`lftj.evaluation.finishing`)."""
         if not lowered.finishes_in_search:

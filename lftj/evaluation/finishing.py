@@ -4,16 +4,21 @@ Assignments compute new variables, comparisons on values drop rows, and negated
 atoms over assigned variables are joined with the rows once more.  Each happens
 as soon as what it reads is there, so that an expression never sees a row that a
 comparison before it refuses.
+
+What decimals and integers do with 64 bits is computed in whole numbers (:mod:`lftj.language.fixed_point`), and a
+computed decimal has a code where one is read (:mod:`lftj.values.row_values`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.language.body import Body
+from lftj.language import fixed_point
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
 from lftj.language.syntax import Atom, Comparison, Variable
 from lftj.planning.lowering import Lowered, lower
@@ -23,9 +28,10 @@ from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import without_views
+from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
 
-Rows = dict[str, np.ndarray]
+Rows = Mapping[str, np.ndarray]
 """Code columns by variable, all of one length."""
 
 ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
@@ -46,13 +52,20 @@ class Finishing:
 
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
-        self._steps: list[tuple[str | None, Evaluator]] = []  # the variable, None for a comparison
+        self._steps: list[_Assigning | _Comparing] = []
         self._types = {name: _value_type(type_.arrow) for name, type_ in lowered.types.items()}
         known = set(lowered.problem.emitted)
         waiting = self._compare_ready(known, lowered.comparisons)
         for assignment in lowered.assignments:
             name, expression = assignment.variable, assignment.expression
-            self._steps.append((name, evaluator(expression, self._types, self._types[name])))
+            wanted = self._types[name]
+            self._steps.append(
+                _Assigning(
+                    name,
+                    fixed_point.computed(expression, self._types, wanted),
+                    evaluator(expression, self._types, wanted),
+                )
+            )
             known.add(name)
             waiting = self._compare_ready(known, waiting)
 
@@ -65,72 +78,64 @@ class Finishing:
         still_waiting = []
         for comparison in waiting:
             if {variable.name for variable in compared_variables(comparison)} <= known:
-                self._steps.append((None, comparer(comparison, self._types)))
+                exact = fixed_point.compared(comparison, self._types)
+                self._steps.append(_Comparing(exact, comparer(comparison, self._types)))
             else:
                 still_waiting.append(comparison)
         return still_waiting
 
     def finish(self, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
-        table = _Table(self._lowered.types, self._types, rows, weights)
-        for name, values in self._steps:
-            found = values(table, len(table.weights))
-            if name is None:
+        table = RowValues(self._lowered.types, rows, self._types)
+        for step in self._steps:
+            if isinstance(step, _Assigning):
+                weights = self._assign(table, step, weights)
+                continue
+            holds = step.exact(table.numbers) if step.exact else None
+            if holds is None:
+                found = step.values(table.arrays, len(weights))
                 if found.null_count:
                     found = found.fill_null(False)
-                table.keep(found.to_numpy(zero_copy_only=False))
-            else:
-                if found.null_count and not self._lowered.types[name].nullable:
-                    known = found.is_valid()
-                    table.keep(known.to_numpy(zero_copy_only=False))
-                    found = found.filter(known)
-                table.assign(name, found)
+                holds = found.to_numpy(zero_copy_only=False)
+            weights = _keep(table, holds, weights)
         for negation in self._lowered.negations:
-            table.keep(~_holds(table, negation, catalog))
-        return table.rows, table.weights
+            weights = _keep(table, ~_holds(table, len(weights), negation, catalog), weights)
+        return table, weights
+
+    def _assign(self, table: RowValues, step: _Assigning, weights: np.ndarray) -> np.ndarray:
+        """Returns the weights of the rows that are left: where the variable may not be NULL, it is known."""
+        numbers = step.exact(table.numbers) if step.exact else None
+        if numbers is not None:
+            table.assign(step.name, numbers)
+            return weights
+        found = step.values(table.arrays, len(weights))
+        if found.null_count and not self._lowered.types[step.name].nullable:
+            known = found.is_valid()
+            weights = _keep(table, known.to_numpy(zero_copy_only=False), weights)
+            found = found.filter(known)
+        table.assign(step.name, found)
+        return weights
 
 
-class _Table(Mapping[str, pa.Array]):
-    """Rows as codes; a mapping from variables to their values, which are decoded when asked for."""
+class _Assigning(NamedTuple):
+    """``exact``: by whole numbers, where that can be."""
 
-    def __init__(
-        self,
-        types: Mapping[str, ColumnType],
-        value_types: Mapping[str, pa.DataType],
-        rows: Rows,
-        weights: np.ndarray,
-    ) -> None:
-        self.types = types
-        self.rows = dict(rows)
-        self.weights = weights
-        self._value_types = value_types
-        self._values: dict[str, pa.Array] = {}
+    name: str
+    exact: fixed_point.Computed | None
+    values: Evaluator
 
-    def __getitem__(self, name: str) -> pa.Array:
-        found = self._values.get(name)
-        if found is None:
-            found = self.types[name].domain.decode(self.rows[name], self._value_types[name])
-            self._values[name] = found
-        return found
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
+class _Comparing(NamedTuple):
+    exact: fixed_point.Compared | None
+    values: Evaluator
 
-    def __len__(self) -> int:
-        return len(self.rows)
 
-    def keep(self, mask: np.ndarray) -> None:
-        if mask.all():
-            return
-        self.rows = {name: codes[mask] for name, codes in self.rows.items()}
-        self.weights = self.weights[mask]
-        self._values = {}
-
-    def assign(self, name: str, array: pa.Array) -> None:
-        self._values[name] = array
-        type_ = self.types[name]
-        self.rows[name] = (
-            type_.domain.encode_nullable(array) if type_.nullable else type_.domain.encode(array)
-        )
+def _keep(table: RowValues, mask: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Leave some rows of a table; returns their weights."""
+    if mask.all():
+        return weights
+    places = np.flatnonzero(mask)
+    table.keep(places)
+    return weights[places]
 
 
 def _value_type(arrow: pa.DataType) -> pa.DataType:
@@ -144,17 +149,14 @@ def compared_variables(comparison: Comparison) -> list[Variable]:
     return [*variables_of(comparison.left), *variables_of(comparison.right)]
 
 
-def _holds(table: _Table, negation: Atom, catalog: Catalog) -> np.ndarray:
+def _holds(table: RowValues, n_rows: int, negation: Atom, catalog: Catalog) -> np.ndarray:
     """Which rows satisfy the atom: a join of the numbered rows with it."""
-    names = list(table.rows)
-    n_rows = len(table.weights)
+    names = list(table)
     number_type = _row_number_type(table.types)
     number = np.arange(n_rows, dtype=np.int64)
-    order = np.lexsort([number, *(table.rows[name] for name in reversed(names))])
+    order = np.lexsort([number, *(table[name] for name in reversed(names))])
     schema = Schema((*(Column(name, table.types[name]) for name in names), Column(ROW_NUMBER, number_type)))
-    numbered = Relation.from_codes(
-        ROWS, schema, [*(table.rows[name][order] for name in names), number[order]]
-    )
+    numbered = Relation.from_codes(ROWS, schema, [*(table[name][order] for name in names), number[order]])
     body = Body(
         atoms=(
             Atom(ROWS, (*(Variable(name) for name in names), Variable(ROW_NUMBER))),

@@ -111,7 +111,7 @@ def comparison_types(
     >>> [str(t) for t in comparison_types(below, {"x": pa.float32()})]
     ['float', 'double']
     """
-    left, right, left_type, right_type = _sides(comparison, types)
+    left, right, left_type, right_type = sides_of(comparison, types)
     for side, other in ((left, right), (right, left)):
         if isinstance(side, Constant) and side.value is NULL:
             raise TypeClashError(f"null equals nothing: ask '{text_of(other)} is null'", side.span)
@@ -146,7 +146,7 @@ def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evalua
         of, is_null = evaluator(comparison.left, types), comparison.operator == "<=>"
         return lambda columns, n_rows: (pc.is_null if is_null else pc.is_valid)(of(columns, n_rows))
     comparison_types(comparison, types)
-    left, right, left_type, right_type = _sides(comparison, types)
+    left, right, left_type, right_type = sides_of(comparison, types)
     left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
 
     def compared(columns: Mapping[str, pa.Array], n_rows: int) -> pa.BooleanArray:
@@ -160,7 +160,7 @@ def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evalua
     return compared
 
 
-def _sides(
+def sides_of(
     comparison: Comparison, types: Mapping[str, pa.DataType]
 ) -> tuple[Expression, Expression, pa.DataType, pa.DataType]:
     """Both sides folded, and the types in which they meet.

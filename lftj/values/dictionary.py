@@ -10,7 +10,7 @@ more than 38 digits before or after the point is refused.
 
 Cost: a column costs one hash of its rows (pyarrow) and one of its distinct
 values (:mod:`lftj.values.interner`), whatever the size of the dictionary.  Decoding costs
-O(bytes of the values).  Order and ranks cost one sort of the dictionary after it has changed.
+O(bytes of the values), of most decimals one look-up each (:mod:`lftj.values.unscaled`).  Order and ranks cost one sort of the dictionary after it has changed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from lftj.values.domain import ArrowColumn, Domain, chunks_of, without_views
 from lftj.values.interner import Interner
 from lftj.values.kinds import cast_decimal
 from lftj.values.literals import Value
+from lftj.values.unscaled import SCALE, SCALES, VALUE_BYTES, Numbers, UnscaledTable, value_bytes
 
-DECIMAL = pa.decimal256(76, 38)
+DECIMAL = pa.decimal256(76, SCALE)
 """The type that all decimals are brought to."""
 
-_DECIMAL_BYTES = 32
 _FEW = 8  # codes are few when the dictionary has more than so many times as many
 _EXACT = decimal.Context(prec=200)
 _BEYOND = Decimal(10) ** 38
-_STEP = Decimal((0, (1,), -38))
+_STEP = Decimal((0, (1,), -SCALE))
 _LARGEST = _EXACT.subtract(_BEYOND, _STEP)
 
 
@@ -59,7 +59,7 @@ def new_domain(name: str, collector: Collector | None = None) -> Domain:
     """
     collector = collector or Collector()
     if name == "decimal":
-        return _DecimalDomain(collector)
+        return DecimalDomain(collector)
     value_type = pa.large_string() if name == "string" else pa.large_binary()
     return DictionaryDomain(name, value_type, collector)
 
@@ -273,9 +273,43 @@ class DictionaryDomain(Domain):
         return self.taken(codes).cast(arrow_type)
 
 
-class _DecimalDomain(DictionaryDomain):
+class DecimalDomain(DictionaryDomain):
+    """Decimals, as values and as whole numbers."""
+
     def __init__(self, collector: Collector) -> None:
         super().__init__("decimal", DECIMAL, collector)
+        self._unscaled: dict[int, UnscaledTable] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_unscaled": {}}
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(table.nbytes for table in list(self._unscaled.values()))
+
+    def unscaled(self, codes: np.ndarray, scale: int) -> Numbers | None:
+        """The values in units of ``10**-scale``; None where one is no whole number of 64 bits, or NULL.
+
+        >>> decimal = new_domain("decimal")
+        >>> decimal.unscaled(decimal.encode(pa.array([Decimal("1.5"), Decimal(2)])), 1).values.tolist()
+        [15, 20]
+        """
+        if scale not in SCALES:
+            return None
+        if scale not in self._unscaled:
+            table = UnscaledTable(scale, self._lock)
+            if self._unscaled.setdefault(scale, table) is table:
+                self.serve(table)
+        return self._unscaled[scale].of(codes, self._interner)
+
+    def encode_unscaled(self, numbers: Numbers) -> np.ndarray:
+        """Inverse of :meth:`unscaled`: the scale is one of :data:`~lftj.values.unscaled.SCALES`."""
+        rows = pa.Array.from_buffers(pa.int64(), len(numbers.values), [None, pa.py_buffer(numbers.values)])
+        encoded = rows.dictionary_encode()
+        data = value_bytes(numbers._replace(values=encoded.dictionary.to_numpy()))
+        with self._lock:
+            codes = self._interner.codes(data, np.arange(len(encoded.dictionary) + 1) * VALUE_BYTES)
+        return codes[encoded.indices.to_numpy()]
 
     def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value != value:
@@ -304,11 +338,14 @@ class _DecimalDomain(DictionaryDomain):
             ) from None
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
+        numbers = self.unscaled(codes, arrow_type.scale)
+        if numbers is not None and numbers.fits(arrow_type.precision):
+            return numbers.array(arrow_type)
         return cast_decimal(self.taken(codes), arrow_type)
 
     def _bytes_of(self, values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         data = np.frombuffer(values.buffers()[1], dtype=np.uint8)
-        return data, (np.arange(len(values) + 1) + values.offset) * _DECIMAL_BYTES
+        return data, (np.arange(len(values) + 1) + values.offset) * VALUE_BYTES
 
     def _array_of(self, data: np.ndarray, offsets: np.ndarray) -> pa.Array:
         return pa.Array.from_buffers(DECIMAL, len(offsets) - 1, [None, pa.py_buffer(data)])

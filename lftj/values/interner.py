@@ -254,6 +254,11 @@ class Interner:
         self._following = _NONE
 
     @property
+    def table(self) -> InternTable:
+        """To be read: of the codes that one has (invariant 2)."""
+        return self._table
+
+    @property
     def n_codes(self) -> int:
         """All codes are below; some may have no value."""
         return int(self._table.numbers[N_CODES])

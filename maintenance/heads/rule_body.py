@@ -15,7 +15,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,10 +44,10 @@ from maintenance.strategies.strategy import (
 )
 from maintenance.strategies.timed_round import TimedRound
 
-Rows = tuple[dict[str, np.ndarray], np.ndarray]
+Rows = tuple[Mapping[str, np.ndarray], np.ndarray]
 """Code columns by variable, and the sign of each row."""
 
-TimedRows = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+TimedRows = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
 """The same with the time of each row before its sign."""
 
 
@@ -261,8 +261,8 @@ class RuleBody(Staged):
 
 
 def _finished_or_net(
-    finishing: Finishing, rows: dict[str, np.ndarray], signs: np.ndarray
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    finishing: Finishing, rows: Mapping[str, np.ndarray], signs: np.ndarray
+) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
     """Finished rows; where one fails, those that come and go within the step are left out: none is there.
 
     Raises RangeError and EvaluationError.
@@ -277,7 +277,7 @@ def _finished_or_net(
 
 
 def _finished_at_times(
-    finishing: Finishing, rows: dict[str, np.ndarray], times: np.ndarray, signs: np.ndarray
+    finishing: Finishing, rows: Mapping[str, np.ndarray], times: np.ndarray, signs: np.ndarray
 ) -> TimedRows:
     """The same of rows that come and go at some times."""
     try:

@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -187,7 +187,7 @@ class SetSource(RuleSource):
         (*columns, times), signs = gathered(parts)
         return columns, times, signs
 
-    def _projected(self, parts: Sequence[tuple[dict[str, np.ndarray], np.ndarray]]) -> Tuples:
+    def _projected(self, parts: Sequence[tuple[Mapping[str, np.ndarray], np.ndarray]]) -> Tuples:
         return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
 
 

@@ -65,7 +65,7 @@ class Round:
     changes: dict[str, Change]
     """Of the relations that changed, as far as the round has come."""
     shared: Shared = field(default_factory=Shared)
-    stepped: dict[object, tuple[dict[str, np.ndarray], np.ndarray]] = field(default_factory=dict)
+    stepped: dict[object, tuple[Mapping[str, np.ndarray], np.ndarray]] = field(default_factory=dict)
     """Rows and signs of bodies whose step is known before it is asked for."""
 
     def enter(self, name: str, change: Change) -> RelationVersion:
