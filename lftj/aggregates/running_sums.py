@@ -21,6 +21,7 @@ table's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,6 +32,7 @@ from indices.wrapping import wraps_around
 from lftj.errors import RangeError
 from lftj.storage.row_table import RowTable, append
 from lftj.storage.signed_rows import table_of
+from lftj.storage.sorting import sorted_order
 
 LEAST_GROUPS = 1 << 6
 
@@ -144,20 +146,30 @@ class RunningSums:
             self._extremes[:, : before.shape[1]] = before
 
     def _widen(self, rows: np.ndarray) -> None:
-        """Let the ranges hold these keys too, or do without."""
+        """Let the ranges hold these keys too, or do without; beyond an end that moved is room for as many."""
         known = self._keys.rows()
-        every = np.concatenate([known, rows], axis=1)
-        numbers, lows, extents = 1, [], []
-        for least, most in zip(every.min(axis=1).tolist(), every.max(axis=1).tolist(), strict=True):
-            lows.append(least)
-            extents.append(most - least + 1)
-            numbers *= extents[-1]
+        ends = list(zip(rows.min(axis=1).tolist(), rows.max(axis=1).tolist(), strict=True))
+        if self.n_groups:
+            before = zip(known.min(axis=1).tolist(), known.max(axis=1).tolist(), strict=True)
+            ends = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(ends, before, strict=True)]
+            wider = [
+                (
+                    max(KEY_MIN, 2 * least - most) if least < low else least,
+                    min(KEY_MAX, 2 * most - least) if most >= low + extent else most,
+                )
+                for (least, most), low, extent in zip(
+                    ends, self._low.tolist(), self._extent.tolist(), strict=True
+                )
+            ]
+            ends = wider if _n_keys(wider) <= MOST_NUMBERS else ends
+        numbers = _n_keys(ends)
         self._is_ranged = numbers <= MOST_NUMBERS
         self._places = np.zeros(numbers if self._is_ranged else 0, np.int64)
         if not self._is_ranged:
             self._keys.place()
             return
-        self._low, self._extent = np.array(lows, np.int64), np.array(extents, np.int64)
+        self._low = np.array([least for least, _ in ends], np.int64)
+        self._extent = np.array([most - least + 1 for least, most in ends], np.int64)
         again = RowTable(len(known), self.n_groups, is_placed=False)
         self._enter(np.ascontiguousarray(known), 0, again, np.empty(self.n_groups, np.int64))
 
@@ -170,12 +182,17 @@ class RunningSums:
         assert self._groups_of(np.ascontiguousarray(self._keys.rows())).tolist() == list(range(n))
 
 
+def _n_keys(ends: Sequence[tuple[int, int]]) -> int:
+    """How many keys there are within these ends."""
+    return math.prod(most - least + 1 for least, most in ends)
+
+
 def _order(keys: Sequence[np.ndarray], n: int) -> np.ndarray | slice:
     """What sorts ``n`` rows; often they came in order."""
     later = np.zeros(max(n - 1, 0), bool)
     for column in reversed(keys):
         later = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & later)
-    return slice(None) if later.all() else np.lexsort(keys[::-1])
+    return slice(None) if later.all() else sorted_order(keys)
 
 
 def _widened(rows: np.ndarray, room: int) -> np.ndarray:

@@ -175,17 +175,18 @@ class _Running:
                 found[at] = column.astype(np.int64)
         return found
 
-    def _words_of_sums(self, name: str, sums: list[np.ndarray]) -> np.ndarray:
-        """As :func:`~lftj.aggregates.sum_values.values_of_sums` has them: four more words than summands."""
+    def _words_of_sums(self, name: str, sums: list[np.ndarray], declared: ColumnType) -> np.ndarray:
+        """As :func:`~lftj.aggregates.sum_values.values_of_sums` has them, in no less words than declared."""
         place = list(self.summed).index(name)
-        if self._types[name].domain.name != "decimal":
-            return sums[place].view(np.uint32)
-        parts = {0: sums[place]} | {n: sums[at] for (of, n), at in self._words.items() if of == name}
-        total = np.zeros((len(sums[place]), n_summand_words(self._types[name]) + 4), np.int64)
-        for first, sum_ in parts.items():
+        others = {number: sums[at] for (of, number), at in self._words.items() if of == name}
+        first, n_words = sums[place].view(np.uint32), n_summand_words(declared)
+        if not others and n_words <= first.shape[1]:
+            return first
+        total = np.zeros((len(first), max(n_words, n_summand_words(self._types[name]) + 4)), np.int64)
+        for number, sum_ in {0: sums[place], **others}.items():
             four = sum_.view(np.uint32)
-            total[:, first : first + 4] += four
-            total[:, first + 4 :] += np.where(four[:, 3:] >> 31, _WORD, 0)
+            total[:, number : number + 4] += four
+            total[:, number + 4 :] += np.where(four[:, 3:] >> 31, _WORD, 0)
         for number in range(1, total.shape[1]):
             total[:, number] += total[:, number - 1] >> 32
         return total.astype(np.uint32)
@@ -206,7 +207,7 @@ class _Running:
         if head.extremum:
             codes = extremes[list(self.compared).index((head.extremum, name))]
             return keys, groups.declared.domain.decode(codes, groups.declared.arrow)
-        exact, type_ = self._words_of_sums(name, sums), self._types[name]
+        exact, type_ = self._words_of_sums(name, sums, groups.declared), self._types[name]
         if call.function == "sum":
             return keys, values_of_sums(groups, exact, type_)
         scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0

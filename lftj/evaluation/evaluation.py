@@ -39,8 +39,8 @@ from lftj.evaluation.wanted import common_types, common_variables, grouped_toget
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.one_row import ONE_ROW
-from lftj.language.several_aggregates import joins_auxiliary, shown_name
-from lftj.language.syntax import Aggregate
+from lftj.language.several_aggregates import joins_auxiliary, joins_groups, shown_name
+from lftj.language.syntax import Aggregate, Variable
 from lftj.planning.lowering import Lowered
 from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count
@@ -91,6 +91,7 @@ class Done:
     bodies: list[BodyRun] = field(default_factory=list)
     scans: list[ScanRun] = field(default_factory=list)
     fixpoints: list[Fixpoint] = field(default_factory=list)
+    joined: list[CheckedRule] = field(default_factory=list)  # whose relations stand side by side
     warnings: set[str] = field(default_factory=set)
 
     @property
@@ -247,7 +248,23 @@ class Evaluation:
             return self._aggregate_batches(rule, head)
         if head.windows:
             return self._window_batches(rule, head)
-        return self._set_batches(rule, head)
+        side_by_side = self._side_by_side(rule)
+        return self._set_batches(rule, head) if side_by_side is None else iter([side_by_side])
+
+    def _side_by_side(self, rule: CheckedRule) -> Columns | None:
+        """The columns of a joining rule's head: its relations have the same groups, in the same order."""
+        if not joins_groups(rule):
+            return None
+        columns: dict[str, np.ndarray] = {}
+        for atom in rule.bodies[0].atoms:
+            relation = self.relations[atom.relation]
+            if not isinstance(relation, Relation):
+                return None
+            for term, codes in zip(atom.terms, relation.codes, strict=True):
+                assert isinstance(term, Variable)
+                columns.setdefault(term.name, codes)
+        self.done.joined.append(rule)
+        return [columns[name] for name in rule.heads[0].columns]
 
     # -- sets of rows --------------------------------------------------------------
 
@@ -294,9 +311,15 @@ class Evaluation:
             heads = [h for h in rule.heads if isinstance(h.value, Aggregate) and h.relation in needed]
             # A key order is given for the target alone.
             by_target = [[h for h in heads if self._is_target(h) == is_target] for is_target in (True, False)]
-            problem_of = partial(self._problem, rule)
-            self._fed[rule] = [fed for some in by_target for fed in searches(some, rule, problem_of)]
+            self._fed[rule] = [fed for some in by_target for fed in self._searches(rule, some)]
         return next(fed for fed in self._fed[rule] if head in fed)
+
+    def _searches(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Sequence[Sequence[CheckedHead]]:
+        if len(heads) < 2:
+            return [heads] if heads else []
+        read = {name: self.relations[name].n_rows for body in rule.bodies for name in body.relations}
+        found = partial(searches, heads, rule, partial(self._problem, rule))
+        return self.request.plans.fed_together(tuple(heads), read, found)
 
     def _problem(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> tuple[JoinProblem, Catalog]:
         """What is searched for aggregate heads of a rule with one body, and over what."""
@@ -449,6 +472,8 @@ class Evaluation:
                 self._planned(rule, [head], self._wanted(rule, [head], body))
             return
         for rule, head in self.program.rules_of(self.request.target):
+            if self._side_by_side(rule) is not None:
+                continue
             heads = self._fed_together(rule, head) if isinstance(head.value, Aggregate) else [head]
             if self._scan(rule, heads) is None:
                 self.plan_bodies(rule, heads)
@@ -475,7 +500,7 @@ class Evaluation:
             and len(rule.bodies) == 1
             and len(variables) == len(head.variables)
         )
-        if not plain or not variables:
+        if not plain or not variables or joins_groups(rule):
             return None
         request, body = self.request, rule.bodies[0]
         listed = request.plans.listed(

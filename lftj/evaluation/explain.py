@@ -18,7 +18,7 @@ from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
-from lftj.language.body import CheckedHead, CheckedProgram
+from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
@@ -74,6 +74,7 @@ def explain(evaluation: Evaluation, analyze: bool) -> Explanation:
     reports = (
         *(report for run in done.bodies for report in _reports(evaluation, run, analyze)),
         *(_scan_report(evaluation, run, analyze) for run in done.scans),
+        *map(_joined_report, done.joined),
     )
     drawn: tuple[Box, ...] = ()
     if len(evaluation.program.strata) > 1 or done.fixpoints:
@@ -175,6 +176,24 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
         rows=run.rows if analyze else None,
         scanned=f"{run.scan.atom.label}: {run.scan.relation.n_rows:,} rows",
         lookups=tuple(f"{one.atom.label}  by {one.by}" for one in run.scan.lookups),
+    )
+
+
+def _joined_report(rule: CheckedRule) -> BodyReport:
+    """Of a joining rule."""
+    first, *others = [atom.relation for atom in rule.bodies[0].atoms]
+    note = f"no search: its columns are those of {', '.join([first, *others])}, which have the same groups"
+    return BodyReport(
+        head=rule.heads[0].relation,
+        rule=" ".join(rule.text.split()),
+        order=(),
+        reason="",
+        piloted=(),
+        indexes=(),
+        depths=(),
+        notes=(note,),
+        rows=None,
+        shared=first,
     )
 
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
 from lftj.evaluation.products import product_warning
-from lftj.language.body import Body, CheckedRule
+from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.language.syntax import Wildcard
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
@@ -72,6 +72,9 @@ class Planned:
 
 Scanned = tuple[Lowered, Scan] | tuple[None, None]
 
+Fed = Sequence[Sequence[CheckedHead]]
+"""Aggregate heads by the search that feeds them."""
+
 
 Made = TypeVar("Made")
 
@@ -118,6 +121,7 @@ class Plans:
     _kept: dict[Wanted, _Kept] = field(default_factory=dict)
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
+    _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def planned(
@@ -194,6 +198,19 @@ class Plans:
                 with self._lock:
                     self._scanned[wanted] = _Bound(tables, found)
         return found
+
+    def fed_together(
+        self, heads: tuple[CheckedHead, ...], rows: dict[str, int], found: Callable[[], Fed]
+    ) -> Fed:
+        """Which aggregate heads of a rule are fed by one search: as it was for relations of such sizes."""
+        with self._lock:
+            known = self._fed.get(heads)
+        if known is not None and not _moved(known[0], rows):
+            return known[1]
+        fed = found()
+        with self._lock:
+            self._fed[heads] = rows, fed
+        return fed
 
     def listed(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Lowered:
         """A body lowered for its rows, with the values that it came with first."""

@@ -8,7 +8,8 @@ aggregate needs the rows of one atom, and both together need all paths.  So
 1. heads whose variables are among another's are always fed by the other's search;
 2. what is left goes into one search if that is estimated at no more work than those
    apart, and else stays apart;
-3. of a rule with alternatives, whose assignments are made distinct first, all heads share.
+3. of a rule with alternatives, whose assignments are made distinct first, all heads share; and so they do
+   of a body of one atom, of which there are no more rows than the relation has.
 
 The work is the operations of a search and what sorting its rows is worth, by
 :mod:`lftj.planning.cost_model`, unpiloted.
@@ -40,7 +41,8 @@ def searches(
     ``problem_of``: what has to be searched for some of them together, where the rule has one body, and the
     tables that it reads.
     """
-    if len(rule.bodies) > 1:
+    body = rule.bodies[0]
+    if len(rule.bodies) > 1 or len(body.atoms) + len(body.negations) == 1:
         return [list(heads)] if heads else []
     apart: list[Heads] = []
     for head in sorted(heads, key=lambda head: -len(set(row_variables(head)))):

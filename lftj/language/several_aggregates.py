@@ -19,12 +19,13 @@ Invariants
 4. Every check and every message of the checker is about the head as written.
 
 Cost: an evaluation searches the body once for the auxiliary heads of a rule, or apart where that is less
-work (:mod:`lftj.evaluation.sharing`); the join is linear in the groups.
+work (:mod:`lftj.evaluation.sharing`); their columns stand side by side in the joining rule's head, unsearched.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Sequence
 
 from lftj.language.body import Body, CheckedHead, CheckedRule
@@ -64,6 +65,14 @@ def holds_groups(relation: str) -> bool:
 def joins_auxiliary(body: Body) -> bool:
     """Whether this is the body of a joining rule."""
     return any(is_auxiliary(atom.relation) for atom in body.atoms)
+
+
+def joins_groups(rule: CheckedRule) -> bool:
+    """Whether this is a joining rule: all that it reads are auxiliary heads of its own head, of its groups."""
+    (head, *others), (body, *alternatives) = rule.heads, rule.bodies
+    own = re.compile(re.escape(head.relation + _MARK) + r"\d+")
+    is_single = not (others or alternatives) and bool(body.atoms)
+    return is_single and all(own.fullmatch(atom.relation) for atom in body.atoms)
 
 
 class Separation:

@@ -11,7 +11,7 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
   (strings, binary, decimals) a comparison with a literal becomes a relation of
-  the codes that satisfy it (:class:`Selection`), and one of two variables goes
+  the codes of a column that satisfy it (:class:`Selection`), and one of two variables goes
   through ranks.
 
 Of the data only schemas and dictionaries are looked at.  What the data must hold for
@@ -49,6 +49,8 @@ from lftj.language.syntax import (
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
+from lftj.storage.sorting import sort_distinct
+from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
 from lftj.values.operators import FLIPPED, NULL_SAFE
@@ -60,16 +62,26 @@ WILDCARD_NAME = re.compile(r"_\d+")
 
 @dataclass(frozen=True)
 class Selection:
-    """The codes of a domain, whose codes are not in value order, that compare with a literal so."""
+    """The codes of a variable, not in the order of their values, that compare with a literal so.
+
+    ``places``: the columns that hold the variable's codes, by relation and number.
+    """
 
     name: str
     schema: Schema
     operator: str
     value: Value
+    places: tuple[tuple[str, int], ...]
 
-    def relation(self) -> Relation:
-        """As the dictionary is now."""
-        codes = self.schema.columns[0].type.domain.select(self.operator, self.value)
+    def relation(self, catalog: Catalog) -> Relation:
+        """Of the smallest column's codes, or of the dictionary's, where that is smaller yet; as they are now."""
+        domain = self.schema.columns[0].type.domain
+        assert isinstance(domain, DictionaryDomain)
+        name, column = min(self.places, key=lambda place: catalog[place[0]].n_rows)
+        among = None
+        if catalog[name].n_rows < domain.n_values:
+            (among,) = sort_distinct([catalog[name].columns()[column]])
+        codes = domain.select(self.operator, self.value, among)
         return Relation.from_codes(self.name, self.schema, [codes])
 
 
@@ -159,7 +171,7 @@ class Lowered:
         """The catalog with the selections."""
         if not self.selections:
             return catalog
-        return {**catalog, **{selection.name: selection.relation() for selection in self.selections}}
+        return {**catalog, **{one.name: one.relation(catalog) for one in self.selections}}
 
     def check(self, catalog: Catalog) -> None:
         """Look whether the tables are such that the problem is right.
@@ -474,7 +486,14 @@ class _Lowering:
         if self.lasting:
             return False
         schema = Schema((Column(x, self.body.types[x]),))
-        selection = Selection(f"{label}#{len(self.selections)}", schema, operator, literal.value)
+        places = tuple(
+            (atom.relation, column)
+            for atom in self.body.atoms
+            for column, term in enumerate(atom.terms)
+            if isinstance(term, Variable) and term.name == x
+        )
+        name = f"{label}#{len(self.selections)}"
+        selection = Selection(name, schema, operator, literal.value, places)
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
         return True

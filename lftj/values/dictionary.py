@@ -10,7 +10,8 @@ more than 38 digits before or after the point is refused.
 
 Cost: a column costs one hash of its rows (pyarrow) and one of its distinct
 values (:mod:`lftj.values.interner`), whatever the size of the dictionary.  Decoding costs
-O(bytes of the values), of most decimals one look-up each (:mod:`lftj.values.unscaled`).  Order and ranks cost one sort of the dictionary after it has changed.
+O(bytes of the values), of most decimals one look-up each (:mod:`lftj.values.unscaled`).  Order and ranks
+cost one sort of the dictionary after it has changed.
 """
 
 from __future__ import annotations
@@ -28,11 +29,19 @@ import pyarrow.compute as pc
 
 from lftj.errors import RangeError, TypeClashError
 from lftj.values.collector import Collector
-from lftj.values.domain import ArrowColumn, Domain, chunks_of, without_views
+from lftj.values.domain import NULL_CODE, ArrowColumn, Domain, chunks_of, joined, without_views
 from lftj.values.interner import Interner
 from lftj.values.kinds import cast_decimal
 from lftj.values.literals import Value
-from lftj.values.unscaled import SCALE, SCALES, VALUE_BYTES, Numbers, UnscaledTable, value_bytes
+from lftj.values.unscaled import (
+    SCALE,
+    SCALES,
+    VALUE_BYTES,
+    Numbers,
+    UnscaledTable,
+    numbers_of_array,
+    value_bytes,
+)
 
 DECIMAL = pa.decimal256(76, SCALE)
 """The type that all decimals are brought to."""
@@ -111,9 +120,13 @@ class DictionaryDomain(Domain):
                 self._constants[code] = None
         return code
 
-    def select(self, operator: str, value: Value) -> np.ndarray:
+    def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         literal, exact = self._literal(value)
-        everything, values = self._all()
+        if among is None:
+            everything, values = self._all()
+        else:
+            everything = among[among != NULL_CODE]
+            values = self.taken(everything)
         nothing = everything[:0]
         if not exact:
             # `literal` is the greatest value below what the rule says, and nothing lies between the two.
@@ -322,6 +335,12 @@ class DecimalDomain(DictionaryDomain):
             return pa.scalar(_LARGEST, DECIMAL), False
         floor = exact.quantize(_STEP, decimal.ROUND_FLOOR, _EXACT)
         return pa.scalar(floor, DECIMAL), floor == exact
+
+    def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
+        numbers = [numbers_of_array(chunk) for chunk in chunks_of(column)]
+        if None in numbers:
+            return super()._encode_plain(column)
+        return joined([self.encode_unscaled(one) for one in numbers if one is not None], np.int64)
 
     def _hashable(self, column: ArrowColumn) -> ArrowColumn:
         if column.type.bit_width < 128:

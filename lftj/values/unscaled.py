@@ -122,6 +122,30 @@ def numbers_of(values: np.ndarray, scale: int) -> Numbers:
     return Numbers(values, scale, int(values.min()), int(values.max()))
 
 
+def numbers_of_array(array: pa.Array) -> Numbers | None:
+    """The numbers of an array of decimals without NULL; None where one needs more than 64 bits.
+
+    Also None for a scale that is none of :data:`SCALES`.
+
+    >>> from decimal import Decimal
+    >>> numbers_of_array(pa.array([Decimal("1.5")], pa.decimal128(4, 1))).values.tolist()
+    [15]
+    """
+    arrow = array.type
+    if arrow.scale not in SCALES:
+        return None
+    n_words = max(1, arrow.bit_width // 64)
+    word = np.int32 if arrow.bit_width == 32 else np.int64
+    data = array.buffers()[1] if len(array) else b""
+    words = np.frombuffer(data, word, n_words * len(array), array.offset * arrow.bit_width // 8)
+    values = words[::n_words].astype(np.int64)
+    sign = values >> 63
+    if any(not np.array_equal(words[place::n_words], sign) for place in range(1, n_words)):
+        return None
+    numbers = numbers_of(values, arrow.scale)
+    return None if numbers.least == KEY_MIN else numbers
+
+
 def _fits(least: int, most: int) -> bool:
     return least > KEY_MIN and most <= KEY_MAX
 
