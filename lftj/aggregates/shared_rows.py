@@ -8,8 +8,8 @@ head's Z-set::
 
 Counts, sums and averages of whole numbers and decimals need no net rows: they are added up as rows come
 (:mod:`lftj.aggregates.running_sums`), for all heads of the same keys together; and so are the least and the
-greatest value of what has codes in its order.  A decimal counts units of its last digit; where a batch has one of
-more than 64 bits, each 32 bits of its decimals are summed apart.
+greatest value of what has codes in its order.  A decimal counts units of its last digit; where a batch has
+one of more than 64 bits, each 32 bits of its decimals are summed apart.
 
 Invariants
 

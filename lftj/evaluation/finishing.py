@@ -5,20 +5,22 @@ atoms over assigned variables are joined with the rows once more.  Each happens
 as soon as what it reads is there, so that an expression never sees a row that a
 comparison before it refuses.
 
-What decimals and integers do with 64 bits is computed in whole numbers (:mod:`lftj.language.fixed_point`), and a
-computed decimal has a code where one is read (:mod:`lftj.values.row_values`).
+What decimals and integers do with 64 bits is computed in whole numbers (:mod:`lftj.language.fixed_point`),
+and a computed decimal has a code where one is read (:mod:`lftj.values.row_values`).  What is computed of one
+variable that has a dictionary is computed once for each of its values, where the rows have few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.language.body import Body
+from lftj.errors import EvaluationError, RangeError
 from lftj.language import fixed_point
+from lftj.language.body import Body
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
 from lftj.language.syntax import Atom, Comparison, Variable
 from lftj.planning.lowering import Lowered, lower
@@ -33,6 +35,12 @@ from lftj.values.schema import Column, ColumnType, Schema
 
 Rows = Mapping[str, np.ndarray]
 """Code columns by variable, all of one length."""
+
+_Evaluated = Callable[[RowValues, int], pa.Array]
+"""Rows, and their number, to the values of an expression."""
+
+_MANY_ROWS = 1 << 10
+_OFTEN = 2  # so often a value occurs, on average, for it to be worth while to look each up
 
 ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
 ROWS = "rows#"
@@ -63,7 +71,7 @@ class Finishing:
                 _Assigning(
                     name,
                     fixed_point.computed(expression, self._types, wanted),
-                    evaluator(expression, self._types, wanted),
+                    self._by_value(variables_of(expression), evaluator(expression, self._types, wanted)),
                 )
             )
             known.add(name)
@@ -79,10 +87,34 @@ class Finishing:
         for comparison in waiting:
             if {variable.name for variable in compared_variables(comparison)} <= known:
                 exact = fixed_point.compared(comparison, self._types)
-                self._steps.append(_Comparing(exact, comparer(comparison, self._types)))
+                values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
+                self._steps.append(_Comparing(exact, values))
             else:
                 still_waiting.append(comparison)
         return still_waiting
+
+    def _by_value(self, variables: Sequence[Variable], values: Evaluator) -> _Evaluated:
+        """Once for each value of the one variable that is read, if that has a dictionary and few values."""
+        names = {variable.name for variable in variables}
+        name = next(iter(names), "")
+        types, value_types = self._lowered.types, self._types
+        if len(names) != 1 or types[name].domain.ordered:
+            return lambda table, n_rows: values(table.arrays, n_rows)
+
+        def evaluated(table: RowValues, n_rows: int) -> pa.Array:
+            if n_rows < _MANY_ROWS:
+                return values(table.arrays, n_rows)
+            rows = pa.array(table[name], pa.int64()).dictionary_encode()
+            distinct = rows.dictionary.to_numpy()
+            if _OFTEN * len(distinct) > n_rows:
+                return values(table.arrays, n_rows)
+            try:
+                found = values(RowValues(types, {name: distinct}, value_types).arrays, len(distinct))
+            except (RangeError, EvaluationError):
+                return values(table.arrays, n_rows)  # and the first such row is named
+            return found.take(rows.indices)
+
+        return evaluated
 
     def finish(self, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
         table = RowValues(self._lowered.types, rows, self._types)
@@ -92,7 +124,7 @@ class Finishing:
                 continue
             holds = step.exact(table.numbers) if step.exact else None
             if holds is None:
-                found = step.values(table.arrays, len(weights))
+                found = step.values(table, len(weights))
                 if found.null_count:
                     found = found.fill_null(False)
                 holds = found.to_numpy(zero_copy_only=False)
@@ -107,7 +139,7 @@ class Finishing:
         if numbers is not None:
             table.assign(step.name, numbers)
             return weights
-        found = step.values(table.arrays, len(weights))
+        found = step.values(table, len(weights))
         if found.null_count and not self._lowered.types[step.name].nullable:
             known = found.is_valid()
             weights = _keep(table, known.to_numpy(zero_copy_only=False), weights)
@@ -121,12 +153,12 @@ class _Assigning(NamedTuple):
 
     name: str
     exact: fixed_point.Computed | None
-    values: Evaluator
+    values: _Evaluated
 
 
 class _Comparing(NamedTuple):
     exact: fixed_point.Compared | None
-    values: Evaluator
+    values: _Evaluated
 
 
 def _keep(table: RowValues, mask: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ Invariants
 4. Every check and every message of the checker is about the head as written.
 
 Cost: an evaluation searches the body once for the auxiliary heads of a rule, or apart where that is less
-work (:mod:`lftj.evaluation.sharing`); their columns stand side by side in the joining rule's head, unsearched.
+work (:mod:`lftj.evaluation.sharing`); for the joining rule their columns are put side by side.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def joins_auxiliary(body: Body) -> bool:
 
 
 def joins_groups(rule: CheckedRule) -> bool:
-    """Whether this is a joining rule: all that it reads are auxiliary heads of its own head, of its groups."""
+    """Whether this is a joining rule: all that it reads are auxiliary heads of its own head."""
     (head, *others), (body, *alternatives) = rule.heads, rule.bodies
     own = re.compile(re.escape(head.relation + _MARK) + r"\d+")
     is_single = not (others or alternatives) and bool(body.atoms)

@@ -74,7 +74,7 @@ class Selection:
     places: tuple[tuple[str, int], ...]
 
     def relation(self, catalog: Catalog) -> Relation:
-        """Of the smallest column's codes, or of the dictionary's, where that is smaller yet; as they are now."""
+        """Of the smallest column's codes now, or of the dictionary's, where that is smaller yet."""
         domain = self.schema.columns[0].type.domain
         assert isinstance(domain, DictionaryDomain)
         name, column = min(self.places, key=lambda place: catalog[place[0]].n_rows)

@@ -186,7 +186,8 @@ class Domain(ABC):
     def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         """For unordered domains: the sorted codes x in the dictionary with ``x operator value``.
 
-        ``among``: only of these sorted codes, which may hold that of NULL.  ``operator`` is one of ``< <= > >= = !=``.  Raises :class:`~lftj.errors.TypeClashError`.
+        ``among``: only of these sorted codes, which may hold that of NULL.  ``operator`` is one of
+        ``< <= > >= = !=``.  Raises :class:`~lftj.errors.TypeClashError`.
 
         >>> from lftj.values.domains import Domains
         >>> string = Domains().of(pa.string())

@@ -31,7 +31,8 @@ class RowValues(Mapping[str, np.ndarray]):
     >>> from decimal import Decimal
     >>> from lftj.values.domains import Domains
     >>> price = ColumnType(Domains().of(pa.decimal128(4, 2)), pa.decimal128(4, 2))
-    >>> rows = RowValues({"p": price}, {"p": price.domain.encode(pa.array([Decimal("1.50"), Decimal("2.25")]))})
+    >>> codes = price.domain.encode(pa.array([Decimal("1.50"), Decimal("2.25")]))
+    >>> rows = RowValues({"p": price}, {"p": codes})
     >>> rows.keep(np.array([1]))
     >>> rows.numbers("p").values.tolist(), rows.arrays["p"].to_pylist()
     ([225], [Decimal('2.25')])
