@@ -161,8 +161,10 @@ class _Running:
             if type_.domain.name != "decimal":
                 found[place] = columns[name]
                 continue
-            is_read = isinstance(columns, RowValues)
-            numbers = columns.numbers(name) if is_read else numbers_of_codes(type_, columns[name])
+            if isinstance(columns, RowValues):
+                numbers = columns.numbers(name)
+            else:
+                numbers = numbers_of_codes(type_, columns[name])
             if numbers is not None:
                 found[place] = numbers.values
                 continue

@@ -32,7 +32,7 @@ from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, Ra
 from lftj.evaluation.finishing import finish
 from lftj.evaluation.fixpoint import Fixpoint
 from lftj.evaluation.one_row import one_row
-from lftj.evaluation.plans import LEAST_SCANNED, Planned, Wanted, lowered_body
+from lftj.evaluation.plans import LEAST_SCANNED, Fed, Planned, Wanted, lowered_body
 from lftj.evaluation.request import Request
 from lftj.evaluation.sharing import searches
 from lftj.evaluation.wanted import common_types, common_variables, grouped_together, wanted_together
@@ -119,7 +119,7 @@ class Evaluation:
         if ONE_ROW in self.program.derived:
             self.relations[ONE_ROW] = one_row(self.program.derived[ONE_ROW])
         self.done = Done()
-        self._fed: dict[CheckedRule, list[list[CheckedHead]]] = {}  # aggregate heads by search
+        self._fed: dict[CheckedRule, Fed] = {}  # aggregate heads by search
         self._groups: dict[tuple[CheckedRule, CheckedHead], tuple[Columns, pa.Array]] = {}  # not yet taken
 
     # -- heads ------------------------------------------------------------------
@@ -314,7 +314,7 @@ class Evaluation:
             self._fed[rule] = [fed for some in by_target for fed in self._searches(rule, some)]
         return next(fed for fed in self._fed[rule] if head in fed)
 
-    def _searches(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Sequence[Sequence[CheckedHead]]:
+    def _searches(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Fed:
         if len(heads) < 2:
             return [heads] if heads else []
         read = {name: self.relations[name].n_rows for body in rule.bodies for name in body.relations}

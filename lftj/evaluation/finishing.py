@@ -39,8 +39,8 @@ Rows = Mapping[str, np.ndarray]
 _Evaluated = Callable[[RowValues, int], pa.Array]
 """Rows, and their number, to the values of an expression."""
 
-_MANY_ROWS = 1 << 10
-_OFTEN = 2  # so often a value occurs, on average, for it to be worth while to look each up
+_SAMPLE = 1 << 10
+_OFTEN = 4  # so often a value must occur, on average, for it to be worth while to look each up
 
 ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
 ROWS = "rows#"
@@ -102,12 +102,11 @@ class Finishing:
             return lambda table, n_rows: values(table.arrays, n_rows)
 
         def evaluated(table: RowValues, n_rows: int) -> pa.Array:
-            if n_rows < _MANY_ROWS:
+            codes = table[name]
+            if not _are_few(codes):
                 return values(table.arrays, n_rows)
-            rows = pa.array(table[name], pa.int64()).dictionary_encode()
+            rows = pa.array(codes, pa.int64()).dictionary_encode()
             distinct = rows.dictionary.to_numpy()
-            if _OFTEN * len(distinct) > n_rows:
-                return values(table.arrays, n_rows)
             try:
                 found = values(RowValues(types, {name: distinct}, value_types).arrays, len(distinct))
             except (RangeError, EvaluationError):
@@ -159,6 +158,15 @@ class _Assigning(NamedTuple):
 class _Comparing(NamedTuple):
     exact: fixed_point.Compared | None
     values: _Evaluated
+
+
+def _are_few(codes: np.ndarray) -> bool:
+    """Whether values occur often, by how many pairs of a sample are equal."""
+    if len(codes) < _SAMPLE:
+        return False
+    sample = codes[:: len(codes) // _SAMPLE][:_SAMPLE]
+    repeats = _SAMPLE - len(np.unique(sample))
+    return 2 * repeats * len(codes) >= _OFTEN * _SAMPLE**2
 
 
 def _keep(table: RowValues, mask: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -120,6 +120,7 @@ class Plans:
 
     _kept: dict[Wanted, _Kept] = field(default_factory=dict)
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
+    _searched: dict[Wanted, dict[str, int]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -186,16 +187,24 @@ class Plans:
         return beside.choice
 
     def scanned(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
-        """A body with values of its parameters as a scan of tables, where that costs less than a search."""
+        """A body with values of its parameters as a scan of tables, where that costs less than a search.
+
+        What was no scan is none for tables of like sizes.
+        """
         tables = [catalog[name] for name in wanted.body.relations]
         code_read_columns(wanted.body, catalog)
+        rows = {table.name: table.n_rows for table in tables}
         with self._lock:
-            known = self._scanned.get(wanted)
+            known, searched = self._scanned.get(wanted), self._searched.get(wanted)
         found = known.over(tables) if known and not values else None
+        if found is None and searched and not _moved(searched, rows):
+            return None, None
         if found is None:
             found = _as_scan(wanted, values, catalog)
-            if not values:
-                with self._lock:
+            with self._lock:
+                if found[0] is None:
+                    self._searched[wanted] = rows
+                elif not values:
                     self._scanned[wanted] = _Bound(tables, found)
         return found
 

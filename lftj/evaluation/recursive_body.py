@@ -184,7 +184,7 @@ class RecursiveBody:
         if self.lowered.finishes_in_search:
             yield rows
             return
-        found = dict(zip(self._columns, rows, strict=True))
+        found: Mapping[str, np.ndarray] = dict(zip(self._columns, rows, strict=True))
         try:
             found, weights = self._finishing.finish(found, np.ones(rows.shape[1], np.int64), self._relations)
         except (RangeError, EvaluationError) as error:

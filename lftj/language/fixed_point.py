@@ -146,4 +146,4 @@ def _constant(node: Constant) -> Numbers | None:
     number = (-1) ** sign * int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     if not -KEY_MAX <= number <= KEY_MAX:
         return None
-    return Numbers(np.int64(number), max(-exponent, 0), number, number)
+    return Numbers(np.array(number, np.int64), max(-exponent, 0), number, number)

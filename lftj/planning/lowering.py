@@ -31,14 +31,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment, Body
-from lftj.language.expressions import comparison_text, text_of, variables_of
+from lftj.language.expressions import comparer, comparison_text, text_of, variables_of
 from lftj.language.folding import fold
 from lftj.language.parameters import constants_of
 from lftj.language.syntax import (
     Atom,
     BinaryOperation,
+    Call,
     Comparison,
     Constant,
     Expression,
@@ -55,6 +58,7 @@ from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
 from lftj.values.operators import FLIPPED, NULL_SAFE
 from lftj.values.schema import Column, ColumnType, Schema
+from lftj.values.texts import TESTS
 
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
@@ -62,15 +66,15 @@ WILDCARD_NAME = re.compile(r"_\d+")
 
 @dataclass(frozen=True)
 class Selection:
-    """The codes of a variable, not in the order of their values, that compare with a literal so.
+    """The codes of a variable, not in the order of their values, that a comparison lets pass.
 
-    ``places``: the columns that hold the variable's codes, by relation and number.
+    ``test``: ``x < 3``, or a test of a text.  ``places``: the columns that hold the variable's codes, by
+    relation and number.
     """
 
     name: str
     schema: Schema
-    operator: str
-    value: Value
+    test: Comparison
     places: tuple[tuple[str, int], ...]
 
     def relation(self, catalog: Catalog) -> Relation:
@@ -81,8 +85,15 @@ class Selection:
         among = None
         if catalog[name].n_rows < domain.n_values:
             (among,) = sort_distinct([catalog[name].columns()[column]])
-        codes = domain.select(self.operator, self.value, among)
-        return Relation.from_codes(self.name, self.schema, [codes])
+        return Relation.from_codes(self.name, self.schema, [self._passing(domain, among)])
+
+    def _passing(self, domain: DictionaryDomain, among: np.ndarray | None) -> np.ndarray:
+        test, (variable,) = self.test, self.schema.columns
+        if isinstance(test.left, Variable) and isinstance(test.right, Constant):
+            return domain.select(test.operator, test.right.value, among)
+        codes, values = domain.known(among)
+        passes = comparer(test, {variable.name: values.type})({variable.name: values}, len(values))
+        return codes[passes.to_numpy(zero_copy_only=False)]
 
 
 @dataclass(frozen=True)
@@ -240,7 +251,7 @@ class _Lowering:
             bound = {t.name for t in negation.terms if isinstance(t, Variable)} <= self.in_atoms
             (self.early_negations if bound else self.late_negations).append(negation)
         for comparison in body.comparisons:
-            if not self._push(comparison):
+            if not self._push(comparison) and not self._push_test(comparison):
                 self.late_comparisons.append(comparison)
         needed = [name for name in wanted if name in self.in_atoms]
         for comparison in self.late_comparisons:
@@ -485,6 +496,35 @@ class _Lowering:
             return True
         if self.lasting:
             return False
+        self._select(x, Comparison(operator, Variable(x), literal), label)
+        return True
+
+    def _push_test(self, comparison: Comparison) -> bool:
+        """Make a test of a text part of a search that nothing else narrows down; else it waits for the rows.
+
+        It is done on all texts of a column then.
+        """
+        test, holds = fold(comparison.left), comparison.right
+        if self.lasting or len(self.body.atoms) < 2 or comparison.operator != "=":
+            return False
+        if not isinstance(test, Call) or test.function not in TESTS or not isinstance(holds, Constant):
+            return False
+        text, *patterns = test.arguments
+        if not isinstance(text, Variable) or not all(isinstance(one, Constant) for one in patterns):
+            return False
+        domain = self.body.types[text.name].domain
+        if text.name not in self.in_atoms or domain.ordered:
+            return False
+        others = [one for one in self.body.comparisons if not isinstance(one.left, Call)]
+        sides = [side for other in others for side in (other.left, other.right)]
+        terms = [term for atom in self.body.atoms for term in atom.terms]
+        if any(isinstance(one, Constant) for one in (*terms, *sides)):
+            return False
+        self._select(text.name, comparison, comparison_text(comparison))
+        return True
+
+    def _select(self, x: str, test: Comparison, label: str) -> None:
+        """Let the codes pass that a test lets pass."""
         schema = Schema((Column(x, self.body.types[x]),))
         places = tuple(
             (atom.relation, column)
@@ -493,10 +533,9 @@ class _Lowering:
             if isinstance(term, Variable) and term.name == x
         )
         name = f"{label}#{len(self.selections)}"
-        selection = Selection(name, schema, operator, literal.value, places)
+        selection = Selection(name, schema, test, places)
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
-        return True
 
 
 def _limits(

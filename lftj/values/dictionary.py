@@ -122,11 +122,7 @@ class DictionaryDomain(Domain):
 
     def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         literal, exact = self._literal(value)
-        if among is None:
-            everything, values = self._all()
-        else:
-            everything = among[among != NULL_CODE]
-            values = self.taken(everything)
+        everything, values = self.known(among)
         nothing = everything[:0]
         if not exact:
             # `literal` is the greatest value below what the rule says, and nothing lies between the two.
@@ -182,6 +178,13 @@ class DictionaryDomain(Domain):
         with self._lock:
             hashes = self._interner.hashes
         return hashes[codes]
+
+    def known(self, among: np.ndarray | None) -> tuple[np.ndarray, pa.Array]:
+        """Of some codes those that are not NULL, of None all, and their values in the dictionary's type."""
+        if among is None:
+            return self._all()
+        codes = among[among != NULL_CODE]
+        return codes, self.taken(codes)
 
     def _all(self) -> tuple[np.ndarray, pa.Array]:
         """All codes that have a value, increasing, and their values."""

@@ -186,7 +186,9 @@ class RuleBody(Staged):
         budget = self.searches[0].budget
         columns, times, signs = body.rows(change, stats, None if budget is None else budget * change.n_times)
         lowered = body.lowered
-        rows = {name: columns[body.variables.index(name)] for name in lowered.problem.emitted}
+        rows: Mapping[str, np.ndarray] = {
+            name: columns[body.variables.index(name)] for name in lowered.problem.emitted
+        }
         if not len(signs):
             rows = {name: np.empty(0, np.int64) for name in lowered.types}
         elif not lowered.finishes_in_search:
@@ -249,7 +251,7 @@ class RuleBody(Staged):
 
     def _finished(self, columns: Columns, signs: np.ndarray) -> Rows:
         lowered = self.lowered
-        rows = dict(zip(self._emitted, columns, strict=True))
+        rows: Mapping[str, np.ndarray] = dict(zip(self._emitted, columns, strict=True))
         if not len(signs):
             return {name: np.empty(0, np.int64) for name in lowered.types}, signs
         if not lowered.finishes_in_search:

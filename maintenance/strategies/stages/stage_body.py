@@ -166,7 +166,7 @@ class StageBody:
     ) -> Iterator[Instances]:
         if not len(weights):
             return
-        rows = dict(zip(self._variables, columns, strict=True))
+        rows: Mapping[str, np.ndarray] = dict(zip(self._variables, columns, strict=True))
         if not self.lowered.finishes_in_search:
             try:
                 rows, numbers = self._finishing.finish(rows, np.arange(len(weights)), {})
