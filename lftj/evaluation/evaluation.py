@@ -29,7 +29,7 @@ from lftj.aggregates.copies import counted_rows
 from lftj.aggregates.shared_rows import SharedRows, keeps_no_rows
 from lftj.aggregates.windows import row_names, windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
-from lftj.evaluation.finishing import finish
+from lftj.evaluation.finishing import Finishing
 from lftj.evaluation.fixpoint import Fixpoint
 from lftj.evaluation.one_row import one_row
 from lftj.evaluation.plans import LEAST_SCANNED, Fed, Planned, Wanted, lowered_body
@@ -59,6 +59,9 @@ Rows = tuple[Mapping[str, np.ndarray], np.ndarray]
 
 SCANNED_ROWS = 1 << 14
 """Of a batch: its columns stay in the processor's cache."""
+
+ADDED_ROWS = 1 << 15
+"""Of what is computed and added up at a time, likewise."""
 
 
 @dataclass
@@ -388,10 +391,10 @@ class Evaluation:
 
     def _scanned(self, run: ScanRun) -> Iterator[Rows]:
         """As :meth:`_rows`."""
-        emitted = run.lowered.problem.emitted
+        emitted, finishing = run.lowered.problem.emitted, _finishing(run.lowered)
         for columns, n_rows in run.scan.batches(SCANNED_ROWS, self.request.advance):
             rows = {name: columns[name] for name in emitted}
-            yield from self._finished(run, run.lowered, rows, np.ones(n_rows, np.int64))
+            yield from self._finished(run, finishing, rows, np.ones(n_rows, np.int64))
 
     # -- bodies ----------------------------------------------------------------------------
 
@@ -436,6 +439,10 @@ class Evaluation:
         request, lowered, plan = self.request, run.planned.lowered, run.planned.plan
         if lowered.empty:
             return
+        finishing = _finishing(lowered)
+        # An atom that is negated on the rows is searched for once for each piece.
+        is_added_up = run.heads[0].aggregates_rows and not lowered.negations
+        step = ADDED_ROWS if is_added_up else request.batch_rows
         for columns, weights in batches(
             plan,
             run.counters,
@@ -443,16 +450,23 @@ class Evaluation:
             request.threads,
             request.advance,
         ):
-            rows = dict(zip(plan.problem.emitted, columns, strict=True))
-            yield from self._finished(run, lowered, rows, _ones(columns) if weights is None else weights)
+            weights = _ones(columns) if weights is None else weights
+            for first in range(0, len(weights), step):
+                piece = slice(first, first + step)
+                rows = {name: codes[piece] for name, codes in zip(plan.problem.emitted, columns, strict=True)}
+                yield from self._finished(run, finishing, rows, weights[piece])
 
     def _finished(
-        self, run: BodyRun | ScanRun, lowered: Lowered, rows: Mapping[str, np.ndarray], weights: np.ndarray
+        self,
+        run: BodyRun | ScanRun,
+        finishing: Finishing | None,
+        rows: Mapping[str, np.ndarray],
+        weights: np.ndarray,
     ) -> Iterator[Rows]:
         """Rows, if any, with what the search could not do (:mod:`lftj.evaluation.finishing`)."""
-        if not lowered.finishes_in_search:
+        if finishing is not None:
             try:
-                rows, weights = finish(lowered, rows, weights, self.relations)
+                rows, weights = finishing.finish(rows, weights, self.relations)
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, run.rule.text) from error.__cause__
         run.rows += len(weights)
@@ -526,6 +540,10 @@ def _needs_distinct(planned: Planned, names: Sequence[str]) -> bool:
     assigned = {assignment.variable for assignment in planned.lowered.assignments}
     covered = set(planned.lowered.problem.emitted) <= set(names) - assigned
     return planned.plan.plan.needs_distinct or not covered or not names
+
+
+def _finishing(lowered: Lowered) -> Finishing | None:
+    return None if lowered.finishes_in_search else Finishing(lowered)
 
 
 def _n_rows(columns: Columns) -> int:

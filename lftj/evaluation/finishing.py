@@ -46,17 +46,8 @@ ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
 ROWS = "rows#"
 
 
-def finish(lowered: Lowered, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
-    """Rows with the assigned variables, less those that a comparison or negated atom refuses.
-
-    ``rows``: of the variables that the problem emits.  Raises RangeError and EvaluationError of the
-    expressions.
-    """
-    return Finishing(lowered).finish(rows, weights, catalog)
-
-
 class Finishing:
-    """:func:`finish` for any number of rows of one body."""
+    """What is left to do on the rows of one body."""
 
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
@@ -116,6 +107,11 @@ class Finishing:
         return evaluated
 
     def finish(self, rows: Rows, weights: np.ndarray, catalog: Catalog) -> tuple[Rows, np.ndarray]:
+        """Rows with the assigned variables, less those that a comparison or negated atom refuses.
+
+        ``rows``: of the variables that the problem emits.  Raises RangeError and EvaluationError of the
+        expressions.
+        """
         table = RowValues(self._lowered.types, rows, self._types)
         for step in self._steps:
             if isinstance(step, _Assigning):
