@@ -257,7 +257,8 @@ def lowered_body(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) 
     """A body with values of its parameters, lowered over the tables of a catalog."""
     schemas = {name: catalog[name].schema for name in wanted.body.relations}
     body = with_values(wanted.body, values)
-    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
+    rows = {name: catalog[name].n_rows for name in wanted.body.relations}
+    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped, rows=rows)
 
 
 def _sizes(rows: dict[str, int]) -> str:

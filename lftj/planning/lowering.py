@@ -63,6 +63,9 @@ from lftj.values.texts import TESTS
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
 
+NARROW = 4
+"""A relation with so many times fewer rows than another that is joined with it leaves few of the other's."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -203,6 +206,7 @@ def lower(
     grouped: Sequence[str] = (),
     lasting: bool = False,
     every: bool = False,
+    rows: Mapping[str, int] | None = None,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
@@ -210,9 +214,9 @@ def lower(
     else rows are a set.  ``grouped``: variables that are keys of a functional head.
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
-    variables of the atoms.
+    variables of the atoms.  ``rows``: of each relation, where a test of a text may be done before the search.
     """
-    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, rows).run()
 
 
 class _Lowering:
@@ -225,12 +229,14 @@ class _Lowering:
         grouped: Sequence[str],
         lasting: bool,
         every: bool,
+        rows: Mapping[str, int] | None,
     ) -> None:
         self.body = body
         self.schemas = schemas
         self.counted = counted
         self.grouped = grouped
         self.lasting = lasting
+        self.rows = rows
         self.in_atoms = set(body.atom_variables())
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
@@ -505,7 +511,7 @@ class _Lowering:
         It is done on all texts of a column then.
         """
         test, holds = fold(comparison.left), comparison.right
-        if self.lasting or len(self.body.atoms) < 2 or comparison.operator != "=":
+        if self.lasting or self.rows is None or comparison.operator != "=":
             return False
         if not isinstance(test, Call) or test.function not in TESTS or not isinstance(holds, Constant):
             return False
@@ -515,13 +521,22 @@ class _Lowering:
         domain = self.body.types[text.name].domain
         if text.name not in self.in_atoms or domain.ordered:
             return False
-        others = [one for one in self.body.comparisons if not isinstance(one.left, Call)]
+        compared = self.body.comparisons
+        others = [one for one in compared if not (one.tests_null or isinstance(one.left, Call))]
         sides = [side for other in others for side in (other.left, other.right)]
         terms = [term for atom in self.body.atoms for term in atom.terms]
-        if any(isinstance(one, Constant) for one in (*terms, *sides)):
+        if any(isinstance(one, Constant) for one in (*terms, *sides)) or self._is_narrow(text, self.rows):
             return False
         self._select(text.name, comparison, comparison_text(comparison))
         return True
+
+    def _is_narrow(self, text: Variable, rows: Mapping[str, int]) -> bool:
+        """Whether the rows that hold a text are joined with far fewer, or with none."""
+        holders = [atom for atom in self.body.atoms if text in atom.terms]
+        known = {term for atom in holders for term in atom.terms if isinstance(term, Variable)}
+        others = [atom for atom in self.body.atoms if atom not in holders and known & set(atom.terms)]
+        fewest = min(rows[atom.relation] for atom in holders)
+        return not others or NARROW * min(rows[atom.relation] for atom in others) < fewest
 
     def _select(self, x: str, test: Comparison, label: str) -> None:
         """Let the codes pass that a test lets pass."""

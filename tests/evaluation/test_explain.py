@@ -378,3 +378,43 @@ def test_strata_are_drawn_where_a_head_reads_another(db: lftj.Database) -> None:
     lines = str(db.explain(program)).split("\n")
     assert lines[:4] == ["strata", "  0  edge", "  1  two   <- edge", "  2  far   <- edge, !two"]
     assert not str(db.explain("two(a, c) <- edge(a, b), edge(b, c).")).startswith("strata")
+
+
+def test_a_test_of_a_text_is_an_atom_where_nothing_else_narrows_the_search() -> None:
+    db = lftj.Database()
+    names = ["green tea", "tea", None, "evergreen", "black"]
+    db.load("part", pa.table({"p": range(5), "n": names}), nulls="keep")
+    db.load("sold", pa.table({"p": [0, 0, 1, 2, 3, 4, 7], "q": [1, 2, 3, 4, 5, 6, 7]}))
+    rule = 'h(p, q) <- part(p, n), n like "%green%", sold(p, q).'
+    assert db.query(rule).to_pydict() == {"p": [0, 0, 3], "q": [1, 2, 5]}
+    assert 'index       n like "%green%"  by n' in str(db.explain(rule))
+    assert db.query(rule.replace(" like", " not like")).to_pydict()["p"] == [1, 4]
+    narrow = rule.replace("sold(p, q)", "sold(p, q), q = 5")
+    assert db.query(narrow).to_pydict() == {"p": [3], "q": [5]}
+    assert 'on the rows, after the search: n like "%green%"' in str(db.explain(narrow))
+    db.load("part", pa.table({"p": [1], "n": ["greens"]}))
+    assert db.query(rule).to_pydict() == {"p": [1], "q": [3]}
+
+
+def test_heads_of_several_aggregates_are_joined_without_a_search() -> None:
+    db = lftj.Database()
+    db.load("r", [(1, 2), (1, 3), (2, 5)], columns=["a", "b"])
+    rule = "h(count(), a, sum(b)) <- r(a, b)."
+    last = db.explain(rule, analyze=True).bodies[-1]
+    assert (last.head, last.depths, last.notes) == (
+        "h",
+        (),
+        ("no search: its columns are those of h#1, h#2, which have the same groups",),
+    )
+    assert sorted(zip(*db.query(rule).to_pydict().values(), strict=True)) == [(1, 2, 5), (2, 1, 5)]
+    assert db.count(rule) == 2
+    assert db.query("h(count(), sum(b)) <- r(a, b), a > 9.").num_rows == 0
+
+
+def test_a_test_of_many_texts_waits_where_few_rows_are_joined_with_them() -> None:
+    db = lftj.Database()
+    db.load("part", pa.table({"p": range(50), "n": [f"green {n}" for n in range(50)]}))
+    db.load("few", pa.table({"p": [3]}))
+    rule = 'h(p) <- part(p, n), n like "%green%", few(p).'
+    assert db.query(rule).to_pydict() == {"p": [3]}
+    assert 'on the rows, after the search: n like "%green%"' in str(db.explain(rule))
