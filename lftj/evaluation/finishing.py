@@ -53,7 +53,7 @@ class Finishing:
         self._lowered = lowered
         self._steps: list[_Assigning | _Comparing] = []
         self._types = {name: _value_type(type_.arrow) for name, type_ in lowered.types.items()}
-        known = set(lowered.problem.emitted)
+        known = {*lowered.problem.emitted, *lowered.fetched}
         waiting = self._compare_ready(known, lowered.comparisons)
         for assignment in lowered.assignments:
             name, expression = assignment.variable, assignment.expression
@@ -112,7 +112,7 @@ class Finishing:
         ``rows``: of the variables that the problem emits.  Raises RangeError and EvaluationError of the
         expressions.
         """
-        table = RowValues(self._lowered.types, rows, self._types)
+        table = RowValues(self._lowered.types, rows, self._types, self._lowered.fetched)
         for step in self._steps:
             if isinstance(step, _Assigning):
                 weights = self._assign(table, step, weights)

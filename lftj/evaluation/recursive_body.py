@@ -270,3 +270,4 @@ class _Seen:
         self.statistics_column, self.code = relation.statistics_column, relation.code
         self.view, self.n_branches, self.columns = relation.view, relation.n_branches, relation.columns
         self.refuse_nan, self.check_functional = relation.refuse_nan, relation.check_functional
+        self.refuse_null = relation.refuse_null

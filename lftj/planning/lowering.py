@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.storage.sorting import sort_distinct
+from lftj.storage.wide_columns import Fetch
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.literals import Value
@@ -133,6 +134,7 @@ class Lowered:
     that must hold no NaN, by name and number.  ``functions``: relations that are read as functions and may
     be none.  ``selections``: what the problem reads beside relations.  ``constants``: those whose codes stand
     in conditions; None where the problem depends on literals and parameters in other ways too.
+    ``fetched``: variables that are read off the rows of wide relations.
     """
 
     problem: JoinProblem
@@ -145,16 +147,22 @@ class Lowered:
     functions: frozenset[str] = frozenset()
     selections: tuple[Selection, ...] = ()
     constants: tuple[CodedConstant, ...] | None = None
+    fetched: Mapping[str, Fetch] = field(default_factory=dict)
 
     @property
     def finishes_in_search(self) -> bool:
         """No work is left on the rows."""
-        return not (self.comparisons or self.assignments or self.negations)
+        return not (self.comparisons or self.assignments or self.negations or self.fetched)
 
     @property
     def on_rows(self) -> list[str]:
         """What is done on the rows, for ``explain``."""
-        done = [comparison_text(comparison) for comparison in self.comparisons]
+        names = dict.fromkeys(one.relation for one in self.fetched.values())
+        done = [
+            f"{', '.join(sorted(v for v, one in self.fetched.items() if one.relation == name))} of {name}"
+            for name in names
+        ]
+        done += [comparison_text(comparison) for comparison in self.comparisons]
         done += [f"{one.variable} = {text_of(one.expression)}" for one in self.assignments]
         done += [f"not {negation.relation}, of an assigned variable" for negation in self.negations]
         return done
@@ -196,6 +204,8 @@ class Lowered:
             catalog[name].check_functional()
         for name, column in sorted(self.nan_free):
             catalog[name].refuse_nan(column)
+        for one in self.fetched.values():
+            catalog[one.relation].refuse_null(one.column)
 
 
 def lower(
@@ -207,6 +217,7 @@ def lower(
     lasting: bool = False,
     every: bool = False,
     rows: Mapping[str, int] | None = None,
+    fetches: bool = False,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
@@ -215,8 +226,10 @@ def lower(
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
     variables of the atoms.  ``rows``: of each relation, where a test of a text may be done before the search.
+    ``fetches``: what is joined with nothing is read off the rows of wide relations when they were found: the
+    search is for the rows' codes, and many bodies share an index.
     """
-    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, rows).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, rows, fetches).run()
 
 
 class _Lowering:
@@ -230,6 +243,7 @@ class _Lowering:
         lasting: bool,
         every: bool,
         rows: Mapping[str, int] | None,
+        fetches: bool,
     ) -> None:
         self.body = body
         self.schemas = schemas
@@ -237,7 +251,8 @@ class _Lowering:
         self.grouped = grouped
         self.lasting = lasting
         self.rows = rows
-        self.in_atoms = set(body.atom_variables())
+        self.fetched = self._fetchable() if fetches else {}
+        self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
         self.selections: list[Selection] = []
@@ -259,30 +274,56 @@ class _Lowering:
         for comparison in body.comparisons:
             if not self._push(comparison) and not self._push_test(comparison):
                 self.late_comparisons.append(comparison)
-        needed = [name for name in wanted if name in self.in_atoms]
+        needed = [name for name in wanted if name in self.in_atoms or name in self.fetched]
         for comparison in self.late_comparisons:
             needed += self._names(comparison.left) + self._names(comparison.right)
         for assignment in body.assignments:
             needed += self._names(assignment.expression)
         for negation in self.late_negations:
-            needed += [t.name for t in negation.terms if isinstance(t, Variable) and t.name in self.in_atoms]
+            needed += [
+                t.name
+                for t in negation.terms
+                if isinstance(t, Variable) and (t.name in self.in_atoms or t.name in self.fetched)
+            ]
+        self.fetched = {name: one for name, one in self.fetched.items() if name in needed}
+        rows_of = {one.row for one in self.fetched.values()}
+        needed = [*(name for name in needed if name not in self.fetched), *sorted(rows_of)]
         self.asked = tuple(dict.fromkeys(needed))
-        self.emitted = tuple(dict.fromkeys([*needed, *(body.atom_variables() if every else ())]))
+        found = [name for name in body.atom_variables() if name in self.in_atoms] if every else []
+        self.emitted = tuple(dict.fromkeys([*needed, *found]))
+        self.atoms = [
+            replace(atom, terms=(Variable(_row_of(number, atom)), *atom.terms[1:]))
+            if _row_of(number, atom) in rows_of
+            else atom
+            for number, atom in enumerate(body.atoms)
+        ]
         self.nan_free: set[tuple[str, int]] = set()
 
     def _names(self, expression: Expression) -> list[str]:
-        return [v.name for v in variables_of(expression) if v.name in self.in_atoms]
+        return [v.name for v in variables_of(expression) if v.name in self.in_atoms or v.name in self.fetched]
+
+    def _fetchable(self) -> dict[str, Fetch]:
+        """The variables that stand in one place of one atom, which is of a wide relation."""
+        atoms = (*self.body.atoms, *self.body.negations)
+        uses = Counter(term.name for atom in atoms for term in atom.terms if isinstance(term, Variable))
+        return {
+            term.name: Fetch(atom.relation, schema, column, _row_of(number, atom))
+            for number, atom in enumerate(self.body.atoms)
+            if (schema := self.schemas[atom.relation]).wide and not atom.functional
+            for column, term in enumerate(atom.terms)
+            if column and isinstance(term, Variable) and uses[term.name] == 1
+        }
 
     def run(self) -> Lowered:
         uses = Counter(self.asked)
-        for atom in (*self.body.atoms, *self.early_negations):
+        for atom in (*self.atoms, *self.early_negations):
             uses.update(term.name for term in atom.terms if isinstance(term, Variable))
         for condition in self.conditions:
             uses.update(condition.variables)
         for filter_ in self.filters:
             uses.update(filter_.variables)
         keys = self._keys()
-        atoms = [self._atom(atom, uses, keys) for atom in self.body.atoms]
+        atoms = [self._atom(atom, uses, keys) for atom in self.atoms]
         negations = [self._atom(atom, uses, keys) for atom in self.early_negations]
         problem = JoinProblem(
             atoms=(*(atom for atom in atoms if atom is not None), *self.filters),
@@ -294,7 +335,7 @@ class _Lowering:
         )
         return Lowered(
             problem=problem,
-            types=self.body.types,
+            types=self._types(),
             comparisons=tuple(self.late_comparisons),
             assignments=self.body.assignments,
             negations=tuple(self.late_negations),
@@ -303,7 +344,13 @@ class _Lowering:
             functions=frozenset(self.functions),
             selections=tuple(self.selections),
             constants=self._constants(),
+            fetched=self.fetched,
         )
+
+    def _types(self) -> dict[str, ColumnType]:
+        """Those of the body's variables, and of rows' codes."""
+        rows = {one.row: one.schema.columns[0].type for one in self.fetched.values()}
+        return {**self.body.types, **rows}
 
     def _constants(self) -> tuple[CodedConstant, ...] | None:
         """What :attr:`Lowered.constants` is, when all is done."""
@@ -338,6 +385,10 @@ class _Lowering:
         equal: list[tuple[int, int]] = []
         counts_rows = schema.wide and isinstance(atom.terms[0], Variable)
         for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable) and term.name not in self.in_atoms and column:
+                if term.name in keys:
+                    self.nan_free.add((atom.relation, column))
+                continue
             if isinstance(term, Variable):
                 places = [i for i, t in enumerate(atom.terms) if term == t]
                 if places[0] != column:
@@ -551,6 +602,12 @@ class _Lowering:
         selection = Selection(name, schema, test, places)
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
+
+
+def _row_of(number: int, atom: Atom) -> str:
+    """The variable of the row's code in an atom of a wide relation; ``number``: the atom's in its body."""
+    (row, *_) = atom.terms
+    return row.name if isinstance(row, Variable) else f"row#{number}"
 
 
 def _limits(

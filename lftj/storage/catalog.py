@@ -106,6 +106,9 @@ class Table(Protocol):
     def refuse_nan(self, column: int) -> None:
         """Raise :class:`~lftj.errors.NanError` if the column holds NaN."""
 
+    def refuse_null(self, column: int) -> None:
+        """Raise :class:`~lftj.errors.NullError` if a column of a wide relation holds NULL that must not."""
+
     def check_functional(self) -> None:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
 

@@ -327,6 +327,11 @@ class Relation:
                 " NaN equals nothing, so a rule can't use this column as a key: load it without such rows"
             )
 
+    def refuse_null(self, column: int) -> None:
+        """Raise :class:`~lftj.errors.NullError` if a column of a wide relation holds NULL that must not."""
+        if isinstance(self.codes, WideColumns):
+            self.codes.refuse_null(column)
+
     def check_functional(self) -> None:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""
         if self._is_function:

@@ -177,9 +177,12 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
-    def hold(self, keys: Collection[IndexKey]) -> None:
-        """Of all versions these indices, once they are there, are not given up; others may be."""
-        self._upkeep.hold(keys)
+    def hold(self, keys: Collection[IndexKey], fetched: Collection[int] = ()) -> None:
+        """Of all versions these indices, once they are there, are not given up; others may be.
+
+        ``fetched``: columns that are read otherwise than by indices.
+        """
+        self._upkeep.hold(keys, fetched)
 
     def aside(self) -> RelationVersion:
         """The same tuples for who looks around: what indices it asks for, no later version of these steps."""
@@ -193,10 +196,10 @@ class RelationVersion:
 
     @property
     def read_columns(self) -> frozenset[int]:
-        """The columns of its indices, which are those that something reads."""
+        """The columns that something reads."""
         if not self.schema.wide:
             return frozenset(self.schema.identity)
-        return frozenset(column for columns, _ in self.index_keys for column in columns)
+        return self._upkeep.fetched.union(column for columns, _ in self.index_keys for column in columns)
 
     def code(self, column: int) -> None:
         """Have the values of a column in its dictionary."""
@@ -236,6 +239,11 @@ class RelationVersion:
         ranges = self.primary.view.rooted.key_ranges
         if self.schema.wide or ranges[self._primary.index(column)][1] == NAN_CODE:  # or had one
             self.relation().refuse_nan(column)
+
+    def refuse_null(self, column: int) -> None:
+        """Raise :class:`~lftj.errors.NullError` if a column of a wide relation holds NULL that must not."""
+        if self.schema.wide and column not in self.read_columns:
+            self.relation().refuse_null(column)
 
     def check_functional(self) -> None:
         """Raise :class:`~lftj.errors.FunctionalConflictError` if the last column is no function."""

@@ -62,10 +62,12 @@ class Upkeep:
     def __init__(self) -> None:
         self._debts: dict[IndexKey, int] = {}
         self._held: frozenset[IndexKey] = frozenset()
+        self.fetched: frozenset[int] = frozenset()
+        """Columns that installed rules read beside those of indices."""
 
-    def hold(self, keys: Collection[IndexKey]) -> None:
-        """These are the indices that installed rules read."""
-        self._held = frozenset(keys)
+    def hold(self, keys: Collection[IndexKey], fetched: Collection[int] = ()) -> None:
+        """These are the indices that installed rules read, and the columns beside them."""
+        self._held, self.fetched = frozenset(keys), frozenset(fetched)
 
     def missing(self, there: Collection[IndexKey]) -> list[IndexKey]:
         """Indices that are held and were asked for, other than those that are there."""

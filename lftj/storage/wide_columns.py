@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,28 @@ import pyarrow as pa
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
 from lftj.values.domain import null_mask
+from lftj.values.kinds import plain_array
 from lftj.values.rows import PIECE_ROWS, PackedRows
 from lftj.values.schema import Schema
+
+
+class Fetch(NamedTuple):
+    """A column of a wide relation that is read off its rows when they are found, not searched."""
+
+    relation: str
+    schema: Schema
+    column: int
+    row: str
+    """The variable that is the row's code."""
+
+    def codes(self, rows: np.ndarray) -> np.ndarray:
+        """The column's codes in rows of these codes."""
+        return WideColumns(self.relation, self.schema, rows)[self.column]
+
+    def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array:
+        """Its values, as an array of a type that holds them."""
+        values = self.schema.rows.column(rows, self.column - 1).combine_chunks()
+        return values if values.type == wanted else plain_array(values).cast(wanted)
 
 
 class WideColumns(Sequence[np.ndarray]):
@@ -70,6 +90,11 @@ class WideColumns(Sequence[np.ndarray]):
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[number] for number in range(len(self)))
+
+    def refuse_null(self, number: int) -> None:
+        """Raise NullError where a column that may not hold NULL does; nothing is coded."""
+        if number and number not in self._columns and not self._schema.columns[number].type.nullable:
+            self._refuse_null(number, self._values(number))
 
     @property
     def coded(self) -> tuple[int, ...]:

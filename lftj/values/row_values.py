@@ -5,7 +5,8 @@ A search gives codes.  Expressions read values, as Arrow arrays or as whole numb
 
 Invariants
 
-1. Of each variable there are codes, or numbers, or both; whatever there is has one length.
+1. Of each variable there are codes, or numbers, or both, or it is fetched by one that has codes; whatever
+   there is has one length.
 2. Numbers without codes are decimals that a dictionary can hold: asking for codes does not fail.
 
 Cost: a column is decoded once, and encoded once, and only if it is read so.
@@ -14,15 +15,27 @@ Cost: a column is decoded once, and encoded once, and only if it is read so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.values.dictionary import DecimalDomain
 from lftj.values.domain import NULL_CODE
-from lftj.values.kinds import plain_type
+from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
-from lftj.values.unscaled import Numbers, numbers_of
+from lftj.values.unscaled import Numbers, numbers_of, numbers_of_array
+
+
+class Fetched(Protocol):
+    """A variable whose codes and values are found by those of another one, a row's code."""
+
+    @property
+    def row(self) -> str: ...
+
+    def codes(self, rows: np.ndarray) -> np.ndarray: ...
+
+    def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array: ...
 
 
 class RowValues(Mapping[str, np.ndarray]):
@@ -43,18 +56,26 @@ class RowValues(Mapping[str, np.ndarray]):
         types: Mapping[str, ColumnType],
         codes: Mapping[str, np.ndarray],
         value_types: Mapping[str, pa.DataType] | None = None,
+        fetched: Mapping[str, Fetched] | None = None,
     ) -> None:
-        """``value_types``: those of the arrays, where they are others than the variables'."""
+        """``value_types``: those of the arrays, where they are others than the variables'.
+
+        ``fetched``: variables that are there beside those with codes.
+        """
         self.types = types
         self.arrays = Arrays(self)
         self._value_types = value_types
         self._codes = dict(codes)
         self._numbers: dict[str, Numbers] = {}
         self._arrays: dict[str, pa.Array] = {}
-        self._names = dict.fromkeys(codes)
+        self._fetched = fetched or {}
+        self._names = dict.fromkeys((*codes, *self._fetched))
 
     def __getitem__(self, name: str) -> np.ndarray:
         found = self._codes.get(name)
+        if found is None and name not in self._numbers and name in self._fetched:
+            fetched = self._fetched[name]
+            found = self._codes[name] = fetched.codes(self[fetched.row])
         if found is None:
             domain = self.types[name].domain
             assert isinstance(domain, DecimalDomain)
@@ -72,7 +93,11 @@ class RowValues(Mapping[str, np.ndarray]):
         found = self._numbers.get(name)
         if found is None:
             type_ = self.types[name]
-            found = numbers_of_codes(type_, self[name])
+            if name in self._fetched and name not in self._codes and kind(type_.arrow) == "decimal":
+                array = self.array(name)
+                found = None if array.null_count else numbers_of_array(array)
+            else:
+                found = numbers_of_codes(type_, self[name])
             if found is not None:
                 self._numbers[name] = found
         return found
@@ -83,7 +108,10 @@ class RowValues(Mapping[str, np.ndarray]):
         if found is None:
             type_ = self.types[name]
             arrow = type_.arrow if self._value_types is None else self._value_types[name]
-            if name in self._codes:
+            if name in self._fetched and name not in self._codes:
+                fetched = self._fetched[name]
+                found = fetched.values(self[fetched.row], arrow)
+            elif name in self._codes:
                 found = type_.domain.decode(self._codes[name], arrow)
             else:
                 found = self._numbers[name].array(arrow)

@@ -44,6 +44,7 @@ class ComputedNegation(RuleBody):
     """The first stage, as a body of its own, and the second one behind it."""
 
     has_one_stage = False
+    may_fetch = False
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest, late: Sequence[Atom]) -> None:
         body = request.body

@@ -49,6 +49,8 @@ class RangeBody(RuleBody):
 class _ByRanges(BodyStrategy):
     """Plans the search of one range join."""
 
+    fetches = False
+
     def __init__(self, join: RangeJoin) -> None:
         self._join = join
 

@@ -56,6 +56,8 @@ class RuleBody(Staged):
 
     has_one_stage = True
     """Whether its searches and tests are all that there is to a step."""
+    may_fetch = True
+    """Whether variables may be read off rows when these were found."""
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest) -> None:
         """Plan over the relations as they are.
@@ -66,7 +68,8 @@ class RuleBody(Staged):
         self.body = request.body
         self._request = replace(request, relations={})  # which holds no data
         self._timed: tuple[TimedBody, Finishing] | None = None
-        self.lowered = _lowered(request)
+        self._fetches = self.may_fetch and strategy.fetches and (request.every or request.added_up)
+        self.lowered = _lowered(request, self._fetches)
         self.lowered.check(request.relations)
         if request.order is not None:  # the caller does not know the names of wildcards
             missing = [name for name in request.body.atom_variables() if name not in request.order]
@@ -95,6 +98,11 @@ class RuleBody(Staged):
     def nan_free(self) -> frozenset[tuple[str, int]]:
         """Columns of relations that must hold no NaN."""
         return self.lowered.nan_free
+
+    @property
+    def fetched(self) -> frozenset[tuple[str, int]]:
+        """Columns of relations that are read off rows, by number."""
+        return frozenset((one.relation, one.column) for one in self.lowered.fetched.values())
 
     @property
     def all_searches(self) -> tuple[BodySearch, ...]:
@@ -180,7 +188,7 @@ class RuleBody(Staged):
         """
         if self._timed is None:
             request = replace(self._request, relations=change.total.old, added_up=False)
-            lowered = _lowered(request) if self._request.added_up else self.lowered
+            lowered = _lowered(request, self._fetches) if self._request.added_up else self.lowered
             self._timed = TimedBody(lowered, change.total.old), Finishing(lowered)
         body, finishing = self._timed
         budget = self.searches[0].budget
@@ -293,7 +301,7 @@ def _finished_at_times(
     return rows, times[numbers], signs[numbers]
 
 
-def _lowered(request: BodyRequest) -> Lowered:
+def _lowered(request: BodyRequest, fetches: bool) -> Lowered:
     """The body, with what is only counted where the rows are added up and something is joined."""
     schemas = {name: table.schema for name, table in request.relations.items()}
 
@@ -306,6 +314,7 @@ def _lowered(request: BodyRequest) -> Lowered:
             grouped=request.grouped,
             lasting=True,
             every=request.every and not counted,
+            fetches=fetches,
         )
 
     if request.added_up:

@@ -221,6 +221,9 @@ class BodySearches:
 class BodyStrategy(ABC):
     """Keeps rules body by body."""
 
+    fetches = True
+    """Whether what is joined with nothing is read off the rows of wide relations when they were found."""
+
     @abstractmethod
     def plan(self, request: BodyRequest, lowered: Lowered) -> BodySearches:
         """The searches of a body; nothing is evaluated yet.
@@ -271,6 +274,11 @@ class HeadSource(Staged, ABC):
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:
         """Columns of relations, by number, that must hold no NaN."""
+        return frozenset()
+
+    @property
+    def fetched(self) -> frozenset[tuple[str, int]]:
+        """Columns of relations, by number, that are read otherwise than by indices."""
         return frozenset()
 
     @property

@@ -126,6 +126,7 @@ class Published:
         the state is as it was.
         """
         following = following.following(self.state, None if callable(entry) else entry)
+        self._hold_indices(following)
         self.feed.offer(following.number, changes)
         if self.store is None:
             self.state = following
@@ -216,6 +217,7 @@ class Published:
         for head in leaving:
             head.hand_over()
         if entry is None:
+            self._hold_indices(following)
             self.state = following
         else:
             self.change(following, entry)
@@ -261,7 +263,6 @@ class Published:
         built, given_back = housekeeping.built, housekeeping.given_back
         with self.lock:
             state = self.changeable()
-            self._hold_indices(state)
             commit = self._unsettled = begun(state)
             try:
                 if not commit.is_empty:
@@ -307,8 +308,10 @@ class Published:
         for name in state.strata.functions:
             schema = state.versions[name].schema
             keys[name].add((levels_of(schema.declared, (), schema.identity), ()))
+        sources = [source for head in state.heads.values() for source in head.sources]
+        fetched = {place for source in sources for place in source.fetched}
         for name, version in state.versions.items():
-            version.hold(keys[name])
+            version.hold(keys[name], [column for relation, column in fetched if relation == name])
         self._held_for = state.strata
 
     def _finish(self, committed: object, unheard: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Wide relations: rows as values, columns that are coded when they are asked for, and what that must not change."""
+"""Wide relations: rows as values, columns that are coded when they are asked for, and the same answers."""
 
 from __future__ import annotations
 
@@ -269,9 +269,11 @@ def test_a_wide_relation_can_be_read_as_a_function() -> None:
             transaction.erase("price", [(1, "a", 5)])
             transaction.insert("price", [(1, "a", 7)])
         assert sorted(workspace["h"]) == [(1, 7), (2, 6)]
-        with pytest.raises(errors.FunctionalConflictError, match='item=2, shop="b"'):
-            with workspace.transaction() as transaction:
-                transaction.insert("price", [(2, "b", 9)])
+        with (
+            pytest.raises(errors.FunctionalConflictError, match='item=2, shop="b"'),
+            workspace.transaction() as transaction,
+        ):
+            transaction.insert("price", [(2, "b", 9)])
         assert sorted(workspace["h"]) == [(1, 7), (2, 6)]
 
 

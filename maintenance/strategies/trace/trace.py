@@ -31,6 +31,8 @@ operations."""
 class Trace(BodyStrategy):
     """Keeps every rule of the language."""
 
+    fetches = False
+
     def plan(self, request: BodyRequest, lowered: Lowered) -> BodySearches:
         return plan_existence(request, lowered, Traces(request.gap))
 
