@@ -63,7 +63,7 @@ def full_trace(database: Database, rule: str, order: Sequence[str], limit: int) 
     evaluation = Evaluation(database.request(rule, order=order))
     evaluation.derive()
     ((checked, head),) = evaluation.program.rules_of(evaluation.request.target)
-    (run,) = evaluation.plan_bodies(checked, [head])
+    run = evaluation.search_of(checked, head)
     lowered, searched = run.planned.lowered, run.planned.plan
     plan = compile_plan(searched.problem, searched.order, write=True, share=False)
     bound = plan.bind(lowered.tables(evaluation.relations))

@@ -29,7 +29,7 @@ from indices.cache_folder import cache_folder, share
 from indices.monoid import SUM
 from lftj.aggregates.running_sums import RunningSums
 from lftj.database.database import Database
-from lftj.evaluation.plans import LEAST_SCANNED
+from lftj.planning.reducing import LEAST_ROWS
 from lftj.process.progress import bar
 from lftj.process.siblings import check_siblings
 from lftj.storage.best_values import IN_ORDER, BestValues
@@ -150,8 +150,8 @@ def _groups() -> None:
 def _scan() -> None:
     """Rows of a relation, and its look-ups in itself."""
     database = Database()
-    database.load("next", [(n, n + 1) for n in range(LEAST_SCANNED)], columns=["n", "m"])
-    database.query("h[m] = sum(k) <- next(n, m), next(m, k).")
+    database.load("next", [(n, n + 1) for n in range(LEAST_ROWS)], columns=["n", "m"])
+    database.query("h[n] = sum(k) <- next(n, m), next(m, k).")
 
 
 def _strings() -> None:

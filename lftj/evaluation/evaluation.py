@@ -19,7 +19,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -32,10 +32,16 @@ from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, Ra
 from lftj.evaluation.finishing import Finishing
 from lftj.evaluation.fixpoint import Fixpoint
 from lftj.evaluation.one_row import one_row
-from lftj.evaluation.plans import LEAST_SCANNED, Fed, Planned, Wanted, lowered_body
+from lftj.evaluation.plans import Fed, Planned, Wanted, lowered_body
 from lftj.evaluation.request import Request
 from lftj.evaluation.sharing import searches
-from lftj.evaluation.wanted import common_types, common_variables, grouped_together, wanted_together
+from lftj.evaluation.wanted import (
+    alternative_variables,
+    common_types,
+    common_variables,
+    grouped_together,
+    wanted_together,
+)
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.one_row import ONE_ROW
@@ -49,7 +55,7 @@ from lftj.search.scan import Scan
 from lftj.storage.bags import copies_between
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
-from lftj.storage.sorting import sort_distinct
+from lftj.storage.sorting import sort_distinct, sort_distinct_weighted
 from lftj.storage.zset import Distinct, Weighted
 from lftj.values.functional import refuse_conflicts
 
@@ -78,7 +84,7 @@ class BodyRun:
 
 @dataclass
 class ScanRun:
-    """One body that is scanned for aggregate heads."""
+    """One body that is scanned for heads that its rows feed."""
 
     rule: CheckedRule
     heads: Sequence[CheckedHead]
@@ -102,7 +108,7 @@ class Done:
         """What all searches took, and scans: a row as a step, a look-up as a seek."""
         took = Operations()
         for scanned in self.scans:
-            n_rows = scanned.scan.relation.n_rows
+            n_rows = scanned.scan.n_rows
             took.add(Operations(nexts=n_rows, seeks=scanned.scan.steps - n_rows))
         for run in self.bodies:
             took.add(Operations(*run.counters.sum(axis=0).tolist()))
@@ -275,7 +281,7 @@ class Evaluation:
         """Distinct rows of a head without aggregate, from one rule."""
         names = head.columns
         runs = self.plan_bodies(rule, [head])
-        if len(runs) == 1 and not _needs_distinct(runs[0].planned, names):
+        if len(runs) == 1 and not _needs_distinct(runs[0], names):
             for rows, _ in self._rows(runs[0]):
                 yield [rows[name] for name in names]
             return
@@ -283,7 +289,9 @@ class Evaluation:
         if len(weights):
             yield columns
 
-    def _distinct_rows(self, runs: Sequence[BodyRun], names: Sequence[str]) -> tuple[Columns, np.ndarray]:
+    def _distinct_rows(
+        self, runs: Sequence[BodyRun | ScanRun], names: Sequence[str]
+    ) -> tuple[Columns, np.ndarray]:
         collected = Distinct(len(names))
         for run in runs:
             for rows, weights in self._rows(run):
@@ -332,16 +340,33 @@ class Evaluation:
 
     def _assignments(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Iterable[Rows]:
         """What aggregate heads that are fed together aggregate."""
-        scan = self._scan(rule, heads)
-        if scan is not None:
-            return self._scanned(scan)
         runs = self.plan_bodies(rule, heads)
         if len(runs) == 1:
             return self._rows(runs[0])
         # The same assignment of several alternatives counts once.
-        common = common_variables(rule)
-        columns, weights = self._distinct_rows(runs, common)
-        return [(dict(zip(common, columns, strict=True)), weights)]
+        names = alternative_variables(rule, heads)
+        if names is None:
+            names = common_variables(rule)
+            columns, weights = self._distinct_rows(runs, names)
+        else:
+            columns, weights = self._united(runs, names)
+        return [(dict(zip(names, columns, strict=True)), weights)]
+
+    def _united(self, runs: Sequence[BodyRun | ScanRun], names: Sequence[str]) -> tuple[Columns, np.ndarray]:
+        """Rows of bodies with their weights, which are the same wherever a row is found."""
+        found = []
+        for run in runs:
+            collected = Weighted(len(names))
+            for rows, weights in self._rows(run):
+                collected.add([rows[name] for name in names], weights)
+            found.append(collected.finish())
+        all_rows = [
+            np.concatenate(columns) for columns in zip(*(columns for columns, _ in found), strict=True)
+        ]
+        all_weights = np.concatenate([weights for _, weights in found])
+        columns, total = sort_distinct_weighted(all_rows, all_weights)
+        _, n_bodies = sort_distinct_weighted(all_rows, np.ones(len(all_weights), np.int64))
+        return columns, total // n_bodies
 
     # -- windows ---------------------------------------------------------------------------
 
@@ -371,44 +396,21 @@ class Evaluation:
                 raise with_rule(error, rule.text) from error.__cause__
         return counts.finish()
 
-    # -- scans -----------------------------------------------------------------------------
-
-    def _scan(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> ScanRun | None:
-        """The body as a scan with look-ups, where that can be, costs less, and no key order is given."""
-        body = rule.bodies[0]
-        if len(rule.bodies) > 1 or joins_auxiliary(body) or not keeps_no_rows(heads, body.types):
-            return None
-        wanted = self._wanted(rule, heads, body)
-        largest = max((self.relations[name].n_rows for name in body.relations), default=0)
-        if wanted.order is not None or largest < LEAST_SCANNED:
-            return None
-        lowered, scan = self.request.plans.scanned(wanted, self.request.values, self.relations)
-        if lowered is None or scan is None:
-            return None
-        run = ScanRun(rule, heads, lowered, scan)
-        self.done.scans.append(run)
-        return run
-
-    def _scanned(self, run: ScanRun) -> Iterator[Rows]:
-        """As :meth:`_rows`."""
-        emitted, finishing = run.lowered.problem.emitted, _finishing(run.lowered)
-        for columns, n_rows in run.scan.batches(SCANNED_ROWS, self.request.advance):
-            rows = {name: columns[name] for name in emitted}
-            yield from self._finished(run, finishing, rows, np.ones(n_rows, np.int64))
-
     # -- bodies ----------------------------------------------------------------------------
 
-    def plan_bodies(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[BodyRun]:
+    def plan_bodies(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[BodyRun | ScanRun]:
         """Every body of a rule, planned for the rows of a head, or of aggregate heads fed together."""
-        return [self._planned(rule, heads, self._wanted(rule, heads, body)) for body in rule.bodies]
+        return [self._run_of(rule, heads, self._wanted(rule, heads, body)) for body in rule.bodies]
 
     def _wanted(self, rule: CheckedRule, heads: Sequence[CheckedHead], body: Body) -> Wanted:
         """What heads want of a body."""
         first = heads[0]
         aggregated = first.aggregates_rows and not self.program.component_of(first.relation)
-        several = aggregated and len(rule.bodies) > 1
-        names = common_variables(rule) if several else wanted_together(heads)
-        counted, order = aggregated and not several, self._order_of(first, body)
+        names: Sequence[str] | None = wanted_together(heads)
+        if aggregated and len(rule.bodies) > 1:
+            names = alternative_variables(rule, heads)
+        counted, order = aggregated and names is not None, self._order_of(first, body)
+        names = common_variables(rule) if names is None else names
         return Wanted(body, tuple(names), counted, self._grouped(heads), order=order)
 
     def _grouped(self, heads: Sequence[CheckedHead]) -> tuple[str, ...]:
@@ -424,9 +426,34 @@ class Evaluation:
     def _is_target(self, head: CheckedHead) -> bool:
         return shown_name(head.relation) == self.request.target
 
+    def search_of(self, rule: CheckedRule, head: CheckedHead) -> BodyRun:
+        """The only body of a rule, planned as a search of all rows of its relations."""
+        (body,) = rule.bodies
+        return self._planned(rule, [head], replace(self._wanted(rule, [head], body), whole=True))
+
+    def _run_of(self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted) -> BodyRun | ScanRun:
+        """A body that is searched, or scanned where that can be and costs less."""
+        body = wanted.body
+        if wanted.order is not None or joins_auxiliary(body):
+            return self._planned(rule, heads, wanted)
+        looks_up = len(rule.bodies) == 1 and keeps_no_rows(heads, body.types)
+        request, fresh = self.request, self.program.derived.keys()
+        found = request.plans.found(rule, wanted, request.values, self.relations, looks_up, fresh)
+        if isinstance(found, Planned):
+            return self._searched(rule, heads, wanted, found)
+        assert found.scan is not None
+        run = ScanRun(rule, heads, found.lowered, found.scan)
+        self.done.scans.append(run)
+        return run
+
     def _planned(self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted) -> BodyRun:
         """Lower a body, choose its order, compile its plan; warn of a cartesian product, once."""
         planned = self.request.plans.planned(rule, wanted, self.request.values, self.relations)
+        return self._searched(rule, heads, wanted, planned)
+
+    def _searched(
+        self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted, planned: Planned
+    ) -> BodyRun:
         if planned.warning and planned.warning not in self.done.warnings:
             self.done.warnings.add(planned.warning)
             warn_caller(planned.warning, CartesianProductWarning)
@@ -434,8 +461,15 @@ class Evaluation:
         self.done.bodies.append(run)
         return run
 
-    def _rows(self, run: BodyRun) -> Iterator[Rows]:
+    def _rows(self, run: BodyRun | ScanRun) -> Iterator[Rows]:
         """Rows of a body, finished."""
+        if isinstance(run, ScanRun):
+            emitted, finishing = run.lowered.problem.emitted, _finishing(run.lowered)
+            for found, n_rows in run.scan.batches(SCANNED_ROWS, self.request.advance):
+                if n_rows:
+                    rows = {name: found[name] for name in emitted}
+                    yield from self._finished(run, finishing, rows, np.ones(n_rows, np.int64))
+            return
         request, lowered, plan = self.request, run.planned.lowered, run.planned.plan
         if lowered.empty:
             return
@@ -489,8 +523,7 @@ class Evaluation:
             if self._side_by_side(rule) is not None:
                 continue
             heads = self._fed_together(rule, head) if isinstance(head.value, Aggregate) else [head]
-            if self._scan(rule, heads) is None:
-                self.plan_bodies(rule, heads)
+            self.plan_bodies(rule, heads)
 
     # -- counting -----------------------------------------------------------------------------
 
@@ -526,7 +559,12 @@ class Evaluation:
         counted = set(body.atom_variables()) == variables  # the rows are the assignments
         names = () if counted else head.variables
         wanted = Wanted(body, names, counted, self._grouped([head]), counted, self._order_of(head, body))
-        run = self._planned(rule, [head], wanted)
+        run = self._run_of(rule, [head], wanted)
+        if isinstance(run, ScanRun):
+            if counted:
+                return sum(len(weights) for _, weights in self._rows(run))
+            self.done.scans.remove(run)
+            return None
         plan, lowered = run.planned.plan, run.planned.lowered
         if plan.plan.needs_distinct or not lowered.finishes_in_search:
             self.done.bodies.remove(run)
@@ -536,10 +574,15 @@ class Evaluation:
         return run.rows
 
 
-def _needs_distinct(planned: Planned, names: Sequence[str]) -> bool:
-    assigned = {assignment.variable for assignment in planned.lowered.assignments}
-    covered = set(planned.lowered.problem.emitted) <= set(names) - assigned
-    return planned.plan.plan.needs_distinct or not covered or not names
+def _needs_distinct(run: BodyRun | ScanRun, names: Sequence[str]) -> bool:
+    """Whether rows of a body may be equal, less what ``names`` leaves out."""
+    if isinstance(run, ScanRun):
+        lowered, repeats = run.lowered, not set(run.scan.atom.identity) <= set(run.scan.atom.columns)
+    else:
+        lowered, repeats = run.planned.lowered, run.planned.plan.plan.needs_distinct
+    assigned = {assignment.variable for assignment in lowered.assignments}
+    covered = set(lowered.problem.emitted) <= set(names) - assigned
+    return repeats or not covered or not names
 
 
 def _finishing(lowered: Lowered) -> Finishing | None:

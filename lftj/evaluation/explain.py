@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from lftj.aggregates.group_names import spelled_call
+from lftj.aggregates.shared_rows import keeps_no_rows
 from lftj.evaluation.evaluation import BodyRun, Evaluation, ScanRun
 from lftj.evaluation.orientation import cheaper_orientation
 from lftj.evaluation.plan_picture import plan_picture
@@ -25,6 +26,7 @@ from lftj.pictures.layers import Box
 from lftj.planning.lowering import Lowered
 from lftj.rewriting.key_relations import is_restricted
 from lftj.search.problem import JoinAtom, connected
+from lftj.search.row_filter import tests_text
 from lftj.values.shown_text import preformatted
 
 HELD = "all distinct rows are held in memory"
@@ -140,7 +142,8 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
         )
     if planned.lowered.empty:
         notes.append(f"empty without a search: {planned.lowered.empty}")
-    if analyze and (oriented := cheaper_orientation(problem, plan.order, evaluation.relations)):
+    whole = not planned.parts
+    if analyze and whole and (oriented := cheaper_orientation(problem, plan.order, evaluation.relations)):
         notes.append(oriented)
     return BodyReport(
         head=run.heads[0].relation,
@@ -160,10 +163,12 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
 
 def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyReport:
     """Of a body that was not searched."""
-    first = run.heads[0]
-    notes = [f"{', '.join(map(_spelled, run.heads))}: added up as the rows come"]
+    first, scan = run.heads[0], run.scan
+    added_up = keeps_no_rows(run.heads, run.rule.bodies[0].types)
+    notes = [f"{', '.join(map(_spelled, run.heads))}: added up as the rows come"] if added_up else []
     if evaluation.request.threads > 1:
         notes.append("one thread scans")
+    tested = f", those where {tests_text(scan.rows.tests)}" if scan.rows.tests else ""
     return BodyReport(
         head=first.relation,
         rule=" ".join(run.rule.text.split()),
@@ -174,8 +179,8 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
         depths=(),
         notes=(*notes, *_row_notes(run.lowered, "scan")),
         rows=run.rows if analyze else None,
-        scanned=f"{run.scan.atom.label}: {run.scan.relation.n_rows:,} rows",
-        lookups=tuple(f"{one.atom.label}  by {one.by}" for one in run.scan.lookups),
+        scanned=f"{scan.atom.label}: {scan.n_rows:,} rows{'' if scan.lookups else ', no index'}{tested}",
+        lookups=tuple(f"{one.atom.label}  by {one.by}" for one in scan.lookups),
     )
 
 
@@ -215,7 +220,7 @@ def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
 
 def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     (head, *others), problem, kept = run.heads, run.planned.plan.problem, run.planned.kept
-    notes = [kept] if kept else []
+    notes = [*([kept] if kept else []), *run.planned.parts.values()]
     parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
     multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
     if len(multiplying) > 1 and not joins_auxiliary(run.body):
@@ -232,7 +237,7 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
         functions = dict.fromkeys(h.value.function for h in run.heads if isinstance(h.value, Aggregate))
         one_body = "the search counts the assignments behind each row"
         several = f"{HELD}, for an assignment of several alternatives counts once"
-        notes.append(f"{', '.join(functions)}: {one_body if problem.counted else several}")
+        notes.append(f"{', '.join(functions)}: {one_body if len(run.rule.bodies) == 1 else several}")
         if others:
             notes.append(f"this search also feeds {', '.join(map(_spelled, others))}")
     else:

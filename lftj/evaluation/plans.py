@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -28,24 +28,23 @@ from lftj.language.parameters import with_values
 from lftj.language.syntax import Wildcard
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
 from lftj.planning.lowering import Lowered, lower
-from lftj.planning.planner import OrderChoice, choose_order, least_operations
+from lftj.planning.planner import OrderChoice, choose_order
+from lftj.planning.reducing import Reduced, count_read, is_bought, reduced, scan_with_lookups
 from lftj.process.interrupts import deaf
-from lftj.search.problem import JoinProblem
+from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
-from lftj.search.scan import Scan, scan_of
+from lftj.search.scan import Scan
 from lftj.storage.catalog import Catalog, Table
 from lftj.values.literals import Value
-
-LEAST_SCANNED = 1 << 14
-"""Rows of a relation that is scanned: of fewer a search has kept its plan, and is done as soon."""
-
-SCAN_STEP = 0.15
-"""What a row, and each look-up of it, takes of the time of a search's operation."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A body, and what its plan is for: see :func:`lftj.planning.lowering.lower`."""
+    """A body, and what its plan is for: see :func:`lftj.planning.lowering.lower`.
+
+    ``order``: the key order that is given.  ``whole``: all rows of the relations are searched, as they are
+    where an order is given.
+    """
 
     body: Body
     variables: tuple[str, ...]
@@ -53,6 +52,7 @@ class Wanted:
     grouped: tuple[str, ...] = ()
     write: bool = True
     order: tuple[str, ...] | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Planned:
 
     ``lowered``: with constants of another run perhaps; those of this one stand in the problem of ``plan``.
     ``warning``: of a cartesian product.  ``kept``: where the key order comes from, if not from this run.
+    ``parts``: what is searched in place of relations, by name.
     """
 
     lowered: Lowered
@@ -68,9 +69,29 @@ class Planned:
     plan: BoundPlan
     warning: str | None = None
     kept: str | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
-Scanned = tuple[Lowered, Scan] | tuple[None, None]
+@dataclass(frozen=True)
+class Scanned:
+    """A body over tables that is scanned.
+
+    ``scan``: None where it is searched.  ``atom``: the whole one, where an index for it might become the
+    better way.
+    """
+
+    lowered: Lowered
+    scan: Scan | None
+    atom: JoinAtom | None = None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A body over tables, its rows filtered; with the values of this run."""
+
+    lowered: Lowered
+    reduced: Reduced
+
 
 Fed = Sequence[Sequence[CheckedHead]]
 """Aggregate heads by the search that feeds them."""
@@ -110,7 +131,6 @@ class _Kept:
     choice: OrderChoice
     plan: Plan
     warning: str | None
-    lowered: Lowered
     bound: _Bound[Planned] | None = None
 
 
@@ -119,8 +139,8 @@ class Plans:
     """The plans of a program's bodies, which stay the same objects.  Safe to use from several threads."""
 
     _kept: dict[Wanted, _Kept] = field(default_factory=dict)
+    _lowered: dict[Wanted, Lowered] = field(default_factory=dict)
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
-    _searched: dict[Wanted, dict[str, int]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -132,28 +152,37 @@ class Plans:
 
         Raises OrderError; NanError and FunctionalConflictError about the data.
         """
+        return self._planned(rule, wanted, values, catalog, None)
+
+    def _planned(
+        self,
+        rule: CheckedRule,
+        wanted: Wanted,
+        values: Mapping[str, Value],
+        catalog: Catalog,
+        read: _Read | None,
+    ) -> Planned:
         body = wanted.body
         code_read_columns(body, catalog)
         with self._lock:
             kept = self._kept.get(wanted)
-            lowered, bound = (kept.lowered, kept.bound) if kept else (None, None)
+            bound = kept.bound if kept else None
         names = kept.names if kept else body.relations
         tables = [catalog[name] for name in names]
         last = bound.over(tables) if bound else None
         if last is not None and not values:
             return last
-        problem = lowered.problem_for(values) if lowered else None
-        if last is not None and lowered is not None and problem is not None:
-            bound_plan = last.plan.with_constants(problem)
-            if bound_plan is not None:
-                return Planned(lowered, last.choice, bound_plan, last.warning, last.kept)
-        if lowered is None or problem is None:
-            lowered = lowered_body(wanted, values, catalog)
-            problem = lowered.problem
-        lowered.check(catalog)
-        everything = lowered.tables(catalog)
+        if read is None:
+            lowered, problem = self._problem(wanted, values, catalog)
+            if last is not None and last.lowered is lowered and not last.parts:
+                again = last.plan.with_constants(problem)
+                if again is not None:
+                    return Planned(lowered, last.choice, again, last.warning, last.kept)
+            read = _read(wanted, lowered, problem, catalog)
+        lowered, problem, everything = read.lowered, read.reduced.problem, read.reduced.tables
         rows = {name: table.n_rows for name, table in zip(names, tables, strict=True)}
-        moved = kept is not None and _moved(kept.rows, rows)
+        rows |= {name: everything[name].n_rows for name in read.reduced.parts}
+        moved = kept is not None and kept.rows.keys() == rows.keys() and _moved(kept.rows, rows)
         note = None
         if kept is not None and kept.rows != rows:
             note = f"the key order was chosen when there were {_sizes(kept.rows)}"
@@ -165,16 +194,30 @@ class Plans:
             )
             plan = compile_plan(problem, choice.order, wanted.write)
             warning = product_warning(rule, body, wanted.variables, wanted.counted)
-            kept = _Kept(names, rows, choice, plan, warning, lowered)
+            kept = _Kept(names, rows, choice, plan, warning)
         elif note:
             note += f"; a relation {ALIKE} times as large or as small has it chosen anew"
-        planned = Planned(lowered, kept.choice, kept.plan.bind(everything, problem), kept.warning, note)
+        bound_plan = kept.plan.bind(everything, problem)
+        planned = Planned(lowered, kept.choice, bound_plan, kept.warning, note, read.reduced.parts)
         with self._lock:
-            if lowered.constants is not None:
-                kept.lowered = lowered
             kept.bound = _Bound(tables, replace(planned, kept=None) if moved else planned)
             self._kept[wanted] = kept
         return planned
+
+    def _problem(
+        self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog
+    ) -> tuple[Lowered, JoinProblem]:
+        """A body lowered, for these values or for others, and the problem with these."""
+        with self._lock:
+            lowered = self._lowered.get(wanted)
+        problem = lowered.problem_for(values) if lowered else None
+        if lowered is None or problem is None:
+            lowered = lowered_body(wanted, values, catalog)
+            problem = lowered.problem
+            if lowered.constants is not None:
+                with self._lock:
+                    self._lowered[wanted] = lowered
+        return lowered, problem
 
     def _choice_beside(
         self, wanted: Wanted, rows: Mapping[str, int], problem: JoinProblem
@@ -186,27 +229,47 @@ class Plans:
             return None
         return beside.choice
 
-    def scanned(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
-        """A body with values of its parameters as a scan of tables, where that costs less than a search.
+    def found(
+        self,
+        rule: CheckedRule,
+        wanted: Wanted,
+        values: Mapping[str, Value],
+        catalog: Catalog,
+        looks_up: bool,
+        fresh: Collection[str] = (),
+    ) -> Planned | Scanned:
+        """As :meth:`planned`, or as a scan where that costs less than a search.
 
-        What was no scan is none for tables of like sizes.
+        ``looks_up``: the rows of a scan with look-ups are not kept.  ``fresh``: relations of this evaluation
+        alone.
         """
         tables = [catalog[name] for name in wanted.body.relations]
         code_read_columns(wanted.body, catalog)
-        rows = {table.name: table.n_rows for table in tables}
         with self._lock:
-            known, searched = self._scanned.get(wanted), self._searched.get(wanted)
-        found = known.over(tables) if known and not values else None
-        if found is None and searched and not _moved(searched, rows):
-            return None, None
-        if found is None:
-            found = _as_scan(wanted, values, catalog)
-            with self._lock:
-                if found[0] is None:
-                    self._searched[wanted] = rows
-                elif not values:
-                    self._scanned[wanted] = _Bound(tables, found)
-        return found
+            known, kept = self._scanned.get(wanted), self._kept.get(wanted)
+            bound = kept.bound if kept else None
+        scanned = known.over(tables) if known and not values else None
+        read = None
+        if scanned is None or (scanned.atom and is_bought(catalog[scanned.atom.relation], scanned.atom)):
+            last = bound.over(tables) if bound and values else None
+            if last is not None and not last.parts:
+                return self._planned(rule, wanted, values, catalog, None)
+            read = _read(wanted, *self._problem(wanted, values, catalog), catalog, fresh)
+            scanned = _as_scan(read, looks_up)
+            if not values:
+                with self._lock:
+                    self._scanned[wanted] = _Bound(tables, scanned)
+        if scanned.atom is not None:
+            count_read(catalog[scanned.atom.relation], scanned.atom)
+        if scanned.scan is not None:
+            return scanned
+        return self._planned(rule, wanted, values, catalog, read)
+
+    def is_filtered(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> bool:
+        """Whether fewer rows than its relations have are searched, or they are scanned."""
+        lowered = lowered_body(wanted, values, catalog)
+        over = _read(wanted, lowered, lowered.problem, catalog).reduced
+        return over.scan is not None or bool(over.parts)
 
     def fed_together(
         self, heads: tuple[CheckedHead, ...], rows: dict[str, int], found: Callable[[], Fed]
@@ -242,23 +305,31 @@ def code_read_columns(body: Body, catalog: Catalog) -> None:
                     table.code(number)
 
 
-def _as_scan(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Scanned:
-    lowered = lowered_body(wanted, values, catalog)
-    if lowered.selections or lowered.negations or lowered.empty:
-        return None, None
-    scan = scan_of(lowered.problem, catalog, LEAST_SCANNED)
-    if scan is None or SCAN_STEP * scan.steps > least_operations(lowered.problem, catalog):
-        return None, None
+def _read(
+    wanted: Wanted, lowered: Lowered, problem: JoinProblem, catalog: Catalog, fresh: Collection[str] = ()
+) -> _Read:
+    """A body over tables with its rows filtered.  ``problem``: with the constants of this run."""
     lowered.check(catalog)
-    return lowered, scan
+    tables = lowered.tables(catalog)
+    whole = lowered.empty or wanted.whole or wanted.order is not None
+    return _Read(lowered, Reduced(problem, tables) if whole else reduced(problem, tables, fresh))
+
+
+def _as_scan(read: _Read, looks_up: bool) -> Scanned:
+    lowered, over = read.lowered, read.reduced
+    if lowered.negations or lowered.empty:
+        return Scanned(lowered, None)
+    if over.scan is not None:
+        return Scanned(lowered, over.scan, over.scanned)
+    return Scanned(lowered, scan_with_lookups(over) if looks_up else None)
 
 
 def lowered_body(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Lowered:
     """A body with values of its parameters, lowered over the tables of a catalog."""
     schemas = {name: catalog[name].schema for name in wanted.body.relations}
     body = with_values(wanted.body, values)
-    rows = {name: catalog[name].n_rows for name in wanted.body.relations}
-    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped, rows=rows)
+    code_read_columns(wanted.body, catalog)
+    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
 
 
 def _sizes(rows: dict[str, int]) -> str:

@@ -259,7 +259,7 @@ def trace(evaluation: Evaluation, limit: int) -> pa.Table:
     if len(rules) != 1 or len(rules[0][0].bodies) != 1:
         raise RuleError(f"{name} has several bodies; a trace is of one rule without disjunction")
     rule, head = rules[0]
-    (run,) = evaluation.plan_bodies(rule, [head])
+    run = evaluation.search_of(rule, head)
     lowered, searched = run.planned.lowered, run.planned.plan
     tables = lowered.tables(evaluation.relations)
     plan = compile_plan(searched.problem, searched.order, write=True, share=False).bind(tables)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lftj.evaluation.plans import Plans, Wanted
+from lftj.evaluation.plans import Plans, Scanned, Wanted
 from lftj.evaluation.wanted import grouped_together, wanted_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate
@@ -26,11 +26,20 @@ class Trial:
         self._plans = plans
         self._catalog = catalog
 
+    def is_filtered(self, head: CheckedHead, body: Body) -> bool:
+        """Whether a part of the rows is searched, whose number no estimate knows."""
+        return self._plans.is_filtered(self._wanted(head, body), {}, self._catalog)
+
+    def _wanted(self, head: CheckedHead, body: Body) -> Wanted:
+        counted = isinstance(head.value, Aggregate)
+        return Wanted(body, tuple(wanted_variables(head)), counted, grouped_together([head]))
+
     def takes_more(self, rule: CheckedRule, head: CheckedHead, body: Body, operations: float) -> bool:
         """Whether the search of a body takes more operations, and does not give a set's rows for them."""
         counted = isinstance(head.value, Aggregate)
-        wanted = Wanted(body, tuple(wanted_variables(head)), counted, grouped_together([head]))
-        planned = self._plans.planned(rule, wanted, {}, self._catalog)
+        planned = self._plans.found(rule, self._wanted(head, body), {}, self._catalog, looks_up=counted)
+        if isinstance(planned, Scanned):
+            return False
         plan = planned.plan
         if planned.lowered.empty or plan.empty or not plan.depths:
             return False

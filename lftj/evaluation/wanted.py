@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lftj.language.body import CheckedHead, CheckedRule
+from lftj.language.expressions import variables_of
 from lftj.language.syntax import Aggregate, Variable
 from lftj.values.schema import ColumnType
 
@@ -37,6 +38,33 @@ def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
 def common_variables(rule: CheckedRule) -> list[str]:
     """The variables that every body binds, of which an aggregate over several takes the assignments."""
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]
+
+
+def alternative_variables(rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[str] | None:
+    """By which variables the assignments of a rule's bodies can be told apart, where all join the same atoms.
+
+    Bodies whose rows agree on these have the same assignments behind them, so their number is known of each
+    body. None where the bodies join different atoms, or have no such variables.
+    """
+    first = rule.bodies[0]
+    joined = set(first.atom_variables())
+    if any((body.atoms, body.negations) != (first.atoms, first.negations) for body in rule.bodies):
+        return None
+    negated = {term.name for atom in first.negations for term in atom.terms if isinstance(term, Variable)}
+    if not negated <= joined:
+        return None
+    names = wanted_together(heads) + [name for name in common_variables(rule) if name not in joined]
+    for body in rule.bodies:
+        for comparison in body.comparisons:
+            if all(comparison in other.comparisons for other in rule.bodies):
+                continue  # it leaves the same assignments everywhere
+            names += [v.name for side in (comparison.left, comparison.right) for v in variables_of(side)]
+        for assignment in body.assignments:
+            if all(assignment in other.assignments for other in rule.bodies):
+                continue
+            names += [variable.name for variable in variables_of(assignment.expression)]
+    common = set(common_variables(rule))
+    return [name for name in dict.fromkeys(names) if name in common] or None
 
 
 def common_types(rule: CheckedRule) -> dict[str, ColumnType]:

@@ -131,6 +131,7 @@ class CostModel:
         }
         self.nodes: dict[tuple[str, int], _Node] = {}
         self.averages: dict[tuple[int, int, int], float] = {}
+        self.combinations: dict[tuple[str, frozenset[int]], float] = {}
         self.smallest: dict[str, Histogram | None] = {}
         self.shares: dict[tuple[str, str | None, int, int, bool], float] = {}
         self.fanouts: dict[tuple[int, int, int], float] = {}
@@ -288,7 +289,9 @@ class CostModel:
         columns = [c for c, v in zip(atom.columns, atom.variables, strict=True) if self.bit[v] & before]
         average = self.averages.get((at, before, column))
         if average is None:
-            average = distinct(relation, (*columns, column)) / distinct(relation, columns)
+            average = self._distinct(atom.relation, {*columns, column}) / self._distinct(
+                atom.relation, columns
+            )
             self.averages[at, before, column] = average
         if len(columns) != 1:
             return average
@@ -311,6 +314,13 @@ class CostModel:
         spread = self._spread(name, tuple(lists))
         total = float(spread.sum())
         return average * float(spread @ rows_of_keys) / total * own.n_keys / own.n_rows if total else 0.0
+
+    def _distinct(self, relation: str, columns: Iterable[int]) -> float:
+        """Of sets of columns, which orders have in common."""
+        known = relation, frozenset(columns)
+        if known not in self.combinations:
+            self.combinations[known] = distinct(self.catalog[relation], sorted(known[1]))
+        return self.combinations[known]
 
     def _shares(self, name: str, bound: int, of_rows: bool) -> tuple[float, float]:
         """Share of a variable's keys that bounds leave, and share of those that filters pass."""

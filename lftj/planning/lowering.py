@@ -10,9 +10,9 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 * ``x is null`` is a bound: NULL has the least code;
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
-  (strings, binary, decimals) a comparison with a literal becomes a relation of
-  the codes of a column that satisfy it (:class:`Selection`), and one of two variables goes
-  through ranks.
+  (strings, binary, decimals) a comparison with a literal, and a test of a text, becomes a
+  relation of the codes that satisfy it (:class:`Selection`), as a list of literals does
+  everywhere, and one of two variables goes through ranks.
 
 Of the data only schemas and dictionaries are looked at.  What the data must hold for
 the problem to be right is said by ``Lowered``: :meth:`Lowered.check` looks, where
@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment, Body
@@ -49,55 +50,69 @@ from lftj.language.syntax import (
     Variable,
     Wildcard,
 )
+from lftj.planning.statistics import histogram
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.storage.sorting import sort_distinct
 from lftj.storage.wide_columns import Fetch
-from lftj.values.dictionary import DictionaryDomain
-from lftj.values.domain import NULL_CODE, Domain
+from lftj.values.domain import NULL_CODE, Domain, without_views
 from lftj.values.literals import Value
 from lftj.values.operators import FLIPPED, NULL_SAFE
 from lftj.values.schema import Column, ColumnType, Schema
 from lftj.values.texts import TESTS
 
+DICTIONARY_STEP = 4
+"""Comparing a value of a dictionary takes as much as finding the distinct codes of so many rows."""
+
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
-
-NARROW = 4
-"""A relation with so many times fewer rows than another that is joined with it leaves few of the other's."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The codes of a variable, not in the order of their values, that a comparison lets pass.
+    """The codes of a variable with which a comparison holds, where the order of codes does not tell.
 
-    ``test``: ``x < 3``, or a test of a text.  ``places``: the columns that hold the variable's codes, by
-    relation and number.
+    ``comparison``: of the variable with a literal, a list of literals or a text.  ``columns``: those of
+    relations where the variable stands.
     """
 
     name: str
+    variable: str
     schema: Schema
-    test: Comparison
-    places: tuple[tuple[str, int], ...]
+    comparison: Comparison
+    columns: tuple[tuple[str, int], ...]
 
     def relation(self, catalog: Catalog) -> Relation:
-        """Of the smallest column's codes now, or of the dictionary's, where that is smaller yet."""
-        domain = self.schema.columns[0].type.domain
-        assert isinstance(domain, DictionaryDomain)
-        name, column = min(self.places, key=lambda place: catalog[place[0]].n_rows)
-        among = None
-        if catalog[name].n_rows < domain.n_values:
-            (among,) = sort_distinct([catalog[name].columns()[column]])
-        return Relation.from_codes(self.name, self.schema, [self._passing(domain, among)])
+        """As the data are now."""
+        return Relation.from_codes(self.name, self.schema, [self._codes(catalog)])
 
-    def _passing(self, domain: DictionaryDomain, among: np.ndarray | None) -> np.ndarray:
-        test, (variable,) = self.test, self.schema.columns
-        if isinstance(test.left, Variable) and isinstance(test.right, Constant):
-            return domain.select(test.operator, test.right.value, among)
-        codes, values = domain.known(among)
-        passes = comparer(test, {variable.name: values.type})({variable.name: values}, len(values))
-        return codes[passes.to_numpy(zero_copy_only=False)]
+    def _codes(self, catalog: Catalog) -> np.ndarray:
+        type_ = self.schema.columns[0].type
+        call, literal = self.comparison.left, self.comparison.right
+        if isinstance(call, Call) and call.function == "in":
+            constants = [constant for constant in call.arguments[1:] if isinstance(constant, Constant)]
+            codes = {type_.domain.encode_constant(constant.value) for constant in constants}
+            return np.array(sorted(code for code in codes if code is not None), np.int64)
+        among = self._among(catalog)
+        if not isinstance(call, Call):
+            assert isinstance(literal, Constant)
+            return type_.domain.select(self.comparison.operator, literal.value, among)
+        if among is None:
+            among = type_.domain.known()
+        arrow = without_views(pa.nulls(0, type_.arrow)).type
+        values = type_.domain.decode(among, arrow)
+        held = comparer(self.comparison, {self.variable: arrow})({self.variable: values}, len(among))
+        return among[held.fill_null(False).to_numpy(zero_copy_only=False)]
+
+    def _among(self, catalog: Catalog) -> np.ndarray | None:
+        """The codes of the variable in its smallest relation; None where that is not known, or larger."""
+        tables = [(catalog[name], column) for name, column in self.columns]
+        table, column = min(tables, key=lambda pair: pair[0].n_rows)
+        domain = self.schema.columns[0].type.domain
+        if not isinstance(table, Relation) or table.n_rows > DICTIONARY_STEP * domain.size:
+            return None
+        keys = histogram(table, column).keys
+        return keys[keys != NULL_CODE]
 
 
 @dataclass(frozen=True)
@@ -193,7 +208,7 @@ class Lowered:
         """The catalog with the selections."""
         if not self.selections:
             return catalog
-        return {**catalog, **{one.name: one.relation(catalog) for one in self.selections}}
+        return {**catalog, **{selection.name: selection.relation(catalog) for selection in self.selections}}
 
     def check(self, catalog: Catalog) -> None:
         """Look whether the tables are such that the problem is right.
@@ -216,7 +231,6 @@ def lower(
     grouped: Sequence[str] = (),
     lasting: bool = False,
     every: bool = False,
-    rows: Mapping[str, int] | None = None,
     fetches: bool = False,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
@@ -225,11 +239,10 @@ def lower(
     else rows are a set.  ``grouped``: variables that are keys of a functional head.
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
-    variables of the atoms.  ``rows``: of each relation, where a test of a text may be done before the search.
-    ``fetches``: what is joined with nothing is read off the rows of wide relations when they were found: the
-    search is for the rows' codes, and many bodies share an index.
+    variables of the atoms.  ``fetches``: what is joined with nothing is read off the rows of wide relations
+    when they were found: the search is for the rows' codes, and many bodies share an index.
     """
-    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, rows, fetches).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, fetches).run()
 
 
 class _Lowering:
@@ -242,7 +255,6 @@ class _Lowering:
         grouped: Sequence[str],
         lasting: bool,
         every: bool,
-        rows: Mapping[str, int] | None,
         fetches: bool,
     ) -> None:
         self.body = body
@@ -250,7 +262,6 @@ class _Lowering:
         self.counted = counted
         self.grouped = grouped
         self.lasting = lasting
-        self.rows = rows
         self.fetched = self._fetchable() if fetches else {}
         self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
         self.conditions: list[JoinCondition] = []
@@ -272,7 +283,7 @@ class _Lowering:
             bound = {t.name for t in negation.terms if isinstance(t, Variable)} <= self.in_atoms
             (self.early_negations if bound else self.late_negations).append(negation)
         for comparison in body.comparisons:
-            if not self._push(comparison) and not self._push_test(comparison):
+            if not self._push(comparison):
                 self.late_comparisons.append(comparison)
         needed = [name for name in wanted if name in self.in_atoms or name in self.fetched]
         for comparison in self.late_comparisons:
@@ -463,6 +474,8 @@ class _Lowering:
                 return False
             self._push_null_test(comparison)
             return True
+        if isinstance(comparison.left, Call):
+            return self._push_test(comparison, comparison.left)
         left, right = fold(comparison.left), fold(comparison.right)
         operator = NULL_SAFE.get(comparison.operator, comparison.operator)
         if isinstance(left, Constant):
@@ -556,50 +569,29 @@ class _Lowering:
         self._select(x, Comparison(operator, Variable(x), literal), label)
         return True
 
-    def _push_test(self, comparison: Comparison) -> bool:
-        """Make a test of a text part of a search that nothing else narrows down; else it waits for the rows.
+    def _push_test(self, comparison: Comparison, call: Call) -> bool:
+        """Of a text with constants, or whether a variable is one of several constants."""
+        variable, *others = call.arguments
+        if not isinstance(variable, Variable) or variable.name not in self.in_atoms or self.lasting:
+            return False
+        is_constant = all(isinstance(other, Constant) and other.value is not None for other in others)
+        holds, ordered = comparison.right, self.body.types[variable.name].domain.ordered
+        if comparison.operator != "=" or not is_constant or not isinstance(holds, Constant):
+            return False
+        if (call.function == "in" and holds.value is True) or (call.function in TESTS and not ordered):
+            self._select(variable.name, comparison, comparison_text(comparison))
+            return True
+        return False
 
-        It is done on all texts of a column then.
-        """
-        test, holds = fold(comparison.left), comparison.right
-        if self.lasting or self.rows is None or comparison.operator != "=":
-            return False
-        if not isinstance(test, Call) or test.function not in TESTS or not isinstance(holds, Constant):
-            return False
-        text, *patterns = test.arguments
-        if not isinstance(text, Variable) or not all(isinstance(one, Constant) for one in patterns):
-            return False
-        domain = self.body.types[text.name].domain
-        if text.name not in self.in_atoms or domain.ordered:
-            return False
-        compared = self.body.comparisons
-        others = [one for one in compared if not (one.tests_null or isinstance(one.left, Call))]
-        sides = [side for other in others for side in (other.left, other.right)]
-        terms = [term for atom in self.body.atoms for term in atom.terms]
-        if any(isinstance(one, Constant) for one in (*terms, *sides)) or self._is_narrow(text, self.rows):
-            return False
-        self._select(text.name, comparison, comparison_text(comparison))
-        return True
-
-    def _is_narrow(self, text: Variable, rows: Mapping[str, int]) -> bool:
-        """Whether the rows that hold a text are joined with far fewer, or with none."""
-        holders = [atom for atom in self.body.atoms if text in atom.terms]
-        known = {term for atom in holders for term in atom.terms if isinstance(term, Variable)}
-        others = [atom for atom in self.body.atoms if atom not in holders and known & set(atom.terms)]
-        fewest = min(rows[atom.relation] for atom in holders)
-        return not others or NARROW * min(rows[atom.relation] for atom in others) < fewest
-
-    def _select(self, x: str, test: Comparison, label: str) -> None:
-        """Let the codes pass that a test lets pass."""
+    def _select(self, x: str, comparison: Comparison, label: str) -> None:
         schema = Schema((Column(x, self.body.types[x]),))
-        places = tuple(
+        columns = [
             (atom.relation, column)
             for atom in self.body.atoms
             for column, term in enumerate(atom.terms)
             if isinstance(term, Variable) and term.name == x
-        )
-        name = f"{label}#{len(self.selections)}"
-        selection = Selection(name, schema, test, places)
+        ]
+        selection = Selection(f"{label}#{len(self.selections)}", x, schema, comparison, tuple(columns))
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
 

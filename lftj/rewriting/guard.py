@@ -29,6 +29,7 @@ from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Call, Constant, Expression, Negative, Variable
 from lftj.rewriting.summand import NEVER_FAIL, Types, only_widens
 from lftj.storage.catalog import Catalog, Table
+from lftj.storage.key_set import KeySet
 from lftj.values.domain import NULL_CODE
 from lftj.values.kinds import NANOSECONDS, digits_and_scale, kind, literal_type, plain_type
 from lftj.values.schema import ColumnType
@@ -133,7 +134,7 @@ def span_of(codes: np.ndarray, type_: ColumnType) -> Span | None:
         return None
     if type_.domain.ordered:
         return int(codes.min()), int(codes.max())
-    ends = pc.min_max(type_.domain.decode(np.unique(codes), plain_type(type_.arrow)))
+    ends = pc.min_max(type_.domain.decode(KeySet.of(codes).codes, plain_type(type_.arrow)))
     return Fraction(ends["min"].as_py()), Fraction(ends["max"].as_py())
 
 

@@ -10,7 +10,8 @@ The rewriting of sums is that of maintained heads; the estimate of its cost is a
 Estimates are wrong, and a listing is fast.  So where much may have to be listed the search as written is
 tried, until it has taken as many operations as would pay for the views; if it goes on then, they are made.
 Only sums of which the estimates say that they gain very much are not tried: all that they have to list is
-listed.  A set may have its first success at once, or never.
+listed; unless it is of few rows that what the body says of them leaves (:mod:`lftj.planning.reducing`).  A
+set may have its first success at once, or never.
 
 Invariants
 
@@ -57,6 +58,9 @@ class Trial(Protocol):
 
     def takes_more(self, rule: CheckedRule, head: CheckedHead, body: Body, operations: float) -> bool:
         """Whether its search takes more operations, and gives few rows for them."""
+
+    def is_filtered(self, head: CheckedHead, body: Body) -> bool:
+        """Whether a part of the rows is searched."""
 
 
 class OneOffPrograms:
@@ -147,10 +151,11 @@ def _worth(tables: Mapping[str, Table], trial: Trial) -> Worth:
     def is_worth(rule: CheckedRule, head: CheckedHead, body: Body, views: ViewTree | SemiJoins) -> bool:
         least = max(views.cost, LEAST_LISTED)
         gains, is_sum = views.plain >= SURE * least, isinstance(views, ViewTree)
-        if gains and is_sum:
-            return True
         may_gain = gains or (is_sum and views.plain >= least)
-        if not may_gain or not all(name in tables for name in body.relations):
+        can_try = all(name in tables for name in body.relations)
+        if gains and is_sum and not (can_try and trial.is_filtered(head, body)):
+            return True
+        if not may_gain or not can_try:
             return False
         return trial.takes_more(rule, head, body, TRIED * least if is_sum else least)
 

@@ -42,6 +42,10 @@ class JoinAtom:
     side: Side = Side.NEW
 
     @property
+    def arity(self) -> int:
+        return len(self.schema.columns)
+
+    @property
     def identity(self) -> tuple[int, ...]:
         """Columns that tell the relation's rows apart."""
         return self.schema.identity

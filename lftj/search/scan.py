@@ -1,4 +1,4 @@
-"""A scan with look-ups: the rows of one relation in their order, and what others have for each of them.
+"""A scan: the rows of one relation that pass tests, in their order, and what others have for each of them.
 
     h[k, r] = sum(v) <- sales(_, p, s, v), product(p, k), store(s, r).
 
@@ -6,22 +6,26 @@ Where the data has one row of each other atom for every value of a variable that
 nothing to intersect: an assignment is a row of the scanned relation whose look-ups all succeed.  A search
 would find the same by opening nodes of one key each.
 
+Rows that can't belong to an assignment are told from their own columns (:mod:`lftj.search.row_filter`)
+before they are looked up, or instead: a body of one atom needs no index at all.
+
 Invariants
 
-1. Every column of every atom is a variable of its own, or counted: a row of the scanned relation is one
-   assignment at most.
+1. Where there are look-ups every column of every atom is a variable of its own, or counted: a row of the
+   scanned relation is one assignment at most.  A scan alone may give a row of its variables several times.
 2. A look-up's index begins with the variable that is known, and has as many keys at level 0 as its relation
    has rows; so at each level the row stands at the same position.
 3. Rows come in the order of the scanned relation.
 
-Cost: of a row and look-up one access to the index, O(log n) where its keys are sparse.
+Cost: of a row and test some nanoseconds; of a row that is left and look-up one access to the index, O(log n)
+where its keys are sparse.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +34,9 @@ from indices.compiled import kernel
 from lftj.memory import view, view32
 from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom, JoinProblem
+from lftj.search.row_filter import RowFilter, RowTest, blocks
+from lftj.storage.key_set import KeySet
+from lftj.storage.part import Part
 from lftj.storage.relation import Relation
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie
@@ -64,26 +71,49 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Scan:
-    """What is scanned, and the look-ups in the order in which their keys are known."""
+    """What is scanned, and the look-ups in the order in which their keys are known; it holds no relation.
+
+    ``columns``: of the atom's variables.
+    """
 
     atom: JoinAtom
-    relation: Relation
-    lookups: tuple[Lookup, ...]
+    columns: tuple[np.ndarray, ...]
+    rows: RowFilter
+    lookups: tuple[Lookup, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        atom: JoinAtom,
+        relation: Relation | Part,
+        tests: Sequence[RowTest] = (),
+        lookups: Sequence[Lookup] = (),
+    ) -> Scan:
+        """A scan of the atom's relation."""
+        columns = tuple(relation.column(column) for column in atom.columns)
+        return cls(atom, columns, RowFilter.of(relation, tests), tuple(lookups))
+
+    @property
+    def n_rows(self) -> int:
+        """Of the relation."""
+        return self.rows.n_rows
 
     @property
     def steps(self) -> int:
         """Rows, and look-ups if none of them fails."""
-        return self.relation.n_rows * (1 + len(self.lookups))
+        return self.n_rows * (1 + len(self.lookups))
 
     def batches(
         self, n_rows: int, advance: Advance | None = None
     ) -> Iterator[tuple[Mapping[str, np.ndarray], int]]:
         """Columns of every variable, of ``n_rows`` scanned rows at a time, and how many rows are left.
 
-        The arrays are written to again by the next batch.
+        Where there are look-ups, the arrays are written to again by the next batch.
         """
+        if not self.lookups:
+            yield from self._left(n_rows, advance)
+            return
         slots = {name: slot for slot, name in enumerate(self.atom.variables)}
-        scanned = [self.relation.codes[column].ctypes.data for column in self.atom.columns]
         lookups: list[list[int]] = []
         values: list[list[int]] = []
         for one in self.lookups:
@@ -95,30 +125,52 @@ class Scan:
             spread = 0 if trie.ranks is None else last - base + 1
             row = [slots[one.by], trie.keys[0].ctypes.data, len(trie.keys[0])]
             lookups.append([*row, trie.ranks_place, base, spread, first, len(one.values)])
-        rows = np.empty((len(slots) + 2, n_rows), np.int64)
         plan = (
-            np.array(scanned, np.int64),
             np.array(lookups, np.int64).reshape(-1, LOOKUP_FIELDS),
             np.array(values, np.int64).reshape(-1, VALUE_FIELDS),
         )
-        total = self.relation.n_rows
-        for first in range(0, total, n_rows):
-            last = min(total, first + n_rows)
-            left = _scan(*plan, first, last, rows)
-            if advance is not None:
-                advance(last / total)
+        rows = np.empty((len(slots) + 2, n_rows), np.int64)
+        for scanned, n_scanned in self._left(n_rows, advance):
+            for column, out in zip(scanned.values(), rows, strict=False):
+                out[:n_scanned] = column
+            left = _look_up(*plan, len(scanned), n_scanned, rows)
             yield {name: rows[slot, :left] for name, slot in slots.items()}, left
+
+    def _left(self, n_rows: int, advance: Advance | None) -> Iterator[tuple[dict[str, np.ndarray], int]]:
+        """The scanned columns of the rows that pass the tests, of at most ``n_rows`` at a time."""
+        waiting: list[list[np.ndarray]] = []
+        n_waiting = 0
+        for first, last in blocks(self.n_rows, n_rows):
+            kept = self.rows.kept(first, last)
+            n_found = last - first if kept is None else len(kept)
+            found = [column[first:last] for column in self.columns]
+            if kept is not None:
+                found = [column[kept] for column in found]
+            if n_waiting + n_found > n_rows:
+                yield self._joined(waiting), n_waiting
+                waiting, n_waiting = [], 0
+            waiting.append(found)
+            n_waiting += n_found
+            if advance is not None:
+                advance(last / self.n_rows)
+        if n_waiting:
+            yield self._joined(waiting), n_waiting
+
+    def _joined(self, blocks_of: Sequence[list[np.ndarray]]) -> dict[str, np.ndarray]:
+        columns = blocks_of[0] if len(blocks_of) == 1 else map(np.concatenate, zip(*blocks_of, strict=True))
+        return dict(zip(self.atom.variables, columns, strict=True))
 
 
 def scan_of(problem: JoinProblem, tables: Mapping[str, object], least: int) -> Scan | None:
     """A counted problem as a scan of its largest relation, if that has so many rows and nothing is sought."""
     if not problem.counted or problem.conditions or problem.negations:
         return None
-    relations = []
+    relations: list[Relation | Part] = []
     for atom in problem.atoms:
         relation = tables[atom.relation]
-        whole = set(atom.identity) <= {*atom.columns, *atom.counted} and not atom.equal
-        if not isinstance(relation, Relation) or not whole or not atom.columns:
+        told_apart = atom.counted == (atom.arity,) or {*atom.columns, *atom.counted}.issuperset(atom.identity)
+        whole = told_apart and not atom.equal
+        if not isinstance(relation, Relation | Part) or not whole or not atom.columns:
             return None
         relations.append(relation)
     first = max(range(len(relations)), key=lambda number: relations[number].n_rows)
@@ -138,36 +190,30 @@ def scan_of(problem: JoinProblem, tables: Mapping[str, object], least: int) -> S
         lookups.append(found)
         known.update(found.values)
         waiting.remove(number)
-    return Scan(problem.atoms[first], relations[first], tuple(lookups))
+    return Scan.of(problem.atoms[first], relations[first], (), lookups)
 
 
-def _lookup(atom: JoinAtom, relation: Relation, known: set[str]) -> Lookup | None:
+def _lookup(atom: JoinAtom, relation: Relation | Part, known: set[str]) -> Lookup | None:
     """A look-up of an atom by a variable that is known, if one determines its row."""
     for column, by in zip(atom.columns, atom.variables, strict=True):
         if by in known:
             others = [other for other in zip(atom.columns, atom.variables, strict=True) if other[1] != by]
-            if len(others) + 1 == len(atom.columns):
-                trie = relation.index((column, *(other for other, _ in others)))
-                if len(trie.keys[0]) == relation.n_rows:
-                    return Lookup(atom, by, tuple(name for _, name in others), trie)
+            is_key = len(others) + 1 == len(atom.columns)
+            if is_key and KeySet.of(relation.column(column)).n_keys == relation.n_rows:
+                trie = relation.view(((column, *(other for other, _ in others)), ())).base
+                return Lookup(atom, by, tuple(name for _, name in others), trie)
     return None
 
 
 @kernel
-def _scan(columns, lookups, values, first, last, rows):
-    """Scan rows [first, last); returns how many are left.
+def _look_up(lookups, values, known, n, rows):
+    """Look ``n`` rows up; returns how many are left.
 
-    columns: int64, the address of each scanned column; lookups: int64 (lookups, LOOKUP_FIELDS); values: int64
-    (values, VALUE_FIELDS).  rows: int64 (slots + 2, room), written: a row for each slot, those of the scanned
-    columns first, then one for positions and one for the places of what is left.
+    lookups: int64 (lookups, LOOKUP_FIELDS); values: int64 (values, VALUE_FIELDS).  rows: int64 (slots + 2,
+    room), written: a row for each slot, of which the first ``known`` are filled, then one for positions and
+    one for the places of what is left.
     """
-    n = last - first
-    known = len(columns)
     places, left = rows[rows.shape[0] - 2], rows[rows.shape[0] - 1]
-    for slot in range(known):
-        keys, out = view(columns[slot], last), rows[slot]
-        for row in range(n):
-            out[row] = keys[first + row]
     for number in range(lookups.shape[0]):
         source = rows[lookups[number, U_SOURCE]]
         length = lookups[number, U_LENGTH]

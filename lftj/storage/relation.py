@@ -212,6 +212,10 @@ class Relation:
         """``codes``, as a version has them."""
         return self.codes
 
+    def column(self, number: int) -> np.ndarray:
+        """The codes of one column."""
+        return self.codes[number]
+
     def first(self, n: int) -> Sequence[np.ndarray]:
         """The first ``n`` rows."""
         if isinstance(self.codes, WideColumns):
@@ -246,7 +250,9 @@ class Relation:
     ) -> Trie:
         """The trie over the distinct projection to ``columns`` (at least one), in their order.
 
-        ``equal``: only rows whose codes agree on each of these pairs of columns.
+        ``equal``: only rows whose codes agree on each of these pairs of columns.  The last of ``columns``
+        may be the number behind all columns': a level with a key for each row, whatever its other columns
+        are.
 
         >>> edge = Relation.from_table("edge", pa.table({"a": [1, 1, 2], "b": [5, 6, 5]}), Domains())
         >>> [keys.tolist() for keys in edge.index((1, 0)).keys]
@@ -287,12 +293,14 @@ class Relation:
         return self.codes[column], column == 0
 
     def _build(self, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...]) -> Trie:
-        codes = self.codes
-        projected = [codes[column] for column in columns]
+        codes, arity, n_rows = self.codes, len(self.codes), self.n_rows
+        numbered = columns[-1] == arity
+        projected = [codes[column] for column in (columns[:-1] if numbered else columns)]
         if equal:
             agree = np.logical_and.reduce([codes[first] == codes[second] for first, second in equal])
-            projected = [column[agree] for column in projected]
-        arity = len(codes)
+            projected, n_rows = [column[agree] for column in projected], int(np.count_nonzero(agree))
+        if numbered:
+            return Trie.of_rows(projected, n_rows)
         if columns == tuple(range(arity)):
             return Trie.from_sorted(projected)
         if columns == tuple(range(len(columns))):

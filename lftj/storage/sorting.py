@@ -45,6 +45,15 @@ def sort_distinct(columns: Sequence[np.ndarray], stable_from: int | None = None)
     return rows.columns if rows.first is None else [column[rows.first] for column in rows.columns]
 
 
+def sort_rows(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The rows of int64 ``columns``, at least one, in lexicographic order; equal ones stay.
+
+    >>> [column.tolist() for column in sort_rows([np.array([2, 1, 2]), np.array([5, 9, 5])])]
+    [[1, 2, 2], [9, 5, 5]]
+    """
+    return _sorted_rows(columns, None, None, repeats=True).columns
+
+
 def sort_distinct_weighted(
     columns: Sequence[np.ndarray], weights: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -123,7 +132,10 @@ class _Field:
     shift: int
 
 
-def _sorted_rows(columns: Sequence[np.ndarray], cargo: np.ndarray | None, stable_from: int | None) -> _Rows:
+def _sorted_rows(
+    columns: Sequence[np.ndarray], cargo: np.ndarray | None, stable_from: int | None, repeats: bool = False
+) -> _Rows:
+    """``repeats``: equal rows may stay, unmarked."""
     if len(columns[0]) < 2:
         return _Rows([np.array(column, dtype=np.int64) for column in columns], cargo, None)
     columns = [np.ascontiguousarray(column, dtype=np.int64) for column in columns]
@@ -137,7 +149,7 @@ def _sorted_rows(columns: Sequence[np.ndarray], cargo: np.ndarray | None, stable
     layout = _layout(columns)
     if cargo is None and len(layout) == 1:
         words, _ = _sort(_pack(columns, layout[0]), None, layout[0], unsorted_columns)
-        return _Rows(_unpack(_without_repeats(words), layout[0]), None, None)
+        return _Rows(_unpack(words if repeats else _without_repeats(words), layout[0]), None, None)
     if cargo is None and len(layout) == 2:
         return _sorted_pairs(columns, layout, unsorted_columns)
     if len(layout) == 1:

@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from lftj.process import debug
-from lftj.storage.sorting import mark_changes
+from lftj.storage.sorting import mark_changes, sort_rows
 
 RANKS_MAX_SPREAD = 8
 """A rank table is made when the key range is at most this many times the number of tuples."""
@@ -67,32 +67,48 @@ class Trie:
         last = len(columns) - 1
         keys: list[np.ndarray] = []
         children: list[np.ndarray] = []
-        starts_below: np.ndarray | None = None  # rows at which the nodes of the level above start
         changed = np.zeros(n_rows, dtype=bool)
         changed[:1] = True
+        n_above = n_below = 0  # nodes of the level above, and of this one
+        starts = np.empty(0, np.int64)  # rows at which the nodes of the level above start
         for level, column in enumerate(columns):
             column = np.ascontiguousarray(column, dtype=np.int64)
-            if level == last:
-                starts = None
-                keys.append(column)
-            else:
+            n_above, above = n_below, starts
+            if level < last and n_above < n_rows:
+                first = changed.copy() if level else changed
                 mark_changes(changed, column)
                 starts = np.flatnonzero(changed)
-                keys.append(column[starts])
+                n_below = len(starts)
+            else:  # a node for each row, here and below
+                n_below = n_rows
+            keys.append(column if n_below == n_rows else column[starts])
             if level:
-                assert starts_below is not None
-                if starts is None:
-                    offsets = np.append(starts_below, n_rows)
+                if n_above == n_rows:
+                    offsets = np.arange(n_rows + 1)
+                elif n_below == n_rows:
+                    offsets = np.append(above, n_rows)
                 else:
-                    offsets = np.append(np.searchsorted(starts, starts_below), len(starts))
-                children.append(offsets.astype(np.int64, copy=False))
-            starts_below = starts
+                    offsets = np.append(np.flatnonzero(first[starts]), n_below)
+                children.append(offsets)
         for array in (*keys, *children):
             array.setflags(write=False)
-        fanouts = [len(keys[0])] + [int(np.diff(offsets).max(initial=0)) for offsets in children]
+        fanouts = [len(keys[0])]
+        for offsets, below in zip(children, keys[1:], strict=True):
+            each_one = len(offsets) - 1 == len(below)
+            fanouts.append(min(1, len(below)) if each_one else int(np.diff(offsets).max(initial=0)))
         ranges = [(int(k.min()), int(k.max())) if len(k) else (0, -1) for k in keys]
         ranks = rank_table(keys[0], n_rows)
         return cls(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges))
+
+    @classmethod
+    def of_rows(cls, columns: Sequence[np.ndarray], n_rows: int) -> Trie:
+        """Of rows in any order, which may be equal: behind their columns, if any, a level numbers them.
+
+        >>> trie = Trie.of_rows([np.array([4, 1, 4])], 3)
+        >>> [level.tolist() for level in trie.keys], trie.children[0].tolist()
+        ([[1, 4], [0, 1, 2]], [0, 1, 3])
+        """
+        return cls.from_sorted([*(sort_rows(columns) if columns else ()), np.arange(n_rows)])
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less addresses, and what is made again."""

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import RangeError, TypeClashError
 from lftj.values.collector import Collector
-from lftj.values.domain import NULL_CODE, ArrowColumn, Domain, chunks_of, joined, without_views
+from lftj.values.domain import ArrowColumn, Domain, chunks_of, joined, without_views
 from lftj.values.interner import Interner
 from lftj.values.kinds import cast_decimal
 from lftj.values.literals import Value
@@ -122,7 +122,7 @@ class DictionaryDomain(Domain):
 
     def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         literal, exact = self._literal(value)
-        everything, values = self.known(among)
+        everything, values = self._all() if among is None else (among, self.taken(among))
         nothing = everything[:0]
         if not exact:
             # `literal` is the greatest value below what the rule says, and nothing lies between the two.
@@ -170,6 +170,14 @@ class DictionaryDomain(Domain):
         """
         return self._all()[1]
 
+    def known(self) -> np.ndarray:
+        with self._lock:
+            return np.flatnonzero(self._interner.has_value)
+
+    @property
+    def size(self) -> int:
+        return self._interner.n_codes
+
     def taken(self, codes: np.ndarray) -> pa.Array:
         """The values of codes, as an array of the dictionary's own type.  O(bytes of the values)."""
         return self._array_of(*self._interner.taken(codes))
@@ -178,13 +186,6 @@ class DictionaryDomain(Domain):
         with self._lock:
             hashes = self._interner.hashes
         return hashes[codes]
-
-    def known(self, among: np.ndarray | None) -> tuple[np.ndarray, pa.Array]:
-        """Of some codes those that are not NULL, of None all, and their values in the dictionary's type."""
-        if among is None:
-            return self._all()
-        codes = among[among != NULL_CODE]
-        return codes, self.taken(codes)
 
     def _all(self) -> tuple[np.ndarray, pa.Array]:
         """All codes that have a value, increasing, and their values."""

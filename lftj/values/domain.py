@@ -186,7 +186,7 @@ class Domain(ABC):
     def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         """For unordered domains: the sorted codes x in the dictionary with ``x operator value``.
 
-        ``among``: only of these sorted codes, which may hold that of NULL.  ``operator`` is one of
+        ``among``: of these codes only, increasing and none of NULL.  ``operator`` is one of
         ``< <= > >= = !=``.  Raises :class:`~lftj.errors.TypeClashError`.
 
         >>> from lftj.values.domains import Domains
@@ -195,6 +195,15 @@ class Domain(ABC):
         ([0, 1, 2], [0, 1])
         """
         raise TypeError(f"domain {self.name} is ordered: use interval()")
+
+    def known(self) -> np.ndarray:
+        """For unordered domains: all codes that have a value, increasing."""
+        raise TypeError(f"domain {self.name} is ordered: it has no dictionary")
+
+    @property
+    def size(self) -> int:
+        """For unordered domains: how many codes there are, about."""
+        raise TypeError(f"domain {self.name} is ordered: it has no dictionary")
 
     def ranks(self) -> np.ndarray:
         """For unordered domains: at index c the place of code c in the order of values.

@@ -286,7 +286,7 @@ def test_every_rule_that_the_head_needs(db: lftj.Database) -> None:
     """
     explanation = db.explain(program, analyze=True)
     assert [body.head for body in explanation.bodies] == ["two", "far", "n"]
-    assert str(explanation).count("key order") == 3
+    assert str(explanation).count("key order") == 2 and str(explanation).count("  scan  ") == 1
     assert db.explain(program, head="two").bodies[0].head == "two"
 
 
