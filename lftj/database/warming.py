@@ -28,6 +28,7 @@ from indices import announcement
 from indices.cache_folder import cache_folder, share
 from indices.monoid import SUM
 from lftj.aggregates.running_sums import RunningSums
+from lftj.aggregates.superaccumulator import sum_integers
 from lftj.database.database import Database
 from lftj.planning.reducing import LEAST_ROWS
 from lftj.process.progress import bar
@@ -144,7 +145,9 @@ def _tuples() -> None:
 
 def _groups() -> None:
     far_apart = np.array([-1 << 40, 1 << 40])
-    RunningSums(1, 1, [True]).add([far_apart], [far_apart], [far_apart], np.ones(2, np.int64))
+    once = np.ones(2, np.int64)
+    RunningSums(1, 1, [True]).add([far_apart], [far_apart], [far_apart], once)
+    sum_integers(np.ones((2, 2), np.uint32), once, np.array([0, 2]))
 
 
 def _scan() -> None:
