@@ -40,6 +40,7 @@ from lftj.evaluation.wanted import (
     common_types,
     common_variables,
     grouped_together,
+    summed_together,
     wanted_together,
 )
 from lftj.language.body import Body, CheckedHead, CheckedRule
@@ -411,7 +412,8 @@ class Evaluation:
             names = alternative_variables(rule, heads)
         counted, order = aggregated and names is not None, self._order_of(first, body)
         names = common_variables(rule) if names is None else names
-        return Wanted(body, tuple(names), counted, self._grouped(heads), order=order)
+        summed = summed_together(heads) if aggregated and order is None else ()
+        return Wanted(body, tuple(names), counted, self._grouped(heads), order=order, summed=summed)
 
     def _grouped(self, heads: Sequence[CheckedHead]) -> tuple[str, ...]:
         """The variables that can't be NaN."""

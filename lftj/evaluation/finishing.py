@@ -22,14 +22,16 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.language import fixed_point
 from lftj.language.body import Body
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
-from lftj.language.syntax import Atom, Comparison, Variable
+from lftj.language.folding import fold
+from lftj.language.syntax import Atom, Comparison, Constant, Variable
 from lftj.planning.lowering import Lowered, lower
 from lftj.planning.planner import choose_order
 from lftj.search.queries.plan import compile_plan
 from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.values.domain import without_views
+from lftj.values.domain import NULL_CODE, without_views
+from lftj.values.operators import FLIPPED
 from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -39,6 +41,7 @@ Rows = Mapping[str, np.ndarray]
 _Evaluated = Callable[[RowValues, int], pa.Array]
 """Rows, and their number, to the values of an expression."""
 
+_BOUNDS = ("<", "<=", ">", ">=", "=")
 _SAMPLE = 1 << 10
 _OFTEN = 4  # so often a value must occur, on average, for it to be worth while to look each up
 
@@ -51,7 +54,7 @@ class Finishing:
 
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
-        self._steps: list[_Assigning | _Comparing] = []
+        self._steps: list[_Assigning | _Bounding | _Comparing] = []
         self._types = {name: _value_type(type_.arrow) for name, type_ in lowered.types.items()}
         known = {*lowered.problem.emitted, *lowered.fetched}
         waiting = self._compare_ready(known, lowered.comparisons)
@@ -77,12 +80,29 @@ class Finishing:
         still_waiting = []
         for comparison in waiting:
             if {variable.name for variable in compared_variables(comparison)} <= known:
+                bounds = self._bounds(comparison)
+                if bounds is not None:
+                    self._steps.append(bounds)
+                    continue
                 exact = fixed_point.compared(comparison, self._types)
                 values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
                 self._steps.append(_Comparing(exact, values))
             else:
                 still_waiting.append(comparison)
         return still_waiting
+
+    def _bounds(self, comparison: Comparison) -> _Bounding | None:
+        """A variable between two codes, where the comparison is with a literal and codes are in order."""
+        left, right, operator = fold(comparison.left), fold(comparison.right), comparison.operator
+        if isinstance(left, Constant):
+            left, right, operator = right, left, FLIPPED.get(operator, operator)
+        if not isinstance(left, Variable) or not isinstance(right, Constant) or operator not in _BOUNDS:
+            return None
+        domain = self._lowered.types[left.name].domain
+        if comparison.tests_null or right.parameter is not None or not domain.ordered:
+            return None
+        low, high = domain.interval(operator, right.value)
+        return _Bounding(left.name, max(low, NULL_CODE + 1), high)
 
     def _by_value(self, variables: Sequence[Variable], values: Evaluator) -> _Evaluated:
         """Once for each value of the one variable that is read, if that has a dictionary and few values."""
@@ -117,6 +137,10 @@ class Finishing:
             if isinstance(step, _Assigning):
                 weights = self._assign(table, step, weights)
                 continue
+            if isinstance(step, _Bounding):
+                codes = table[step.name]
+                weights = _keep(table, (codes >= step.low) & (codes <= step.high), weights)
+                continue
             holds = step.exact(table.numbers) if step.exact else None
             if holds is None:
                 found = step.values(table, len(weights))
@@ -149,6 +173,14 @@ class _Assigning(NamedTuple):
     name: str
     exact: fixed_point.Computed | None
     values: _Evaluated
+
+
+class _Bounding(NamedTuple):
+    """The variable's code is one of these; NULL's is below all."""
+
+    name: str
+    low: int
+    high: int
 
 
 class _Comparing(NamedTuple):

@@ -25,9 +25,9 @@ from typing import Generic, TypeVar
 from lftj.evaluation.products import product_warning
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
-from lftj.language.syntax import Wildcard
+from lftj.language.syntax import Constant
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
-from lftj.planning.lowering import Lowered, lower
+from lftj.planning.lowering import Fetches, Lowered, compared_names, lower
 from lftj.planning.planner import OrderChoice, choose_order
 from lftj.planning.reducing import Reduced, count_read, is_bought, reduced, scan_with_lookups
 from lftj.process.interrupts import deaf
@@ -43,7 +43,7 @@ class Wanted:
     """A body, and what its plan is for: see :func:`lftj.planning.lowering.lower`.
 
     ``order``: the key order that is given.  ``whole``: all rows of the relations are searched, as they are
-    where an order is given.
+    where an order is given.  ``summed``: variables of which nothing but values is read, to be added up.
     """
 
     body: Body
@@ -53,6 +53,7 @@ class Wanted:
     write: bool = True
     order: tuple[str, ...] | None = None
     whole: bool = False
+    summed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -296,12 +297,14 @@ class Plans:
 
 
 def code_read_columns(body: Body, catalog: Catalog) -> None:
-    """Have what a body reads of wide relations in the dictionaries: what is not there matches no literal."""
+    """Have what literals are compared with in the dictionaries: what is not there matches none."""
+    compared = compared_names(body)
     for atom in (*body.atoms, *body.negations):
         table = catalog[atom.relation]
         if table.schema.wide:
             for number, _ in table.schema.dictionaries:
-                if number and not isinstance(atom.terms[number], Wildcard):
+                term = atom.terms[number]
+                if number and (isinstance(term, Constant) or getattr(term, "name", None) in compared):
                     table.code(number)
 
 
@@ -329,7 +332,17 @@ def lowered_body(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) 
     schemas = {name: catalog[name].schema for name in wanted.body.relations}
     body = with_values(wanted.body, values)
     code_read_columns(wanted.body, catalog)
-    return lower(body, schemas, wanted.variables, wanted.counted, grouped=wanted.grouped)
+    fetches = Fetches.NUMBERS if wanted.summed and not wanted.whole else Fetches.NOTHING
+    coded = set(wanted.variables) - set(wanted.summed)
+    return lower(
+        body,
+        schemas,
+        wanted.variables,
+        wanted.counted,
+        grouped=wanted.grouped,
+        fetches=fetches,
+        coded=coded,
+    )
 
 
 def _sizes(rows: dict[str, int]) -> str:

@@ -35,6 +35,17 @@ def grouped_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def summed_together(heads: Sequence[CheckedHead]) -> tuple[str, ...]:
+    """What these heads add up or compute sums of, and read in no other way: not by its codes."""
+    kinds = [head.value.function if isinstance(head.value, Aggregate) else None for head in heads]
+    coded = {
+        name
+        for head, kind in zip(heads, kinds, strict=True)
+        for name in (head.variables if kind in ("sum", "avg", "count") else wanted_variables(head))
+    }
+    return tuple(name for name in wanted_together(heads) if name not in coded)
+
+
 def common_variables(rule: CheckedRule) -> list[str]:
     """The variables that every body binds, of which an aggregate over several takes the assignments."""
     return [name for name in rule.bodies[0].types if all(name in body.types for body in rule.bodies)]

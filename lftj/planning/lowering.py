@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +67,23 @@ DICTIONARY_STEP = 4
 
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
+
+
+class Fetches(Enum):
+    """Which variables are read off the rows of wide relations when they were found, of those that are joined
+    with nothing."""
+
+    NOTHING = "nothing"
+    NUMBERS = "numbers"
+    """Decimals that are read by expressions and aggregates alone, which need no codes of them."""
+    ALL = "all"
+    """So the search is for the rows' codes, and many bodies share an index."""
+
+
+def compared_names(body: Body) -> set[str]:
+    """The variables that stand in comparisons."""
+    sides = [side for comparison in body.comparisons for side in (comparison.left, comparison.right)]
+    return {variable.name for side in sides for variable in variables_of(side)}
 
 
 @dataclass(frozen=True)
@@ -231,7 +249,8 @@ def lower(
     grouped: Sequence[str] = (),
     lasting: bool = False,
     every: bool = False,
-    fetches: bool = False,
+    fetches: Fetches = Fetches.NOTHING,
+    coded: Collection[str] = (),
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
@@ -239,10 +258,10 @@ def lower(
     else rows are a set.  ``grouped``: variables that are keys of a functional head.
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
-    variables of the atoms.  ``fetches``: what is joined with nothing is read off the rows of wide relations
-    when they were found: the search is for the rows' codes, and many bodies share an index.
+    variables of the atoms.  ``fetches``: what is read off the rows of wide relations when they were found;
+    ``coded``: variables whose codes are read by others than expressions.
     """
-    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, fetches).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, fetches, coded).run()
 
 
 class _Lowering:
@@ -255,14 +274,16 @@ class _Lowering:
         grouped: Sequence[str],
         lasting: bool,
         every: bool,
-        fetches: bool,
+        fetches: Fetches,
+        coded: Collection[str],
     ) -> None:
         self.body = body
         self.schemas = schemas
         self.counted = counted
         self.grouped = grouped
         self.lasting = lasting
-        self.fetched = self._fetchable() if fetches else {}
+        self.coded = coded
+        self.fetched = {} if fetches is Fetches.NOTHING else self._fetchable(fetches)
         self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
@@ -313,8 +334,9 @@ class _Lowering:
     def _names(self, expression: Expression) -> list[str]:
         return [v.name for v in variables_of(expression) if v.name in self.in_atoms or v.name in self.fetched]
 
-    def _fetchable(self) -> dict[str, Fetch]:
+    def _fetchable(self, which: Fetches) -> dict[str, Fetch]:
         """The variables that stand in one place of one atom, which is of a wide relation."""
+        coded = {*compared_names(self.body), *self.coded}
         atoms = (*self.body.atoms, *self.body.negations)
         uses = Counter(term.name for atom in atoms for term in atom.terms if isinstance(term, Variable))
         return {
@@ -323,6 +345,8 @@ class _Lowering:
             if (schema := self.schemas[atom.relation]).wide and not atom.functional
             for column, term in enumerate(atom.terms)
             if column and isinstance(term, Variable) and uses[term.name] == 1
+            if which is Fetches.ALL
+            or (schema.columns[column].type.domain.name == "decimal" and term.name not in coded)
         }
 
     def run(self) -> Lowered:

@@ -123,8 +123,9 @@ class _Rows:
 
     def codes(self, column: int) -> np.ndarray:
         assert self.relation is not None
-        codes = self.relation.column(column)
-        return codes if self.rows is None else codes[self.rows]
+        if self.rows is None:
+            return self.relation.column(column)
+        return self.relation.taken(column, self.rows)
 
 
 class _Reduction:

@@ -45,6 +45,9 @@ from lftj.values.schema import Column, ColumnType, Schema, copy_column, wide_sch
 
 Nulls = Literal["refuse", "drop", "keep"]
 
+FEW = 4
+"""Of a relation with so many times as many rows a column is coded in some of them alone."""
+
 
 class _Entry:
     """An index that is asked for: whoever holds the lock first builds it."""
@@ -215,6 +218,14 @@ class Relation:
     def column(self, number: int) -> np.ndarray:
         """The codes of one column."""
         return self.codes[number]
+
+    def taken(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """The codes of one column in some rows, by place; of few of a wide relation only they are coded."""
+        codes = self.codes
+        if isinstance(codes, WideColumns) and FEW * len(rows) < self.n_rows and number not in codes.coded:
+            codes.refuse_null(number)
+            return WideColumns(self.name, self.schema, codes.rows[rows])[number]
+        return codes[number][rows]
 
     def first(self, n: int) -> Sequence[np.ndarray]:
         """The first ``n`` rows."""

@@ -24,6 +24,7 @@ from lftj.values.domain import null_mask
 from lftj.values.kinds import plain_array
 from lftj.values.rows import PIECE_ROWS, PackedRows
 from lftj.values.schema import Schema
+from lftj.values.unscaled import Numbers
 
 
 class Fetch(NamedTuple):
@@ -38,6 +39,10 @@ class Fetch(NamedTuple):
     def codes(self, rows: np.ndarray) -> np.ndarray:
         """The column's codes in rows of these codes."""
         return WideColumns(self.relation, self.schema, rows)[self.column]
+
+    def numbers(self, rows: np.ndarray) -> Numbers | None:
+        """Its values as whole numbers, as :meth:`lftj.values.rows.RowDomain.numbers` gives them."""
+        return self.schema.rows.numbers(rows, self.column - 1)
 
     def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array:
         """Its values, as an array of a type that holds them."""

@@ -24,7 +24,7 @@ from lftj.values.dictionary import DecimalDomain
 from lftj.values.domain import NULL_CODE
 from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
-from lftj.values.unscaled import Numbers, numbers_of, numbers_of_array
+from lftj.values.unscaled import Numbers, numbers_of
 
 
 class Fetched(Protocol):
@@ -34,6 +34,8 @@ class Fetched(Protocol):
     def row(self) -> str: ...
 
     def codes(self, rows: np.ndarray) -> np.ndarray: ...
+
+    def numbers(self, rows: np.ndarray) -> Numbers | None: ...
 
     def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array: ...
 
@@ -94,8 +96,8 @@ class RowValues(Mapping[str, np.ndarray]):
         if found is None:
             type_ = self.types[name]
             if name in self._fetched and name not in self._codes and kind(type_.arrow) == "decimal":
-                array = self.array(name)
-                found = None if array.null_count else numbers_of_array(array)
+                fetched = self._fetched[name]
+                found = fetched.numbers(self[fetched.row])
             else:
                 found = numbers_of_codes(type_, self[name])
             if found is not None:

@@ -28,21 +28,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from indices.compiled import kernel
-from lftj.errors import RangeError
+from indices.array_views import view_of
+from indices.compiled import kernel, part
+from lftj.memory import address, view, view32
 from lftj.values.collector import Collector
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import ArrowColumn, chunks_of, without_views
-from lftj.values.interner import read_only
 from lftj.values.kinds import kind, plain_array, plain_type
+from lftj.values.unscaled import Numbers, numbers_of_array
 
 PIECE_ROWS = 1 << 16
 """So many rows at most are packed or unpacked at a time."""
 
 _LENGTH_BYTES = 4
-_LONGEST = 2**32 - 1
+WIDTH, PLACE, VALUES, BOUNDS, IS_LARGE, NULLS, FIRST = range(7)
+"""Fields of a column: width and place as :class:`_Packing` has them; addresses of its values, of the bounds
+of texts, and of its bits of validity, 0 where there are none; and which of these bits is the first row's."""
+
 _MOST_BYTES = 2**31 - 1
 """Of an array of ``string`` or ``binary``."""
+
+
+view8 = view_of(np.uint8)
 
 
 class PackedRows:
@@ -73,6 +80,7 @@ class RowDomain(DictionaryDomain):
         self.types = tuple(types)
         self._waiting: pa.Table | None = None
         self._entering = threading.Lock()
+        self._numbers: dict[int, Numbers | None] = {}  # of columns of rows that wait
         self._packings: list[_Packing] = []
         place = (len(self.types) + 7) // 8
         for arrow_type in self.types:
@@ -81,7 +89,7 @@ class RowDomain(DictionaryDomain):
         self._block_bytes = place
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_entering": None}
+        return {**super().__getstate__(), "_entering": None, "_numbers": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
@@ -132,6 +140,23 @@ class RowDomain(DictionaryDomain):
         pieces = [self.unpacked(self.packed(piece), number) for piece in _pieces(codes)]
         return pa.chunked_array([array for piece in pieces for array in piece], self.types[number])
 
+    def numbers(self, codes: np.ndarray, number: int) -> Numbers | None:
+        """A column of decimals of these rows as whole numbers; None where one needs more bits, or is NULL.
+
+        While rows wait they are worked out once, for all rows.
+        """
+        waiting = self._waiting
+        if waiting is None:
+            return _numbers_of(self.column(codes, number))
+        if number not in self._numbers:
+            self._numbers[number] = _numbers_of(waiting.column(number))
+        found = self._numbers[number]
+        if found is None or not len(codes):
+            return _numbers_of(self.column(codes, number))
+        first, last = int(codes[0]), int(codes[-1])
+        in_a_row = last - first == len(codes) - 1 and bool((np.diff(codes) == 1).all())
+        return found._replace(values=found.values[slice(first, last + 1) if in_a_row else codes])
+
     def columns(self, codes: np.ndarray) -> list[pa.ChunkedArray]:
         """Values of all columns."""
         waiting = self._waiting
@@ -147,7 +172,8 @@ class RowDomain(DictionaryDomain):
     @property
     def nbytes(self) -> int:
         waiting = self._waiting
-        return super().nbytes + (0 if waiting is None else waiting.nbytes)
+        numbers = [found.values for found in list(self._numbers.values()) if found is not None]
+        return super().nbytes + sum(array.nbytes for array in numbers) + (waiting.nbytes if waiting else 0)
 
     def _enter(self) -> None:
         """Enter the rows that wait; after that none do."""
@@ -162,41 +188,18 @@ class RowDomain(DictionaryDomain):
                 assert _is_all(codes, waiting.num_rows), "rows that wait are different"
                 self.collector.settle(self)
                 self._waiting = None
+                self._numbers = {}
 
     def _packed(self, arrays: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
         """The bytes of rows one behind the other, and int64 offsets; ``arrays``: a column each."""
         n_rows = len(arrays[0])
-        block = np.zeros((n_rows, self._block_bytes), np.uint8)
-        offsets = np.zeros(n_rows + 1, np.int64)
-        lengths_of_rows = np.full(n_rows, self._block_bytes)
-        behind = []
-        for number, (array, one) in enumerate(zip(arrays, self._packings, strict=True)):
-            if not one.is_plain:
-                array = without_views(plain_array(array))
-            missing = None
-            if array.null_count:
-                missing = array.is_null().to_numpy(zero_copy_only=False)
-                block[missing, number >> 3] |= np.uint8(1 << (number & 7))
-            stretch = slice(one.place, one.place + (one.width or _LENGTH_BYTES))
-            if one.width:
-                block[:, stretch] = _fixed_bytes(array, one)
-                if missing is not None:
-                    block[missing, stretch] = 0
-            else:
-                data, starts, lengths = _variable_bytes(array)
-                if missing is not None:
-                    lengths[missing] = 0
-                block[:, stretch] = _bytes_of_items(lengths.astype(np.uint32))
-                lengths_of_rows += lengths
-                behind.append((data, starts, lengths))
-        np.cumsum(lengths_of_rows, out=offsets[1:])
-        if not behind:
-            return block.reshape(-1), offsets
+        read = [_read(array, one) for array, one in zip(arrays, self._packings, strict=True)]
+        plan = np.array([fields for fields, _ in read], np.int64)
+        offsets = np.empty(n_rows + 1, np.int64)
+        _measure_rows(plan, self._block_bytes, offsets)
         packed = np.empty(int(offsets[-1]), np.uint8)
-        places = offsets[:-1].copy()
-        _put_blocks(block, places, packed)
-        for data, starts, lengths in behind:
-            _put_values(read_only(data), starts, lengths, places, packed)
+        _pack_rows(plan, self._block_bytes, offsets, packed)
+        del read  # what the plan has addresses of
         return packed, offsets
 
     def _n_bytes(self, table: pa.Table) -> int:
@@ -265,32 +268,27 @@ def _packing(arrow_type: pa.DataType, place: int) -> _Packing:
     return _Packing(width, place, is_plain, is_boolean, floats)
 
 
-def _fixed_bytes(array: pa.Array, one: _Packing) -> np.ndarray:
-    """The bytes of values of fixed width, uint8 (n, width); those of NULL are any."""
+def _read(array: pa.Array, one: _Packing) -> tuple[tuple[int, ...], object]:
+    """A column as the kernels see it, and what has to live as long as they run."""
+    if not one.is_plain:
+        array = without_views(plain_array(array))
     if one.is_boolean:
         array = array.cast(pa.uint8())
-    data = np.frombuffer(array.buffers()[1], np.uint8, one.width * len(array), one.width * array.offset)
+    buffers, first = array.buffers(), array.offset
+    nulls = buffers[0].address if array.null_count else 0
+    kept: object = array
     if one.floats is not None:
+        data = np.frombuffer(buffers[1], np.uint8, one.width * len(array), one.width * first)
         floats = data.view(one.floats) + one.floats(0.0)  # -0.0 + 0.0 is 0.0
         floats[np.isnan(floats)] = np.nan
-        data = floats.view(np.uint8)
-    return data.reshape(len(array), one.width)
-
-
-def _variable_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bytes of texts or binary strings, and where each value starts and how long it is, int64."""
-    _, offsets, data = array.buffers()
+        return (one.width, one.place, address(floats), 0, 0, nulls, first), (floats, array)
+    if one.width:
+        values = 0 if buffers[1] is None else buffers[1].address + one.width * first
+        return (one.width, one.place, values, 0, 0, nulls, first), kept
     is_large = array.type in (pa.large_string(), pa.large_binary())
-    item = np.dtype(np.int64 if is_large else np.int32)
-    bounds = np.frombuffer(offsets, item, len(array) + 1, item.itemsize * array.offset).astype(np.int64)
-    lengths = np.diff(bounds)
-    if is_large and len(lengths) and lengths.max() > _LONGEST:
-        raise RangeError("a value of a row has more than 4 GiB")
-    return np.frombuffer(b"" if data is None else data, np.uint8), bounds[:-1], lengths
-
-
-def _bytes_of_items(items: np.ndarray) -> np.ndarray:
-    return items.view(np.uint8).reshape(len(items), items.itemsize)
+    bounds = buffers[1].address + (8 if is_large else 4) * first
+    values = 0 if buffers[2] is None else buffers[2].address
+    return (0, one.place, values, bounds, int(is_large), nulls, first), kept
 
 
 def _wrapped(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
@@ -316,8 +314,10 @@ def _halved(array: pa.Array, plain: pa.DataType) -> list[pa.Array]:
 
 def _aligned(columns: Sequence[ArrowColumn]) -> list[list[pa.Array]]:
     """Rows in pieces of which every column is one array."""
-    if len(columns[0]) <= PIECE_ROWS and all(len(chunks_of(column)) == 1 for column in columns):
-        return [[chunks_of(column)[0] for column in columns]]
+    if len(columns[0]) <= PIECE_ROWS:
+        chunks = [chunks_of(column) for column in columns]
+        if all(len(arrays) == 1 for arrays in chunks):
+            return [[array for (array,) in chunks]]
     table = pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
     return [batch.columns for batch in table.to_batches(max_chunksize=PIECE_ROWS)]
 
@@ -333,6 +333,10 @@ def _is_all(codes: np.ndarray, n_rows: int) -> bool:
     )
 
 
+def _numbers_of(column: pa.ChunkedArray) -> Numbers | None:
+    return None if column.null_count else numbers_of_array(column.combine_chunks())
+
+
 def _taken(column: pa.ChunkedArray, codes: np.ndarray) -> pa.ChunkedArray:
     """Rows of a column in its own type."""
     if pa.types.is_dictionary(column.type) or isinstance(column.type, pa.BaseExtensionType):
@@ -343,22 +347,63 @@ def _taken(column: pa.ChunkedArray, codes: np.ndarray) -> pa.ChunkedArray:
     return taken if taken.type == column.type else taken.cast(column.type)
 
 
-@kernel
-def _put_blocks(block, places, packed):
-    """Write each row's block where the row begins; places: int64 (n,), moved behind it."""
-    for row in range(block.shape[0]):
-        for byte in range(block.shape[1]):
-            packed[places[row] + byte] = block[row, byte]
-        places[row] += block.shape[1]
+@part
+def _is_null(plan, column, row):
+    if plan[column, NULLS] == 0:
+        return False
+    bit = plan[column, FIRST] + row
+    return (view8(plan[column, NULLS], (bit >> 3) + 1)[bit >> 3] >> np.uint8(bit & 7)) & np.uint8(1) == 0
+
+
+@part
+def _stretch(plan, column, row):
+    """Where a text or binary string begins in the column's bytes, and where it ends."""
+    if plan[column, IS_LARGE]:
+        large = view(plan[column, BOUNDS], row + 2)
+        return large[row], large[row + 1]
+    small = view32(plan[column, BOUNDS], row + 2)
+    return np.int64(small[row]), np.int64(small[row + 1])
 
 
 @kernel
-def _put_values(data, starts, lengths, places, packed):
-    """Write a value of each row to its place, which is moved behind it: ``data[starts[i]:][:lengths[i]]``."""
-    for row in range(len(starts)):
-        for byte in range(lengths[row]):
-            packed[places[row] + byte] = data[starts[row] + byte]
-        places[row] += lengths[row]
+def _measure_rows(plan, block_bytes, offsets):
+    """Write where each row begins, int64 (n + 1,); plan: int64 (columns, 7), with the fields above."""
+    offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        length = block_bytes
+        for column in range(len(plan)):
+            if plan[column, WIDTH] == 0 and not _is_null(plan, column, row):
+                start, end = _stretch(plan, column, row)
+                length += end - start
+        offsets[row + 1] = offsets[row] + length
+
+
+@kernel
+def _pack_rows(plan, block_bytes, offsets, packed):
+    """Write the rows; packed: uint8, as many as :func:`_measure_rows` found."""
+    for row in range(len(offsets) - 1):
+        begin = offsets[row]
+        place = begin + block_bytes
+        for byte in range(block_bytes):
+            packed[begin + byte] = 0
+        for column in range(len(plan)):
+            own = begin + plan[column, PLACE]
+            width = plan[column, WIDTH]
+            if _is_null(plan, column, row):
+                packed[begin + (column >> 3)] |= np.uint8(1 << (column & 7))
+            elif width:
+                values = view8(plan[column, VALUES], width * (row + 1))
+                for byte in range(width):
+                    packed[own + byte] = values[width * row + byte]
+            else:
+                start, end = _stretch(plan, column, row)
+                values = view8(plan[column, VALUES], end)
+                length = end - start
+                for byte in range(_LENGTH_BYTES):
+                    packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)
+                for byte in range(length):
+                    packed[place + byte] = values[start + byte]
+                place += length
 
 
 @kernel

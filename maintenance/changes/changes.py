@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from indices.compiled import kernel
 from lftj.errors import ChangeError, DataError, SourceError
-from lftj.files.arrow_files import validated
 from lftj.files.sources import array_of_numpy, read_table
 from lftj.storage.codes_table import shown_values
 from lftj.storage.signed_rows import Columns
@@ -44,8 +43,10 @@ def encode_rows(
     quick = _plain_integers(name, schema, source)
     if quick is not None:
         return quick
-    columns = _plain_wide(schema, source) or _read(name, _types(schema), source).columns
-    return _codes(name, schema, columns, domains, read)
+    rows = _plain_wide_rows(schema, source, read)
+    if rows is not None:
+        return [rows]
+    return _codes(name, schema, _read(name, _types(schema), source).columns, domains, read)
 
 
 def encode_zset(
@@ -178,20 +179,31 @@ def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] |
     return (rows[:-1], rows[-1]) if _are_plain(rows, NULL_CODE, MOST_WEIGHT) else None
 
 
-def _plain_wide(schema: Schema, source: Any) -> list[pa.ChunkedArray] | None:
+def _plain_wide_rows(schema: Schema, source: Any, read: Collection[int]) -> np.ndarray | None:
     """The quick way for an Arrow table of a wide relation's columns and types; None where it does not apply.
 
     Only offsets and dictionaries could lead nowhere.
     """
-    if type(source) is not pa.Table or not schema.wide:
+    if not schema.wide or type(source) is not pa.Table:
         return None
-    like = schema.shown.arrow
-    if source.column_names != like.names or source.schema.types != like.types:
+    like, domain, given = schema.shown.arrow, schema.rows, source.schema
+    if given.names != like.names or given.types != like.types:
         return None
-    varying = schema.rows.varying
-    if varying:
-        validated(source.select(varying))
-    return source.columns
+    batches = source.to_batches()
+    if len(batches) != 1:
+        return None
+    arrays = batches[0].columns
+    for number in domain.varying:
+        try:
+            arrays[number].validate(full=True)
+        except (pa.ArrowException, ValueError):
+            return None  # which says more
+    kept = [
+        schema.columns[number].type.nullable or not arrays[number - 1].null_count for number in read if number
+    ]
+    if not all(kept):
+        return None
+    return domain.codes(arrays)
 
 
 @kernel

@@ -23,7 +23,8 @@ import numpy as np
 from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
-from lftj.planning.lowering import WILDCARD_NAME, Lowered, lower
+from lftj.language.syntax import Variable
+from lftj.planning.lowering import WILDCARD_NAME, Fetches, Lowered, lower
 from lftj.planning.planner import GREEDILY, is_long
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of
@@ -68,7 +69,8 @@ class RuleBody(Staged):
         self.body = request.body
         self._request = replace(request, relations={})  # which holds no data
         self._timed: tuple[TimedBody, Finishing] | None = None
-        self._fetches = self.may_fetch and strategy.fetches and (request.every or request.added_up)
+        fetches = self.may_fetch and strategy.fetches and _takes_rows(request)
+        self._fetches = Fetches.ALL if fetches else Fetches.NOTHING
         self.lowered = _lowered(request, self._fetches)
         self.lowered.check(request.relations)
         if request.order is not None:  # the caller does not know the names of wildcards
@@ -301,7 +303,7 @@ def _finished_at_times(
     return rows, times[numbers], signs[numbers]
 
 
-def _lowered(request: BodyRequest, fetches: bool) -> Lowered:
+def _lowered(request: BodyRequest, fetches: Fetches) -> Lowered:
     """The body, with what is only counted where the rows are added up and something is joined."""
     schemas = {name: table.schema for name, table in request.relations.items()}
 
@@ -324,6 +326,15 @@ def _lowered(request: BodyRequest, fetches: bool) -> Lowered:
         if walked and len(atoms) > 1:
             return found
     return lowered(counted=False)
+
+
+def _takes_rows(request: BodyRequest) -> bool:
+    """Whether the rows of wide relations are told apart, whatever is read of them."""
+    if request.every or request.added_up:
+        return True
+    wide = [atom for atom in request.body.atoms if request.relations[atom.relation].schema.wide]
+    rows = [atom.terms[0] for atom in wide]
+    return all(isinstance(row, Variable) and row.name in request.wanted for row in rows)
 
 
 def described(title: str, search: BodySearch) -> list[str]:
