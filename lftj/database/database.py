@@ -140,6 +140,7 @@ class Database:
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
         column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept
         once, and an EqualRowsWarning says how many were left out.
+        A NULL is refused, of a relation with many columns by the rules that read the column alone;
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
         ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.
         ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a

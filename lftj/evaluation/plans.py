@@ -142,6 +142,7 @@ class Plans:
     _kept: dict[Wanted, _Kept] = field(default_factory=dict)
     _lowered: dict[Wanted, Lowered] = field(default_factory=dict)
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
+    _read: dict[Wanted, _Bound[_Read]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -255,7 +256,11 @@ class Plans:
             last = bound.over(tables) if bound and values else None
             if last is not None and not last.parts:
                 return self._planned(rule, wanted, values, catalog, None)
-            read = _read(wanted, *self._problem(wanted, values, catalog), catalog, fresh)
+            with self._lock:
+                looked_at = self._read.pop(wanted, None)
+            read = looked_at.over(tables) if looked_at and not values else None
+            if read is None:
+                read = _read(wanted, *self._problem(wanted, values, catalog), catalog, fresh)
             scanned = _as_scan(read, looks_up)
             if not values:
                 with self._lock:
@@ -269,8 +274,12 @@ class Plans:
     def is_filtered(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> bool:
         """Whether fewer rows than its relations have are searched, or they are scanned."""
         lowered = lowered_body(wanted, values, catalog)
-        over = _read(wanted, lowered, lowered.problem, catalog).reduced
-        return over.scan is not None or bool(over.parts)
+        read = _read(wanted, lowered, lowered.problem, catalog)
+        if not values:  # who evaluates it then goes on from there
+            tables = [catalog[name] for name in wanted.body.relations]
+            with self._lock:
+                self._read[wanted] = _Bound(tables, read)
+        return read.reduced.scan is not None or bool(read.reduced.parts)
 
     def fed_together(
         self, heads: tuple[CheckedHead, ...], rows: dict[str, int], found: Callable[[], Fed]
@@ -342,6 +351,7 @@ def lowered_body(wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) 
         grouped=wanted.grouped,
         fetches=fetches,
         coded=coded,
+        rows={name: catalog[name].n_rows for name in wanted.body.relations},
     )
 
 

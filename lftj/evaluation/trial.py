@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lftj.evaluation.plans import Plans, Scanned, Wanted
-from lftj.evaluation.wanted import grouped_together, wanted_variables
+from lftj.evaluation.wanted import grouped_together, summed_together, wanted_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate
 from lftj.search.queries.search import BATCH_ROWS, Search
@@ -32,7 +32,8 @@ class Trial:
 
     def _wanted(self, head: CheckedHead, body: Body) -> Wanted:
         counted = isinstance(head.value, Aggregate)
-        return Wanted(body, tuple(wanted_variables(head)), counted, grouped_together([head]))
+        summed = summed_together([head]) if counted else ()
+        return Wanted(body, tuple(wanted_variables(head)), counted, grouped_together([head]), summed=summed)
 
     def takes_more(self, rule: CheckedRule, head: CheckedHead, body: Body, operations: float) -> bool:
         """Whether the search of a body takes more operations, and does not give a set's rows for them."""

@@ -86,6 +86,10 @@ def compared_names(body: Body) -> set[str]:
     return {variable.name for side in sides for variable in variables_of(side)}
 
 
+NARROW = 4
+"""A relation with so many times fewer rows than another that is joined with it leaves few of the other's."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """The codes of a variable with which a comparison holds, where the order of codes does not tell.
@@ -251,6 +255,7 @@ def lower(
     every: bool = False,
     fetches: Fetches = Fetches.NOTHING,
     coded: Collection[str] = (),
+    rows: Mapping[str, int] | None = None,
 ) -> Lowered:
     """Lower ``body``; the rows must hold the ``wanted`` variables.
 
@@ -259,9 +264,10 @@ def lower(
     ``lasting``: the problem has to stay right when dictionaries grow: literals are entered into them, and
     comparisons that depend on their order wait for the rows.  ``every``: rows are assignments, they hold all
     variables of the atoms.  ``fetches``: what is read off the rows of wide relations when they were found;
-    ``coded``: variables whose codes are read by others than expressions.
+    ``coded``: variables whose codes are read by others than expressions.  ``rows``: of each relation, where a
+    test of a text may be done before the search.
     """
-    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, fetches, coded).run()
+    return _Lowering(body, schemas, wanted, counted, grouped, lasting, every, fetches, coded, rows).run()
 
 
 class _Lowering:
@@ -276,6 +282,7 @@ class _Lowering:
         every: bool,
         fetches: Fetches,
         coded: Collection[str],
+        rows: Mapping[str, int] | None,
     ) -> None:
         self.body = body
         self.schemas = schemas
@@ -283,6 +290,7 @@ class _Lowering:
         self.grouped = grouped
         self.lasting = lasting
         self.coded = coded
+        self.rows = rows
         self.fetched = {} if fetches is Fetches.NOTHING else self._fetchable(fetches)
         self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
         self.conditions: list[JoinCondition] = []
@@ -602,10 +610,30 @@ class _Lowering:
         holds, ordered = comparison.right, self.body.types[variable.name].domain.ordered
         if comparison.operator != "=" or not is_constant or not isinstance(holds, Constant):
             return False
-        if (call.function == "in" and holds.value is True) or (call.function in TESTS and not ordered):
+        is_list = call.function == "in" and holds.value is True
+        if is_list or (call.function in TESTS and not ordered and self._is_narrowed_by(variable)):
             self._select(variable.name, comparison, comparison_text(comparison))
             return True
         return False
+
+    def _is_narrowed_by(self, text: Variable) -> bool:
+        """Whether a test of a text, which is done on all texts of a column, spares the search more than that.
+
+        Not where a literal narrows the search, or a relation with far fewer rows.
+        """
+        if self.rows is None or len(self.body.atoms) == 1:
+            return self.rows is not None
+        tests = [one for one in self.body.comparisons if one.tests_null or isinstance(one.left, Call)]
+        compared = [one for one in self.body.comparisons if one not in tests]
+        sides = [side for one in compared for side in (one.left, one.right)]
+        terms = [term for atom in self.body.atoms for term in atom.terms]
+        if any(isinstance(one, Constant) for one in (*terms, *sides)):
+            return False
+        holders = [atom for atom in self.body.atoms if text in atom.terms]
+        known = {term for atom in holders for term in atom.terms if isinstance(term, Variable)}
+        others = [atom for atom in self.body.atoms if atom not in holders and known & set(atom.terms)]
+        fewest = min(self.rows[atom.relation] for atom in holders)
+        return bool(others) and NARROW * min(self.rows[atom.relation] for atom in others) >= fewest
 
     def _select(self, x: str, comparison: Comparison, label: str) -> None:
         schema = Schema((Column(x, self.body.types[x]),))

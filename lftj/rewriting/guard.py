@@ -30,6 +30,7 @@ from lftj.language.syntax import BinaryOperation, Call, Constant, Expression, Ne
 from lftj.rewriting.summand import NEVER_FAIL, Types, only_widens
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.key_set import KeySet
+from lftj.storage.wide_columns import WideColumns
 from lftj.values.domain import NULL_CODE
 from lftj.values.kinds import NANOSECONDS, digits_and_scale, kind, literal_type, plain_type
 from lftj.values.schema import ColumnType
@@ -121,9 +122,18 @@ def spans_of(columns: frozenset[Source], catalog: Catalog) -> dict[Source, Span 
             continue
         known = _known.setdefault(table, {})
         if column not in known:
-            known[column] = span_of(table.columns()[column], table.schema.columns[column].type)
+            known[column] = _span_of_column(table, column)
         found[name, column] = known[column]
     return found
+
+
+def _span_of_column(table: Table, column: int) -> Span | None:
+    columns = table.columns()
+    numbers = columns.numbers(column) if isinstance(columns, WideColumns) else None
+    if numbers is None or not len(numbers.values):
+        return span_of(columns[column], table.schema.columns[column].type)
+    unit = Fraction(10) ** -numbers.scale
+    return numbers.least * unit, numbers.most * unit
 
 
 def span_of(codes: np.ndarray, type_: ColumnType) -> Span | None:

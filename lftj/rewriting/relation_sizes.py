@@ -10,6 +10,7 @@ from lftj.language.syntax import Atom, Constant, Variable
 from lftj.planning.statistics import Histogram, histogram
 from lftj.rewriting.elimination import Edge, Names
 from lftj.storage.catalog import Table
+from lftj.storage.wide_columns import WideColumns
 
 FEW_ROWS = 32
 """A relation of fewer rows says nothing of what it will be."""
@@ -70,7 +71,9 @@ def _columns(atom: Atom, names: Names) -> dict[str, int]:
 def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
     found = {}
     for name, column in columns.items():
-        found[name] = max(1.0, float(column_histogram(table, column).n_keys))
+        rows = table.columns() if table.schema.wide else None
+        about = rows.about_distinct(column) if isinstance(rows, WideColumns) else None
+        found[name] = max(1.0, float(column_histogram(table, column).n_keys) if about is None else about)
     return found
 
 

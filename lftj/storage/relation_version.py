@@ -177,12 +177,12 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
-    def hold(self, keys: Collection[IndexKey], fetched: Collection[int] = ()) -> None:
+    def hold(self, keys: Collection[IndexKey], read: Collection[int] = ()) -> None:
         """Of all versions these indices, once they are there, are not given up; others may be.
 
-        ``fetched``: columns that are read otherwise than by indices.
+        ``read``: the columns that installed rules read, by indices or otherwise.
         """
-        self._upkeep.hold(keys, fetched)
+        self._upkeep.hold(keys, read)
 
     def aside(self) -> RelationVersion:
         """The same tuples for who looks around: what indices it asks for, no later version of these steps."""
@@ -199,7 +199,7 @@ class RelationVersion:
         """The columns that something reads."""
         if not self.schema.wide:
             return frozenset(self.schema.identity)
-        return self._upkeep.fetched.union(column for columns, _ in self.index_keys for column in columns)
+        return self._upkeep.read.union(column for columns, _ in self.index_keys for column in columns)
 
     def code(self, column: int) -> None:
         """Have the values of a column in its dictionary."""

@@ -62,12 +62,12 @@ class Upkeep:
     def __init__(self) -> None:
         self._debts: dict[IndexKey, int] = {}
         self._held: frozenset[IndexKey] = frozenset()
-        self.fetched: frozenset[int] = frozenset()
-        """Columns that installed rules read beside those of indices."""
+        self.read: frozenset[int] = frozenset()
+        """Columns that installed rules read."""
 
-    def hold(self, keys: Collection[IndexKey], fetched: Collection[int] = ()) -> None:
-        """These are the indices that installed rules read, and the columns beside them."""
-        self._held, self.fetched = frozenset(keys), frozenset(fetched)
+    def hold(self, keys: Collection[IndexKey], read: Collection[int] = ()) -> None:
+        """These are the indices and columns that installed rules read."""
+        self._held, self.read = frozenset(keys), frozenset(read)
 
     def missing(self, there: Collection[IndexKey]) -> list[IndexKey]:
         """Indices that are held and were asked for, other than those that are there."""

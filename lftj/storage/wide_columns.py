@@ -13,18 +13,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
 from lftj.values.domain import null_mask
 from lftj.values.kinds import plain_array
-from lftj.values.rows import PIECE_ROWS, PackedRows
 from lftj.values.schema import Schema
-from lftj.values.unscaled import Numbers
+
+if TYPE_CHECKING:  # they bring the compiler
+    from lftj.values.rows import PackedRows
+    from lftj.values.unscaled import Numbers
+
+SAMPLE = 1 << 10
+FEW_ROWS = 1 << 12
+"""The bytes of so many rows are held for the next columns."""
 
 
 class Fetch(NamedTuple):
@@ -96,6 +103,25 @@ class WideColumns(Sequence[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[number] for number in range(len(self)))
 
+    def numbers(self, number: int) -> Numbers | None:
+        """A column of decimals without codes as whole numbers; None of others, and where they need more."""
+        if number in self._columns or self._schema.columns[number].type.domain.name != "decimal":
+            return None
+        return self._schema.rows.numbers(self.rows, number - 1)
+
+    def about_distinct(self, number: int) -> float | None:
+        """About how many values a column has whose values have a dictionary and were not coded; else None.
+
+        By a sample: of values that mostly repeat in it all are in it, of others there are as many as rows.
+        """
+        column = self._schema.columns[number]
+        if number in self._columns or column.type.domain.collector is None or not number:
+            return None
+        step = max(1, len(self.rows) // SAMPLE)
+        values = WideColumns(self._name, self._schema, self.rows[::step])._values(number)
+        seen = pc.count_distinct(plain_array(values.combine_chunks())).as_py()
+        return float(seen) if 2 * seen < len(values) else seen * len(self.rows) / max(1, len(values))
+
     def refuse_null(self, number: int) -> None:
         """Raise NullError where a column that may not hold NULL does; nothing is coded."""
         if number and number not in self._columns and not self._schema.columns[number].type.nullable:
@@ -135,7 +161,7 @@ class WideColumns(Sequence[np.ndarray]):
 
     def _values(self, number: int) -> pa.ChunkedArray:
         domain = self._schema.rows
-        if domain.waits or len(self.rows) > PIECE_ROWS:
+        if domain.waits or len(self.rows) > FEW_ROWS:
             return domain.column(self.rows, number - 1)
         if self._packed is None:
             self._packed = domain.packed(self.rows)

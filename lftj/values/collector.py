@@ -29,8 +29,8 @@ Invariants
 5. Whoever is interrupted leaves a walk that goes on where it was, or does a piece again.
 
 Cost: nothing while no values come.  A walk begins when a dictionary has got half as many values as
-it had after the last one (1,024 at least), or one for every 16 codes that were walked then; it is for those
-of which that is so.
+it had after the last one (1,024 at least), or one for every 16 codes that were walked then; dictionaries
+that have got fewer than one value for every 16 that they have are left out of it.
 :meth:`Collector.advance` walks ``LEAST`` codes, and for each value that came since it was called last
 ``PACE``, of more than ``MOST`` in all ``LEAST_PACE``; a code costs a look-up, and its first sight a copy of
 the value.
@@ -230,11 +230,11 @@ class Collector:
             dictionaries = list(self._dictionaries)
         n_added = sum([dictionary.n_added for dictionary in dictionaries])
         if self._walk is None:
-            due = [] if n_added == self._n_added else [one for one in dictionaries if self._is_due(one)]
-            if not due:
+            if n_added == self._n_added or not any(map(self._is_due, dictionaries)):
                 return
+            walked = [one for one in dictionaries if self._is_due(one) or self._is_worth_it(one)]
             with self._lock:
-                self._walk = _Walk(due, list(self._holders), list(self._leases))
+                self._walk = _Walk(walked, list(self._holders), list(self._leases))
             self._n_added = n_added
         came, self._n_added = n_added - self._n_added, n_added
         if self._walk.make(LEAST + max(LEAST_PACE * came, min(PACE * came, MOST))):
@@ -257,6 +257,11 @@ class Collector:
         size = self._sizes.get(dictionary) or _Size()
         enough = max(LEAST_ADDED, size.n_values // 2, self._n_walked // WALKED_PER_ADDED)
         return dictionary.n_added - size.n_added >= enough or dictionary.is_nearly_full
+
+    def _is_worth_it(self, dictionary: Dictionary) -> bool:
+        """Whether it has got so many values that it is walked with those that are due."""
+        size = self._sizes.get(dictionary) or _Size()
+        return (dictionary.n_added - size.n_added) * WALKED_PER_ADDED >= dictionary.n_values
 
     def _end(self, walk: _Walk) -> None:
         with self._lock:

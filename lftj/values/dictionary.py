@@ -46,7 +46,6 @@ from lftj.values.unscaled import (
 DECIMAL = pa.decimal256(76, SCALE)
 """The type that all decimals are brought to."""
 
-_FEW = 8  # codes are few when the dictionary has more than so many times as many
 _EXACT = decimal.Context(prec=200)
 _BEYOND = Decimal(10) ** 38
 _STEP = Decimal((0, (1,), -SCALE))
@@ -148,7 +147,7 @@ class DictionaryDomain(Domain):
         return ranks
 
     def places(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if _FEW * len(codes) < len(self._interner):
+        if len(codes) < len(self._interner):
             distinct, rows = np.unique(codes, return_inverse=True)
             order = pc.array_sort_indices(self.taken(distinct)).to_numpy()
             place_of_row = np.empty(len(order), dtype=np.int64)

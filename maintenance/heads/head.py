@@ -22,7 +22,7 @@ import numpy as np
 from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary
-from lftj.language.syntax import Aggregate
+from lftj.language.syntax import Aggregate, Wildcard
 from lftj.storage.bags import copies_between
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -78,6 +78,13 @@ class MaintainedHead(Staged):
         self.component = program.component_of(name)
         """The heads that it is stepped with; none, unless it depends on itself."""
         self.reads = component_reads(program, self.component or (name,))
+        self.read_columns = frozenset(
+            (atom.relation, number)
+            for atom in atoms
+            for number, term in enumerate(atom.terms)
+            if not isinstance(term, Wildcard)
+        )
+        """Columns that its rules read, by relation and number."""
         self.reads_as_functions = frozenset(atom.relation for atom in atoms if atom.functional)
         self.keeping = keeping
         self.sources = self._planned(versions, intermediates, components)

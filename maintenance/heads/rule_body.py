@@ -102,11 +102,6 @@ class RuleBody(Staged):
         return self.lowered.nan_free
 
     @property
-    def fetched(self) -> frozenset[tuple[str, int]]:
-        """Columns of relations that are read off rows, by number."""
-        return frozenset((one.relation, one.column) for one in self.lowered.fetched.values())
-
-    @property
     def all_searches(self) -> tuple[BodySearch, ...]:
         """Those of tests too."""
         return self._own_searches

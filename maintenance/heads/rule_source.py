@@ -91,10 +91,6 @@ class RuleSource(HeadSource):
     def nan_free(self) -> frozenset[tuple[str, int]]:
         return frozenset().union(*(body.nan_free for body in self.bodies))
 
-    @property
-    def fetched(self) -> frozenset[tuple[str, int]]:
-        return frozenset().union(*(body.fetched for body in self.bodies))
-
     def tidy(self, versions: Versions) -> int:
         return sum([body.tidy(versions) for body in self.bodies])
 

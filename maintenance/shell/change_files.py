@@ -84,11 +84,11 @@ class ChangeFile:
         self.path = feed_name(path)
         self.dropped_rows = 0
         self._drop = nulls == "drop" and not schema.keeps_null
-        self._columns = [column.name for column in schema.columns]
-        self._nullable = {column.name for column in schema.columns if column.type.nullable}
+        self._columns = [column.name for column in schema.shown.columns]
+        self._nullable = {column.name for column in schema.shown.columns if column.type.nullable}
         self._weight = weight_label(schema)
         self._txn = txn_label(schema)
-        types = {column.name: column.type.arrow for column in schema.columns}
+        types = {column.name: column.type.arrow for column in schema.shown.columns}
         types[self._weight] = pa.int64()
         self._stream = Feed(path, types, csv) if is_feed(path) else FileStream(path, types, csv)
         try:

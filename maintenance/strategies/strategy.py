@@ -277,11 +277,6 @@ class HeadSource(Staged, ABC):
         return frozenset()
 
     @property
-    def fetched(self) -> frozenset[tuple[str, int]]:
-        """Columns of relations, by number, that are read otherwise than by indices."""
-        return frozenset()
-
-    @property
     def shared(self) -> frozenset[Staged]:
         """Those of its parts that other heads may have too; a round steps them once."""
         return frozenset()

@@ -308,10 +308,9 @@ class Published:
         for name in state.strata.functions:
             schema = state.versions[name].schema
             keys[name].add((levels_of(schema.declared, (), schema.identity), ()))
-        sources = [source for head in state.heads.values() for source in head.sources]
-        fetched = {place for source in sources for place in source.fetched}
+        read = {place for head in state.heads.values() for place in head.read_columns}
         for name, version in state.versions.items():
-            version.hold(keys[name], [column for relation, column in fetched if relation == name])
+            version.hold(keys[name], [column for relation, column in read if relation == name])
         self._held_for = state.strata
 
     def _finish(self, committed: object, unheard: list[str]) -> None:

@@ -57,8 +57,17 @@ class StagedRows:
         signs = np.where(there, 1, -1)[changes]
         changed = np.ascontiguousarray(rows[:, changes])
         if self.schema.wide:
-            changed = np.array(list(WideColumns(name, self.schema, changed[0])))
+            changed = _with_read_columns(version, changed[0])
         return TimedChange(changed, times[changes], signs)
+
+
+def _with_read_columns(version: RelationVersion, rows: np.ndarray) -> np.ndarray:
+    """Codes of a wide relation's rows, and of the columns that something reads; the others are 0."""
+    columns = WideColumns(version.name, version.schema, rows)
+    changed = np.zeros((len(columns), len(rows)), np.int64)
+    for number in {0, *version.read_columns}:
+        changed[number] = columns[number]
+    return changed
 
 
 def read_batch(

@@ -142,7 +142,8 @@ def test_wide_tables_are_planned_in_few_steps(steps: list[int]) -> None:
     order = choose_order(problem, catalog).order
     assert steps[0] < 1_000
     assert set(order[:3]) == {"c5", "c6", "c7"}
-    assert order[3:] == tuple(f"c{i}" for i in range(18) if i not in (5, 6, 7))
+    others = tuple(name for name in order[3:] if name != "_1")  # which is the row's code
+    assert others == tuple(f"c{i}" for i in range(18) if i not in (5, 6, 7))
 
 
 @pytest.mark.parametrize("wanted", ["x0", "x25"])

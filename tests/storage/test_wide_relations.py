@@ -23,6 +23,7 @@ from lftj.values.schema import is_wide, wide_schema
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from support.small_limits import wide_relations
+from support.wide_tables import NAMES, RULES, agrees_with_sql, array_of, distinct, one_form, wide_table
 
 POOLS: dict[pa.DataType, list[Any]] = {
     pa.int8(): [-128, 0, 127],
@@ -49,21 +50,6 @@ POOLS: dict[pa.DataType, list[Any]] = {
     pa.dictionary(pa.int8(), pa.string()): ["x", "y"],
     pa.bool8(): [0, 1],
 }
-
-
-def array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
-    if isinstance(type_, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(type_, pa.array(values, type_.storage_type))
-    if pa.types.is_dictionary(type_):
-        return pa.array(values, type_.value_type).dictionary_encode().cast(type_)
-    return pa.array(values, type_)
-
-
-def one_form(value: Any) -> Any:
-    """NaN is one value, and so is 0.0."""
-    if isinstance(value, float | np.floating):
-        return "nan" if math.isnan(value) else float(value) + 0.0
-    return value
 
 
 @st.composite
@@ -129,64 +115,6 @@ def test_what_nobody_reads_is_not_coded() -> None:
         read[3]
 
 
-NAMES = list("abcdefgh")
-
-
-def wide_table(generator: random.Random, n_rows: int) -> pa.Table:
-    """Dense: many rows agree in most columns; NULLs in columns that the rules don't read."""
-
-    def drawn(values: list[Any]) -> list[Any]:
-        return [generator.choice(values) for _ in range(n_rows)]
-
-    return pa.table(
-        {
-            "a": pa.array(drawn(list(range(6))), pa.int32()),
-            "b": pa.array(drawn([Decimal("0.50"), Decimal("1.00"), Decimal("2.25")]), pa.decimal128(9, 2)),
-            "c": pa.array(drawn(["x", "y", "yy"]), pa.large_string()),
-            "d": drawn([0.5, -0.0, 0.0, 2.0]),
-            "e": drawn([True, False]),
-            "f": pa.array(drawn(["p", None, "q"])).dictionary_encode(),
-            "g": drawn([datetime.date(2024, 1, 1), None]),
-            "h": drawn([None, b"", b"z"]),
-        }
-    )
-
-
-RULES = """
-n[a] = count() <- w(a: a, c: "x").
-s[a] = sum(b) <- w(a: a, b: b, e: true), edge(a, _).
-m[c] = max(d) <- w(c: c, d: d).
-j(a, k) <- w(a: a, c: t), w(a: k, c: t, d: 2.0), a < k.
-o(a) <- edge(a, _), !w(a: a, e: false).
-"""
-SQL = {
-    "n": "select a, count(*) from w where c = 'x' group by a",
-    "s": "select a, sum(b) from w join edge on x = a where e group by a",
-    "m": "select c, max(d) from w group by c",
-    "j": "select distinct v.a, w.a from w v join w on v.c = w.c where w.d = 2.0 and v.a < w.a",
-    "o": "select distinct x from edge where not exists (select 1 from w where w.a = x and not e)",
-}
-
-
-def distinct(table: pa.Table) -> pa.Table:
-    rows = dict.fromkeys(tuple(map(one_form, row.values())) for row in table.to_pylist())
-    columns = list(zip(*rows, strict=True)) or [() for _ in table.schema]
-    arrays = [array_of(list(values), field.type) for values, field in zip(columns, table.schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=table.schema)
-
-
-def check(held: Any, table: pa.Table, edge: pa.Table) -> None:
-    """Heads of a workspace, or what a database answers, are DuckDB's."""
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    connection.register("w", table)
-    connection.register("edge", edge)
-    for head, sql in SQL.items():
-        expected = set(connection.execute(sql).fetchall())
-        found = held(head)
-        assert {tuple(row.values()) for row in found.to_pylist()} == expected, head
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_rules_over_wide_relations_agree_with_sql(strategy: str) -> None:
     """Through commits that erase rows, bring some back and repeat others; the table itself stays right."""
@@ -206,7 +134,7 @@ def test_rules_over_wide_relations_agree_with_sql(strategy: str) -> None:
             transaction.erase("w", table.take(gone))
             transaction.insert("w", came)
         table = distinct(pa.concat_tables([table.take(left), came]).unify_dictionaries())
-        check(lambda head: workspace[head].to_arrow(), table, edge)
+        agrees_with_sql(lambda head: workspace[head].to_arrow(), table, edge)
         shown = workspace["w"]
         assert len(shown) == table.num_rows
         assert sorted(map(repr, shown)) == sorted(repr(tuple(row.values())) for row in table.to_pylist())
@@ -214,7 +142,7 @@ def test_rules_over_wide_relations_agree_with_sql(strategy: str) -> None:
     database = Database()
     database.load("w", table)
     database.load("edge", edge)
-    check(lambda head: database.query(RULES, head=head), table, edge)
+    agrees_with_sql(lambda head: database.query(RULES, head=head), table, edge)
 
 
 def test_a_commit_that_no_head_reads_codes_nothing() -> None:
@@ -251,6 +179,12 @@ def test_null_is_refused_where_a_rule_reads_it() -> None:
     with pytest.raises(errors.NullError, match=r"relation 'w', column 'b': NULL in row 2"):
         workspace.install("k(b) <- w(b: b).")
     assert "k" not in workspace
+    workspace.install("s[a] = sum(d) <- w(a: a, d: d).", strategy="delta")  # which is read off rows
+    with (
+        pytest.raises(errors.ChangeError, match=r"changes of 'w', column 'd': NULL in row 0"),
+        workspace.transaction() as transaction,
+    ):
+        transaction.insert("w", pa.table({**row, "d": null}))
     database = Database()
     database.load("w", pa.table({**{name: [1] for name in NAMES}, "c": null}))
     assert database.query("h(a) <- w(a: a).").to_pylist() == [{"a": 1}]
