@@ -42,10 +42,7 @@ from support.rules import (
 )
 from support.sets import load_set
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
 
 @contextmanager
@@ -355,6 +352,7 @@ q(s, n: count()) <- supplier(s, 3), line(o, s, 1), other(o, s), !otherlate(o, s)
 """
 
 
+@pytest.mark.compiled
 def test_suppliers_that_kept_orders_waiting() -> None:
     """TPC-H's query 21."""
     db = orders()
@@ -379,6 +377,7 @@ def test_explain_says_why_a_head_is_whole() -> None:
     )
 
 
+@pytest.mark.compiled
 def test_a_head_that_anything_reads_whole_is_whole() -> None:
     db = chain()
     rules = f"{LEFT} a(x) <- reach(3, x). b(x) <- reach(x, _). q(x) <- a(x), b(x)."
@@ -485,6 +484,7 @@ def test_literals_of_other_types_are_no_keys() -> None:
             assert ("#keys" in str(db.explain(rules))) is keyed, rules
 
 
+@pytest.mark.compiled
 def test_a_bound_of_rounds_is_that_of_the_rules_as_written() -> None:
     db = chain()
     text = f"{RIGHT} q(x) <- reach({CHAIN - 5}, x)."

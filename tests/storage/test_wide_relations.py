@@ -60,6 +60,7 @@ def columns(draw: st.DrawFn) -> tuple[list[pa.DataType], list[list[Any]]]:
     return types, [draw(st.lists(one, min_size=n_rows, max_size=n_rows)) for one in values]
 
 
+@pytest.mark.kernel
 @given(columns(), st.integers(0, 3))
 def test_rows_are_equal_when_all_their_values_are(
     drawn: tuple[list[pa.DataType], list[list[Any]]], skipped: int

@@ -18,6 +18,7 @@ RULES = """
 n[a] = count() <- w(a: a, c: "x").
 s[a] = sum(b) <- w(a: a, b: b, e: true), edge(a, _).
 m[c] = max(d) <- w(c: c, d: d).
+t[e] = sum(b) <- w(a: a, b: b, d: d, e: e), d < 2.0, edge(a, _).
 j(a, k) <- w(a: a, c: t), w(a: k, c: t, d: 2.0), a < k.
 o(a) <- edge(a, _), !w(a: a, e: false).
 """
@@ -25,6 +26,7 @@ SQL = {
     "n": "select a, count(*) from w where c = 'x' group by a",
     "s": "select a, sum(b) from w join edge on x = a where e group by a",
     "m": "select c, max(d) from w group by c",
+    "t": "select e, sum(b) from w join edge on x = a where d < 2.0 group by e",
     "j": "select distinct v.a, w.a from w v join w on v.c = w.c where w.d = 2.0 and v.a < w.a",
     "o": "select distinct x from edge where not exists (select 1 from w where w.a = x and not e)",
 }

@@ -98,7 +98,7 @@ def test_batches_are_what_their_transactions_are(strategy: str) -> None:
     assert set(NAMES) == set(many["w"].column_names)
 
 
-RULES_HEADS = ("n", "s", "m", "j", "o")
+RULES_HEADS = ("n", "s", "m", "t", "j", "o")
 
 
 def as_bag(table: pa.Table) -> list[str]:
