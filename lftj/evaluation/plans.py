@@ -142,7 +142,7 @@ class Plans:
     _kept: dict[Wanted, _Kept] = field(default_factory=dict)
     _lowered: dict[Wanted, Lowered] = field(default_factory=dict)
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
-    _read: dict[Wanted, _Bound[_Read]] = field(default_factory=dict)
+    _looked_at: dict[Wanted, _Bound[_Read]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -165,7 +165,6 @@ class Plans:
         read: _Read | None,
     ) -> Planned:
         body = wanted.body
-        code_read_columns(body, catalog)
         with self._lock:
             kept = self._kept.get(wanted)
             bound = kept.bound if kept else None
@@ -212,6 +211,7 @@ class Plans:
         """A body lowered, for these values or for others, and the problem with these."""
         with self._lock:
             lowered = self._lowered.get(wanted)
+        code_read_columns(wanted.body, catalog)
         problem = lowered.problem_for(values) if lowered else None
         if lowered is None or problem is None:
             lowered = lowered_body(wanted, values, catalog)
@@ -246,7 +246,6 @@ class Plans:
         alone.
         """
         tables = [catalog[name] for name in wanted.body.relations]
-        code_read_columns(wanted.body, catalog)
         with self._lock:
             known, kept = self._scanned.get(wanted), self._kept.get(wanted)
             bound = kept.bound if kept else None
@@ -257,8 +256,8 @@ class Plans:
             if last is not None and not last.parts:
                 return self._planned(rule, wanted, values, catalog, None)
             with self._lock:
-                looked_at = self._read.pop(wanted, None)
-            read = looked_at.over(tables) if looked_at and not values else None
+                bound_read = self._looked_at.pop(wanted, None)
+            read = bound_read.over(tables) if bound_read and not values else None
             if read is None:
                 read = _read(wanted, *self._problem(wanted, values, catalog), catalog, fresh)
             scanned = _as_scan(read, looks_up)
@@ -278,7 +277,7 @@ class Plans:
         if not values:  # who evaluates it then goes on from there
             tables = [catalog[name] for name in wanted.body.relations]
             with self._lock:
-                self._read[wanted] = _Bound(tables, read)
+                self._looked_at[wanted] = _Bound(tables, read)
         return read.reduced.scan is not None or bool(read.reduced.parts)
 
     def fed_together(
@@ -307,10 +306,11 @@ class Plans:
 
 def code_read_columns(body: Body, catalog: Catalog) -> None:
     """Have what literals are compared with in the dictionaries: what is not there matches none."""
-    compared = compared_names(body)
-    for atom in (*body.atoms, *body.negations):
-        table = catalog[atom.relation]
-        if table.schema.wide:
+    wide = [atom for atom in (*body.atoms, *body.negations) if catalog[atom.relation].schema.wide]
+    if wide:
+        compared = compared_names(body)
+        for atom in wide:
+            table = catalog[atom.relation]
             for number, _ in table.schema.dictionaries:
                 term = atom.terms[number]
                 if number and (isinstance(term, Constant) or getattr(term, "name", None) in compared):

@@ -22,6 +22,7 @@ from lftj.language.expressions import result_type, sides_of
 from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Comparison, Constant, Expression, Negative, Variable
 from lftj.values.kinds import kind
+from lftj.values.operators import ON_ARRAYS
 from lftj.values.unscaled import SCALES, Numbers
 
 Reader = Callable[[str], Numbers | None]
@@ -34,15 +35,6 @@ Compared = Callable[[Reader], np.ndarray | None]
 """Whether a comparison holds, bool by row, if that can be said."""
 
 _MOST_DIGITS = 99  # of a constant with the zeros before and behind it
-
-_COMPARE: dict[str, np.ufunc] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "=": np.equal,
-    "!=": np.not_equal,
-}
 
 
 def computed(
@@ -80,13 +72,13 @@ def compared(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Compar
     >>> compared(below, {"p": pa.decimal128(4, 1)})(lambda _: numbers_of(np.array([22, 23]), 1)).tolist()
     [True, False]
     """
-    if comparison.operator not in _COMPARE or comparison.tests_null:
+    if comparison.operator not in ON_ARRAYS or comparison.tests_null:
         return None
     left, right, *_ = sides_of(comparison, types)
     sides = _computed(left, types), _computed(right, types)
     if None in sides or all(isinstance(side, Numbers) for side in sides):
         return None
-    operation = _COMPARE[comparison.operator]
+    operation = ON_ARRAYS[comparison.operator]
 
     def holds(read: Reader) -> np.ndarray | None:
         numbers = [side if isinstance(side, Numbers) else side(read) for side in sides if side is not None]

@@ -11,7 +11,6 @@ that stay in the processor's cache.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,17 +21,9 @@ from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.key_set import KeySet
 from lftj.storage.part import Part
 from lftj.storage.relation import Relation
+from lftj.values.operators import ON_ARRAYS
 
 BLOCK_ROWS = 1 << 15
-
-_OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "!=": operator.ne,
-}
 
 
 @dataclass(frozen=True)
@@ -113,7 +104,7 @@ def own_tests(problem: JoinProblem, atom: JoinAtom) -> list[RowTest]:
             ranges.setdefault(column, []).append((*_range(condition), label))
     for pair in atom.equal:
         first, second = (atom.schema.columns[column].name for column in pair)
-        others.append(RowTest(pair, operator.eq, f"{first} = {second}"))
+        others.append(RowTest(pair, ON_ARRAYS["="], f"{first} = {second}"))
     tests = []
     for column, limits in ranges.items():
         low, high = max(low for low, _, _ in limits), min(high for _, high, _ in limits)
@@ -165,7 +156,7 @@ def _differing(code: int) -> Callable[[np.ndarray], np.ndarray]:
 
 def _compared(condition: JoinCondition) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """``left OP right + offset``; a sum beyond int64 is beyond every code."""
-    compare, offset = _OPERATIONS[condition.operator], condition.offset
+    compare, offset = ON_ARRAYS[condition.operator], condition.offset
     if condition.ranked is not None:
         ranks = condition.ranked.ranks()
         return lambda left, right: compare(ranks[left], ranks[right])

@@ -38,7 +38,7 @@ from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.collector import Held
-from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken
+from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken, taken_as_it_is, where_null
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
 from lftj.values.schema import Column, ColumnType, Schema, copy_column, wide_schema
@@ -406,7 +406,7 @@ def _enter_distinct(schema: Schema, table: pa.Table) -> int:
 
 
 def _rows_of(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    columns = [taken(column, rows).cast(column.type) for column in table.columns]
+    columns = [taken_as_it_is(column, rows) for column in table.columns]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
@@ -469,10 +469,8 @@ def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray |
         if mask is None:
             continue
         if nulls == "refuse":
-            n_nulls = int(np.count_nonzero(mask))
             raise NullError(
-                f"relation {name!r}, column {label!r}: NULL in row {int(mask.argmax())} (counting from 0)"
-                f"{f' and in {n_nulls - 1:,} more' if n_nulls > 1 else ''};"
+                f"relation {name!r}, column {label!r}: {where_null(mask)};"
                 ' pass nulls="drop" to leave such rows out, or nulls="keep"'
             )
         has_null = mask if has_null is None else has_null | mask

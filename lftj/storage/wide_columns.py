@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
-from lftj.values.domain import null_mask
+from lftj.values.domain import null_mask, where_null
 from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
 
@@ -170,10 +170,8 @@ class WideColumns(Sequence[np.ndarray]):
     def _refuse_null(self, number: int, values: pa.ChunkedArray) -> None:
         missing = null_mask(values)
         if missing is not None:
-            n_nulls, label = int(np.count_nonzero(missing)), self._schema.columns[number].name
-            more = f" and in {n_nulls - 1:,} more" if n_nulls > 1 else ""
+            label = self._schema.columns[number].name
             raise NullError(
-                f"relation {self._name!r}, column {label!r}: NULL in row {int(missing.argmax())}"
-                f" (counting from 0){more}, and a rule reads this column;"
-                ' load with nulls="drop" to leave such rows out, or with nulls="keep"'
+                f"relation {self._name!r}, column {label!r}: {where_null(missing)}, and a rule"
+                ' reads this column; load with nulls="drop" to leave such rows out, or with nulls="keep"'
             )

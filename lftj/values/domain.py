@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from indices.keys import KEY_MIN
 from lftj.errors import RangeError, TypeClashError
+from lftj.values.kinds import typed_array
 from lftj.values.literals import Value, literal_kind
 
 if TYPE_CHECKING:
@@ -325,6 +326,29 @@ def taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in chunks_of(column)], column.type.storage_type)
     return without_views(column).take(pa.array(rows))
+
+
+def taken_as_it_is(column: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
+    """Those rows of a column, in its own type.
+
+    >>> taken_as_it_is(pa.chunked_array([["a", "b"]], pa.string_view()), np.array([1])).type
+    DataType(string_view)
+    """
+    found = taken(column, rows)
+    if found.type == column.type:
+        return found
+    return pa.chunked_array([typed_array(chunk, column.type) for chunk in chunks_of(found)], column.type)
+
+
+def where_null(missing: np.ndarray) -> str:
+    """Of rows of which some are NULL: the first, and how many more, for messages.
+
+    >>> where_null(np.array([False, True, True]))
+    'NULL in row 1 (counting from 0) and in 1 more'
+    """
+    n_nulls = int(np.count_nonzero(missing))
+    more = f" and in {n_nulls - 1:,} more" if n_nulls > 1 else ""
+    return f"NULL in row {int(missing.argmax())} (counting from 0){more}"
 
 
 def without_views(column: ArrowColumn) -> ArrowColumn:

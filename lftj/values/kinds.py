@@ -55,6 +55,22 @@ def plain_array(array: pa.Array) -> pa.Array:
             return array
 
 
+def typed_array(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Inverse of :func:`plain_array`: an array of plain values as one of a type whose values they are.
+
+    >>> typed_array(pa.array(["a", "b", "a"]), pa.dictionary(pa.int8(), pa.string())).indices.to_pylist()
+    [0, 1, 0]
+    """
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return arrow_type.wrap_array(typed_array(array, arrow_type.storage_type))
+    if pa.types.is_dictionary(arrow_type):
+        encoded = array.cast(plain_type(arrow_type)).dictionary_encode()
+        values = typed_array(encoded.dictionary, arrow_type.value_type)
+        indices = encoded.indices.cast(arrow_type.index_type)
+        return pa.DictionaryArray.from_arrays(indices, values, ordered=arrow_type.ordered)
+    return array if array.type == arrow_type else array.cast(arrow_type)
+
+
 def kind(arrow_type: pa.DataType) -> str:
     """``integer float decimal boolean string binary date time timestamp duration`` or ``other``.
 

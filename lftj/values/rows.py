@@ -33,8 +33,8 @@ from indices.compiled import kernel, part
 from lftj.memory import address, view, view32
 from lftj.values.collector import Collector
 from lftj.values.dictionary import DictionaryDomain
-from lftj.values.domain import ArrowColumn, chunks_of, without_views
-from lftj.values.kinds import kind, plain_array, plain_type
+from lftj.values.domain import ArrowColumn, chunks_of, taken_as_it_is, without_views
+from lftj.values.kinds import kind, plain_array, plain_type, typed_array
 from lftj.values.unscaled import Numbers, numbers_of_array
 
 PIECE_ROWS = 1 << 16
@@ -136,7 +136,7 @@ class RowDomain(DictionaryDomain):
         waiting = self._waiting
         if waiting is not None:
             column = waiting.column(number)
-            return column if _is_all(codes, len(column)) else _taken(column, codes)
+            return column if _is_all(codes, len(column)) else taken_as_it_is(column, codes)
         pieces = [self.unpacked(self.packed(piece), number) for piece in _pieces(codes)]
         return pa.chunked_array([array for piece in pieces for array in piece], self.types[number])
 
@@ -226,7 +226,7 @@ class RowDomain(DictionaryDomain):
                 array = pa.Array.from_buffers(plain, len(values), [validity, bits])
             else:
                 array = pa.Array.from_buffers(plain, len(values), [validity, pa.py_buffer(values)])
-            return [_wrapped(array, self.types[number])]
+            return [typed_array(array, self.types[number])]
         starts = rows.offsets[:-1] + self._block_bytes
         lengths = np.zeros(len(block), np.int64)
         for other in self._packings[: number + 1]:
@@ -241,7 +241,7 @@ class RowDomain(DictionaryDomain):
         large = pa.large_string() if kind(plain) == "string" else pa.large_binary()
         buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
         array = pa.Array.from_buffers(large, len(block), buffers)
-        return [_wrapped(part, self.types[number]) for part in _halved(array, plain)]
+        return [typed_array(part, self.types[number]) for part in _halved(array, plain)]
 
 
 class _Packing(NamedTuple):
@@ -291,18 +291,6 @@ def _read(array: pa.Array, one: _Packing) -> tuple[tuple[int, ...], object]:
     return (0, one.place, values, bounds, int(is_large), nulls, first), kept
 
 
-def _wrapped(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """An array of plain values as one of a type whose values they are."""
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return arrow_type.wrap_array(_wrapped(array, arrow_type.storage_type))
-    if pa.types.is_dictionary(arrow_type):
-        encoded = array.cast(plain_type(arrow_type)).dictionary_encode()
-        values = _wrapped(encoded.dictionary, arrow_type.value_type)
-        indices = encoded.indices.cast(arrow_type.index_type)
-        return pa.DictionaryArray.from_arrays(indices, values, ordered=arrow_type.ordered)
-    return array if array.type == arrow_type else array.cast(arrow_type)
-
-
 def _halved(array: pa.Array, plain: pa.DataType) -> list[pa.Array]:
     """A large array in pieces that narrower offsets can address, where a type has these."""
     narrow = plain in (pa.string(), pa.binary())
@@ -335,16 +323,6 @@ def _is_all(codes: np.ndarray, n_rows: int) -> bool:
 
 def _numbers_of(column: pa.ChunkedArray) -> Numbers | None:
     return None if column.null_count else numbers_of_array(column.combine_chunks())
-
-
-def _taken(column: pa.ChunkedArray, codes: np.ndarray) -> pa.ChunkedArray:
-    """Rows of a column in its own type."""
-    if pa.types.is_dictionary(column.type) or isinstance(column.type, pa.BaseExtensionType):
-        plain = pa.chunked_array([plain_array(chunk) for chunk in column.chunks], plain_type(column.type))
-        parts = without_views(plain).take(pa.array(codes)).chunks
-        return pa.chunked_array([_wrapped(part, column.type) for part in parts], column.type)
-    taken = without_views(column).take(pa.array(codes))
-    return taken if taken.type == column.type else taken.cast(column.type)
 
 
 @part

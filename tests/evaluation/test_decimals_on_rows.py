@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import lftj
 from lftj.errors import RangeError
 from maintenance import Workspace
+from support.bodies import OPERATORS
 
 EXACT = Context(prec=400)
 MAKERS: dict[int, tuple[Callable[[int, int], pa.DataType], int]] = {
@@ -156,19 +157,12 @@ def _total(values: Sequence[Decimal]) -> Decimal:
 
 
 @settings(max_examples=60)
-@given(tables(), st.sampled_from(["<", "<=", ">", ">=", "=", "!="]), st.sampled_from(["b", "i", "2.50", "7"]))
+@given(tables(), st.sampled_from(list(OPERATORS)), st.sampled_from(["b", "i", "2.50", "7"]))
 def test_comparisons_of_computed_decimals(
     case: tuple[pa.Table, list[tuple[int, Decimal | None, Decimal | None, int]]], operator: str, other: str
 ) -> None:
     table, rows = case
-    holds = {
-        "<": lambda x, y: x < y,
-        "<=": lambda x, y: x <= y,
-        ">": lambda x, y: x > y,
-        ">=": lambda x, y: x >= y,
-        "=": lambda x, y: x == y,
-        "!=": lambda x, y: x != y,
-    }[operator]
+    holds = OPERATORS[operator]
     expected = set()
     for k, a, b, i in rows:
         side = {"b": b, "i": Decimal(i)}.get(other, None if other in "bi" else Decimal(other))
