@@ -34,6 +34,7 @@ from lftj.aggregates.sum_values import (
     values_of_floats,
     values_of_sums,
     words,
+    words_of_integers,
 )
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Variable
@@ -86,19 +87,22 @@ class ExactSums:
         weights: np.ndarray,
         offsets: np.ndarray,
         specials: np.ndarray,
+        are_unscaled: bool = False,
     ) -> tuple[Numbers, ...]:
         """The pool's numbers of the distinct ``slots`` plus the summands of ``codes``; the pool stays.
 
         There are ``n_numbers`` pools, and as many numbers for each slot.
 
         ``codes``, ``weights``: int64, by row; slot s's rows are ``[offsets[s], offsets[s + 1])``.
+        ``are_unscaled``: in place of codes there are decimals in units of their type's last digit.
         ``specials``: int64, (slots, 3), the weights of NaN, +inf and -inf are added to it.
         """
         (pool,) = pools
         if self.has_specials:
             return (pool.add_floats(slots, doubles(codes, self._type), weights, offsets, specials),)
         lowest_bit = UNIT_BITS if self._is_rounded else 0
-        return (pool.add_integers(slots, words(codes, self._type), weights, offsets, lowest_bit),)
+        summands = words_of_integers(codes) if are_unscaled else words(codes, self._type)
+        return (pool.add_integers(slots, summands, weights, offsets, lowest_bit),)
 
     def values(
         self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray

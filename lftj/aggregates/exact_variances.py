@@ -26,7 +26,7 @@ from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.group_names import GroupNames, spelled_call
 from lftj.aggregates.limb_numbers import Numbers, whole_number
 from lftj.aggregates.limb_pool import LimbPool
-from lftj.aggregates.sum_values import decimal_scale, doubles, values_of_floats, words
+from lftj.aggregates.sum_values import decimal_scale, doubles, values_of_floats, words, words_of_integers
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
@@ -80,6 +80,7 @@ class ExactVariances:
         weights: np.ndarray,
         offsets: np.ndarray,
         specials: np.ndarray,
+        are_unscaled: bool = False,
     ) -> tuple[Numbers, ...]:
         """The pools' numbers of the distinct ``slots`` plus the rows; see :meth:`ExactSums.added`.
 
@@ -87,7 +88,7 @@ class ExactVariances:
         """
         sums, squares = pools
         if not self.has_specials:
-            numbers = words(codes, self._type)
+            numbers = words_of_integers(codes) if are_unscaled else words(codes, self._type)
             squared = squares.add_integers(slots, _squares_of_words(numbers), weights, offsets, 0)
             return sums.add_integers(slots, numbers, weights, offsets, 0), squared
         values = doubles(codes, self._type)

@@ -63,12 +63,17 @@ def words(codes: np.ndarray, type_: ColumnType) -> np.ndarray:
     >>> words(np.array([1, -1]), ColumnType(Domains().of(pa.int64()), pa.int64())).tolist()
     [[1, 0], [4294967295, 4294967295]]
     """
-    n_words = n_summand_words(type_)
     if type_.domain.name != "decimal":
-        return np.ascontiguousarray(codes).view(np.uint32).reshape(len(codes), n_words)
+        return words_of_integers(codes)
+    n_words = n_summand_words(type_)
     array = type_.domain.decode(codes, plain_type(type_.arrow))
     flat = np.frombuffer(array.buffers()[1], np.uint32, len(array) * n_words, array.offset * n_words * 4)
     return flat.reshape(len(array), n_words)
+
+
+def words_of_integers(numbers: np.ndarray) -> np.ndarray:
+    """The words of int64 numbers, shape (rows, 2)."""
+    return np.ascontiguousarray(numbers).view(np.uint32).reshape(len(numbers), 2)
 
 
 def decimal_scale(type_: ColumnType) -> int:

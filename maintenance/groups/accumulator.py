@@ -21,6 +21,7 @@ class GroupRows(NamedTuple):
     arguments: Columns  # one entry per row
     weights: np.ndarray  # signed, never 0
     n_slots: int  # of all groups, those of the step included
+    are_unscaled: bool = False  # whether arguments are decimals in units of their last digit, not codes
 
 
 class Accumulator(Staged, ABC):

@@ -135,17 +135,20 @@ class GroupedAggregate(Staged):
         order = np.lexsort(columns[::-1])
         return [column[order] for column in columns]
 
-    def stage(self, columns: Columns, weights: np.ndarray) -> tuple[Columns, np.ndarray]:
+    def stage(
+        self, columns: Columns, weights: np.ndarray, are_unscaled: bool = False
+    ) -> tuple[Columns, np.ndarray]:
         """The head's change by signed assignments: columns (keys, value code), sorted, and weights, 1 or -1.
 
         ``columns``: int64 codes of the key variables, then of the aggregate's arguments, the aggregated one
-        last.  ``weights``: int64.  Rows may repeat and come in any order.  Nothing is published: call
+        last; where ``are_unscaled`` that is a decimal in units of its last digit.  ``weights``: int64.
+        Rows may repeat and come in any order.  Nothing is published: call
         :meth:`keep` or :meth:`drop` before the next.  Raises :class:`~lftj.errors.RangeError`, naming head
         and group, when a value does not fit its type; then nothing is staged.
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
         try:
-            found = self._found(columns, weights)
+            found = self._found(columns, weights, are_unscaled)
             if found is None:
                 none = np.empty(0, np.int64)
                 self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
@@ -161,14 +164,14 @@ class GroupedAggregate(Staged):
         )
         return _difference(rows.keys, rows.slots, self._values, before, rows.counts, values)
 
-    def add(self, columns: Columns, weights: np.ndarray) -> None:
+    def add(self, columns: Columns, weights: np.ndarray, are_unscaled: bool = False) -> None:
         """Take some of the assignments that there are when nothing was kept yet; then :meth:`built`.
 
         Arguments as of :meth:`stage`, weights above 0.  Memory: that of the groups and of these rows.
         """
         assert self._staged is None and not self._n_slots, "groups are built before their first change"
         self._is_building = True
-        found = self._found(columns, weights)
+        found = self._found(columns, weights, are_unscaled)
         if found is None:
             return
         rows, _, _, n_more = found
@@ -194,7 +197,9 @@ class GroupedAggregate(Staged):
         return [*keys, values], np.ones(n_groups, np.int64)
 
     @wraps_around
-    def _found(self, columns: Columns, weights: np.ndarray) -> tuple[GroupRows, np.ndarray, int, int] | None:
+    def _found(
+        self, columns: Columns, weights: np.ndarray, are_unscaled: bool
+    ) -> tuple[GroupRows, np.ndarray, int, int] | None:
         """Signed assignments by group, and the groups' counts before them; None where they cancel.
 
         Also by how many there are more groups then, and more assignments.
@@ -216,7 +221,7 @@ class GroupedAggregate(Staged):
         slots, before, after = groups
         arguments = rows[self._n_keys :]
         return (
-            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_rows),
+            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_rows, are_unscaled),
             before,
             n_came,
             n_more,

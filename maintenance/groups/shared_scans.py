@@ -23,11 +23,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from lftj.aggregates.sum_values import decimal_scale
 from lftj.aggregates.whole import argument_names
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.syntax import Aggregate, Constant
 from lftj.storage.signed_rows import Columns
 from lftj.values.names import VARIANCES
+from lftj.values.row_values import RowValues
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
 from maintenance.groups.scan import GroupScan, scan_for
@@ -52,6 +54,19 @@ class Sharer:
         self.names = (*self.groups, *self.arguments)
         """What the head reads of the rows."""
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
+        self._scale: int | None = None  # of the decimals that are added up
+        if head.value.function in SUMMED and self.arguments:
+            (argument,) = argument_names(head.value)
+            type_ = rule.bodies[0].types[argument]
+            self._scale = decimal_scale(type_) if type_.domain.name == "decimal" else None
+
+    def columns(self, rows: Mapping[str, np.ndarray]) -> tuple[list[np.ndarray], bool]:
+        """What the head reads of rows, and whether its argument is unscaled: decimals that have no codes."""
+        if self._scale is not None and isinstance(rows, RowValues):
+            numbers = rows.numbers(self.arguments[0])
+            if numbers is not None and numbers.scale == self._scale:
+                return [*(rows[name] for name in self.groups), numbers.values], True
+        return [rows[name] for name in self.names], False
 
 
 class SharedScans(Staged):

@@ -105,7 +105,9 @@ class GroupSums(Accumulator):
         """The groups' numbers with the rows."""
         specials = self._specials_of(rows.slots)
         (codes,) = rows.arguments
-        numbers = self._sums.added(self._pools, rows.slots, codes, rows.weights, rows.offsets, specials)
+        numbers = self._sums.added(
+            self._pools, rows.slots, codes, rows.weights, rows.offsets, specials, rows.are_unscaled
+        )
         if not rows.counts.all():
             gone = rows.counts == 0
             numbers = tuple(without_numbers(its, gone) for its in numbers)

@@ -109,7 +109,8 @@ class Intermediate(Staged):
         for rows, weights in self.pieces(building):
             self._scans.stage(rows, weights)
             for sharer, groups in self._groups.items():
-                groups.add([rows[name] for name in sharer.names], weights)
+                columns, are_unscaled = sharer.columns(rows)
+                groups.add(columns, weights, are_unscaled)
 
     def pieces(self, building: Building) -> Iterator[Rows]:
         """All assignments in pieces; of several bodies each row once.  Staged, like a step."""

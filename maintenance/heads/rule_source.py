@@ -251,7 +251,8 @@ class AggregateSource(RuleSource):
     def step(self, change: Round, stats: RuleStats) -> Tuples:
         try:
             rows, signs = self._intermediate.step(change, stats)
-            return self._groups.stage([rows[name] for name in self._sharer.names], signs)
+            columns, are_unscaled = self._sharer.columns(rows)
+            return self._groups.stage(columns, signs, are_unscaled)
         except (RangeError, EvaluationError) as error:
             raise with_rule(error, self.rule.text) from error.__cause__
 
