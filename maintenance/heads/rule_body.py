@@ -15,6 +15,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -324,12 +325,23 @@ def _lowered(request: BodyRequest, fetches: Fetches) -> Lowered:
 
 
 def _takes_rows(request: BodyRequest) -> bool:
-    """Whether the rows of wide relations are told apart, whatever is read of them."""
+    """Whether the rows of wide relations are told apart, whatever is read of them.
+
+    Those of a set are where it does not have all that is read of one: how often a tuple is found is counted.
+    """
     if request.every or request.added_up:
         return True
     wide = [atom for atom in request.body.atoms if request.relations[atom.relation].schema.wide]
-    rows = [atom.terms[0] for atom in wide]
-    return all(isinstance(row, Variable) and row.name in request.wanted for row in rows)
+    if all(isinstance(atom.terms[0], Variable) and atom.terms[0].name in request.wanted for atom in wide):
+        return True
+    terms = Counter(
+        term.name for atom in request.body.atoms for term in atom.terms if isinstance(term, Variable)
+    )
+    return any(
+        isinstance(term, Variable) and term.name not in request.wanted and terms[term.name] == 1
+        for atom in wide
+        for term in atom.terms[1:]
+    )
 
 
 def described(title: str, search: BodySearch) -> list[str]:
