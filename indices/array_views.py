@@ -15,13 +15,14 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 
-def view_of(dtype: Any, frozen: bool = False) -> Any:
+def view_of(dtype: Any, frozen: bool = False, aligned: bool = True) -> Any:
     """``f(where, length)``, for kernels: the array of ``length`` items of a dtype at an address.
 
     It is read only by convention, or written by whoever may write the array that stands there; ``frozen``: it
-    can't be written to, which numba takes for a type of its own.
+    can't be written to, which numba takes for a type of its own.  ``aligned``: whether each address is a
+    multiple of an item's size.
     """
-    return _plain_view(dtype, frozen) if numba.config.DISABLE_JIT else _view_intrinsic(dtype, frozen)
+    return _plain_view(dtype, frozen) if numba.config.DISABLE_JIT else _view_intrinsic(dtype, frozen, aligned)
 
 
 def _plain_view(dtype: Any, frozen: bool) -> Any:
@@ -38,10 +39,10 @@ def _plain_view(dtype: Any, frozen: bool) -> Any:
     return make
 
 
-def _view_intrinsic(dtype: Any, frozen: bool) -> Any:
+def _view_intrinsic(dtype: Any, frozen: bool, aligned: bool) -> Any:
     """Builds the array's descriptor around the address, counting no references."""
     item = numba.from_dtype(np.dtype(dtype))
-    array_type = numba.types.Array(item, 1, "C", readonly=frozen)
+    array_type = numba.types.Array(item, 1, "C", readonly=frozen, aligned=aligned)
 
     @intrinsic
     def make(typing_context: Any, where: Any, length: Any) -> Any:

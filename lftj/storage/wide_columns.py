@@ -43,18 +43,9 @@ class Fetch(NamedTuple):
     row: str
     """The variable that is the row's code."""
 
-    def codes(self, rows: np.ndarray) -> np.ndarray:
-        """The column's codes in rows of these codes."""
-        return WideColumns(self.relation, self.schema, rows)[self.column]
-
-    def numbers(self, rows: np.ndarray) -> Numbers | None:
-        """Its values as whole numbers, as :meth:`lftj.values.rows.RowDomain.numbers` gives them."""
-        return self.schema.rows.numbers(rows, self.column - 1)
-
-    def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array:
-        """Its values, as an array of a type that holds them."""
-        values = self.schema.rows.column(rows, self.column - 1).combine_chunks()
-        return values if values.type == wanted else plain_array(values).cast(wanted)
+    def columns(self, rows: np.ndarray) -> WideColumns:
+        """All columns of rows of these codes."""
+        return WideColumns(self.relation, self.schema, rows)
 
 
 class WideColumns(Sequence[np.ndarray]):
@@ -103,11 +94,21 @@ class WideColumns(Sequence[np.ndarray]):
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[number] for number in range(len(self)))
 
+    def codes(self, number: int) -> np.ndarray:
+        """As an item."""
+        return self[number]
+
     def numbers(self, number: int) -> Numbers | None:
         """A column of decimals without codes as whole numbers; None of others, and where they need more."""
         if number in self._columns or self._schema.columns[number].type.domain.name != "decimal":
             return None
-        return self._schema.rows.numbers(self.rows, number - 1)
+        domain, few = self._schema.rows, self._few()
+        return domain.numbers(self.rows, number - 1) if few is None else domain.integers(few, number - 1)
+
+    def values(self, number: int, wanted: pa.DataType) -> pa.Array:
+        """A column's values, as an array of a type that holds them."""
+        values = self._values(number).combine_chunks()
+        return values if values.type == wanted else plain_array(values).cast(wanted)
 
     def about_distinct(self, number: int) -> float | None:
         """About how many values a column has whose values have a dictionary and were not coded; else None.
@@ -145,7 +146,11 @@ class WideColumns(Sequence[np.ndarray]):
         return self.rows.nbytes + sum(codes.nbytes for codes in list(self._columns.values()))
 
     def _code(self, number: int) -> np.ndarray:
-        column = self._schema.columns[number]
+        column, few = self._schema.columns[number], self._few()
+        if few is not None and column.type.domain.name != "decimal":
+            numbers = self._schema.rows.integers(few, number - 1)
+            if numbers is not None:
+                return numbers.values
         values = self._values(number)
         try:
             if column.type.nullable:
@@ -159,13 +164,18 @@ class WideColumns(Sequence[np.ndarray]):
         codes.flags.writeable = False
         return codes
 
-    def _values(self, number: int) -> pa.ChunkedArray:
+    def _few(self) -> PackedRows | None:
+        """The bytes of the rows where these are few and do not wait."""
         domain = self._schema.rows
-        if domain.waits or len(self.rows) > FEW_ROWS:
-            return domain.column(self.rows, number - 1)
-        if self._packed is None:
+        if self._packed is None and not domain.waits and len(self.rows) <= FEW_ROWS:
             self._packed = domain.packed(self.rows)
-        return pa.chunked_array(domain.unpacked(self._packed, number - 1), domain.types[number - 1])
+        return self._packed
+
+    def _values(self, number: int) -> pa.ChunkedArray:
+        domain, few = self._schema.rows, self._few()
+        if few is None:
+            return domain.column(self.rows, number - 1)
+        return pa.chunked_array(domain.unpacked(few, number - 1), domain.types[number - 1])
 
     def _refuse_null(self, number: int, values: pa.ChunkedArray) -> None:
         missing = null_mask(values)

@@ -29,7 +29,7 @@ Invariants
 5. Whoever is interrupted leaves a walk that goes on where it was, or does a piece again.
 
 Cost: nothing while no values come.  A walk begins when a dictionary has got half as many values as
-it had after the last one (1,024 at least), or one for every 16 codes that were walked then; dictionaries
+it had after the last one (1,024 at least), or when rules were installed and it had none yet; or one for every 16 codes that were walked then; dictionaries
 that have got fewer than one value for every 16 that they have are left out of it.
 :meth:`Collector.advance` walks ``LEAST`` codes, and for each value that came since it was called last
 ``PACE``, of more than ``MOST`` in all ``LEAST_PACE``; a code costs a look-up, and its first sight a copy of
@@ -98,12 +98,12 @@ class Lease:
     __slots__ = ("__weakref__",)
 
 
-class _Size:
-    """Of a dictionary, when the last walk ended."""
+class _Size(NamedTuple):
+    """Of a dictionary, when the last walk ended, or when it was settled."""
 
-    def __init__(self, n_values: int = 0, n_added: int = 0) -> None:
-        self.n_values = n_values
-        self.n_added = n_added
+    n_values: int = 0
+    n_added: int = 0
+    was_walked: bool = False
 
 
 class _Walk:
@@ -205,6 +205,13 @@ class Collector:
         """All values of a dictionary are held now: a walk for its sake comes when half as many more have."""
         self._sizes[dictionary] = _Size(dictionary.n_values, dictionary.n_added)
 
+    def settle_new(self) -> None:
+        """The same of all dictionaries that were never walked: what was loaded and installed holds them."""
+        with self._lock:
+            for dictionary in self._dictionaries:
+                if self._walk is None and not self._sizes.get(dictionary, _Size()).was_walked:
+                    self.settle(dictionary)
+
     def hold(self, holder: Holder, came: Coded | None = None) -> None:
         """From now on, and as long as it lives, the holder's codes keep their values.
 
@@ -268,7 +275,7 @@ class Collector:
             while walk.dictionaries:
                 dictionary = walk.dictionaries[-1]
                 dictionary.end()
-                self._sizes[dictionary] = _Size(dictionary.n_values, dictionary.n_added)
+                self._sizes[dictionary] = _Size(dictionary.n_values, dictionary.n_added, True)
                 walk.dictionaries.pop()
             self._n_walked = walk.n_walked
             self._walk = None

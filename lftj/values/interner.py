@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel, part
+from lftj.values.byte_words import copy_bytes, hash_bytes, same_bytes
 
 PROBES = 64
 """So many numbers are looked at for one that is free, before the next higher one is taken."""
@@ -84,41 +85,28 @@ _NONE = InternTable(
 
 
 @part
-def _hash(data, begin, end):  # type: ignore[no-untyped-def]
-    """FNV-1a of 64 bits over ``data[begin:end]``, its halves mixed because slots use the low bits."""
-    value = np.uint64(0xCBF29CE484222325)
-    for place in range(begin, end):
-        value = (value ^ np.uint64(data[place])) * np.uint64(0x100000001B3)
-    return value ^ (value >> np.uint64(29))
-
-
-@part
-def _found(table, data, begin, end, wanted):  # type: ignore[no-untyped-def]
-    """The code of the value ``data[begin:end]``, whose hash is ``wanted``; -1 if it has none."""
+def _found(table, value, n_bytes, wanted):  # type: ignore[no-untyped-def]
+    """The code of the value at an address, whose hash is ``wanted``; -1 if it has none."""
     mask = np.uint64(len(table.slots) - 1)
     slot = wanted & mask
     while table.slots[slot] != 0:
         code = table.slots[slot] - 1
         start = table.starts[code] - 1
-        if table.hashes[code] == wanted and table.ends[code] - start == end - begin:
-            same = 0
-            while same < end - begin and table.data[start + same] == data[begin + same]:
-                same += 1
-            if same == end - begin:
+        if table.hashes[code] == wanted and table.ends[code] - start == n_bytes:
+            if same_bytes(table.data.ctypes.data + start, value, n_bytes):
                 return code
         slot = (slot + np.uint64(1)) & mask
     return np.int64(-1)
 
 
 @part
-def _enter(table, code, data, begin, end, wanted):  # type: ignore[no-untyped-def]
-    """Give a code that has none the value ``data[begin:end]``, whose hash is ``wanted``."""
+def _enter(table, code, value, n_bytes, wanted):  # type: ignore[no-untyped-def]
+    """Give a code that has none the value at an address, whose hash is ``wanted``."""
     numbers = table.numbers
     start = numbers[N_BYTES]
-    for place in range(end - begin):
-        table.data[start + place] = data[begin + place]
-    numbers[N_BYTES] = start + end - begin
-    table.ends[code] = start + end - begin
+    copy_bytes(value, table.data.ctypes.data + start, n_bytes)
+    numbers[N_BYTES] = start + n_bytes
+    table.ends[code] = start + n_bytes
     table.hashes[code] = wanted
     table.starts[code] = start + 1
     mask = np.uint64(len(table.slots) - 1)
@@ -151,16 +139,16 @@ def _look_up(data, offsets, table, following, add, codes):  # type: ignore[no-un
     the whole batch; written only when ``add``.  codes: int64 (n,), written.
     """
     for row in range(len(offsets) - 1):
-        begin, end = offsets[row], offsets[row + 1]
-        wanted = _hash(data, begin, end)
-        code = _found(table, data, begin, end, wanted)
+        value, n_bytes = data.ctypes.data + offsets[row], offsets[row + 1] - offsets[row]
+        wanted = hash_bytes(value, n_bytes)
+        code = _found(table, value, n_bytes, wanted)
         if add:
             if code < 0:
                 code = _free_code(table)
-                _enter(table, code, data, begin, end, wanted)
+                _enter(table, code, value, n_bytes, wanted)
                 table.numbers[N_ADDED] += 1
             if len(following.slots) and following.starts[code] == 0:
-                _enter(following, code, data, begin, end, wanted)
+                _enter(following, code, value, n_bytes, wanted)
         codes[row] = code
 
 
@@ -180,7 +168,7 @@ def _move(table, following, codes, first, last):  # type: ignore[no-untyped-def]
         begin, end = table.starts[code] - 1, table.ends[code]
         if following.numbers[N_BYTES] + end - begin > len(following.data):
             return place
-        _enter(following, code, table.data, begin, end, table.hashes[code])
+        _enter(following, code, table.data.ctypes.data + begin, end - begin, table.hashes[code])
     return last
 
 
@@ -189,7 +177,8 @@ def _copy(table, larger):  # type: ignore[no-untyped-def]
     """Enter all values of a table into one that is empty and has room for them."""
     for code in range(table.numbers[N_CODES]):
         if table.starts[code] != 0:
-            _enter(larger, code, table.data, table.starts[code] - 1, table.ends[code], table.hashes[code])
+            start = table.starts[code] - 1
+            _enter(larger, code, table.data.ctypes.data + start, table.ends[code] - start, table.hashes[code])
 
 
 @kernel
@@ -213,9 +202,9 @@ def _gather(table, codes, offsets, data):  # type: ignore[no-untyped-def]
     """Write the bytes of each code's value: uint8, as long as :func:`_measure` said."""
     for place in range(len(codes)):
         start = table.starts[codes[place]] - 1
-        begin = offsets[place]
-        for byte in range(offsets[place + 1] - begin):
-            data[begin + byte] = table.data[start + byte]
+        begin, end = offsets[place], offsets[place + 1]
+        if end > begin:
+            copy_bytes(table.data.ctypes.data + start, data.ctypes.data + begin, end - begin)
 
 
 class Interner:
@@ -286,8 +275,8 @@ class Interner:
 
     def reserve(self, n_values: int, n_bytes: int) -> None:
         """Have room for so many values more, and a quarter on top, before they come in pieces."""
-        wanted = self.n_codes + n_values + n_values // 4
-        self._table = _with_room(self._table, wanted, n_bytes + n_bytes // 4)
+        codes, used = self.n_codes + n_values, int(self._table.numbers[N_BYTES]) + n_bytes
+        self._table = _enlarged(self._table, codes + codes // 4, used + used // 4)
 
     def find(self, value: bytes) -> int | None:
         """The value's code, or None when it has none."""
@@ -388,10 +377,16 @@ def _with_room(table: InternTable, codes: int, n_bytes: int) -> InternTable:
     used = int(table.numbers[N_BYTES]) + n_bytes
     if codes <= len(table.starts) and used <= len(table.data):
         return table
-    larger = _new_table(
-        max(2 * len(table.starts), codes + codes // 4) if codes > len(table.starts) else len(table.starts),
-        max(2 * len(table.data), used + used // 4) if used > len(table.data) else len(table.data),
+    return _enlarged(
+        table,
+        max(2 * len(table.starts), codes + codes // 4) if codes > len(table.starts) else 0,
+        max(2 * len(table.data), used + used // 4) if used > len(table.data) else 0,
     )
+
+
+def _enlarged(table: InternTable, n_codes: int, n_bytes: int) -> InternTable:
+    """The same values with room for so many codes and bytes, and for no fewer than before."""
+    larger = _new_table(max(len(table.starts), n_codes), max(len(table.data), n_bytes))
     _copy(table, larger)
     larger.numbers[:] = table.numbers
     return larger

@@ -27,17 +27,26 @@ from lftj.values.schema import ColumnType
 from lftj.values.unscaled import Numbers, numbers_of
 
 
+class FetchedColumns(Protocol):
+    """The columns of some rows of a relation."""
+
+    def codes(self, number: int) -> np.ndarray: ...
+
+    def numbers(self, number: int) -> Numbers | None: ...
+
+    def values(self, number: int, wanted: pa.DataType) -> pa.Array: ...
+
+
 class Fetched(Protocol):
-    """A variable whose codes and values are found by those of another one, a row's code."""
+    """A variable that is a column of rows whose codes another variable has."""
 
     @property
     def row(self) -> str: ...
 
-    def codes(self, rows: np.ndarray) -> np.ndarray: ...
+    @property
+    def column(self) -> int: ...
 
-    def numbers(self, rows: np.ndarray) -> Numbers | None: ...
-
-    def values(self, rows: np.ndarray, wanted: pa.DataType) -> pa.Array: ...
+    def columns(self, rows: np.ndarray) -> FetchedColumns: ...
 
 
 class RowValues(Mapping[str, np.ndarray]):
@@ -71,13 +80,14 @@ class RowValues(Mapping[str, np.ndarray]):
         self._numbers: dict[str, Numbers] = {}
         self._arrays: dict[str, pa.Array] = {}
         self._fetched = fetched or {}
+        self._columns: dict[str, FetchedColumns] = {}  # by the variable of the rows
         self._names = dict.fromkeys((*codes, *self._fetched))
 
     def __getitem__(self, name: str) -> np.ndarray:
         found = self._codes.get(name)
         if found is None and name not in self._numbers and name in self._fetched:
             fetched = self._fetched[name]
-            found = self._codes[name] = fetched.codes(self[fetched.row])
+            found = self._codes[name] = self._columns_of(fetched).codes(fetched.column)
         if found is None:
             domain = self.types[name].domain
             assert isinstance(domain, DecimalDomain)
@@ -97,7 +107,7 @@ class RowValues(Mapping[str, np.ndarray]):
             type_ = self.types[name]
             if name in self._fetched and name not in self._codes and kind(type_.arrow) == "decimal":
                 fetched = self._fetched[name]
-                found = fetched.numbers(self[fetched.row])
+                found = self._columns_of(fetched).numbers(fetched.column)
             else:
                 found = numbers_of_codes(type_, self[name])
             if found is not None:
@@ -112,7 +122,7 @@ class RowValues(Mapping[str, np.ndarray]):
             arrow = type_.arrow if self._value_types is None else self._value_types[name]
             if name in self._fetched and name not in self._codes:
                 fetched = self._fetched[name]
-                found = fetched.values(self[fetched.row], arrow)
+                found = self._columns_of(fetched).values(fetched.column, arrow)
             elif name in self._codes:
                 found = type_.domain.decode(self._codes[name], arrow)
             else:
@@ -127,6 +137,7 @@ class RowValues(Mapping[str, np.ndarray]):
             name: numbers._replace(values=numbers.values[places]) for name, numbers in self._numbers.items()
         }
         self._arrays = {}
+        self._columns = {}
 
     def assign(self, name: str, values: pa.Array | Numbers) -> None:
         """Give a variable values of its type.  Raises RangeError for one that has no code."""
@@ -139,6 +150,12 @@ class RowValues(Mapping[str, np.ndarray]):
         self._codes[name] = (
             type_.domain.encode_nullable(values) if type_.nullable else type_.domain.encode(values)
         )
+
+    def _columns_of(self, fetched: Fetched) -> FetchedColumns:
+        found = self._columns.get(fetched.row)
+        if found is None:
+            found = self._columns[fetched.row] = fetched.columns(self[fetched.row])
+        return found
 
 
 class Arrays(Mapping[str, pa.Array]):

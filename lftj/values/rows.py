@@ -20,36 +20,49 @@ Cost: O(bytes of the rows) to code them and to give values of theirs back; nothi
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from indices.array_views import view_of
 from indices.compiled import kernel, part
-from lftj.memory import address, view, view32
+from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import view, view32
+from lftj.values.byte_words import copy_bytes, view8
 from lftj.values.collector import Collector
 from lftj.values.dictionary import DictionaryDomain
-from lftj.values.domain import ArrowColumn, chunks_of, taken_as_it_is, without_views
+from lftj.values.domain import ArrowColumn, chunks_of, joined, taken_as_it_is, without_views
 from lftj.values.kinds import kind, plain_array, plain_type, typed_array
-from lftj.values.unscaled import Numbers, numbers_of_array
+from lftj.values.unscaled import SCALES, Numbers, numbers_of_array
 
 PIECE_ROWS = 1 << 16
 """So many rows at most are packed or unpacked at a time."""
 
 _LENGTH_BYTES = 4
-WIDTH, PLACE, VALUES, BOUNDS, IS_LARGE, NULLS, FIRST = range(7)
-"""Fields of a column: width and place as :class:`_Packing` has them; addresses of its values, of the bounds
-of texts, and of its bits of validity, 0 where there are none; and which of these bits is the first row's."""
+PLAIN, BOOLEAN, FLOAT, LARGE = range(4)
+"""Forms of values: as they are; bits; floats, which are brought to one form; texts with wide bounds."""
+
+WIDTH, PLACE, FORM, VALUES, BOUNDS, NULLS, FIRST = range(7)
+"""Fields of a column: width, place and form as :class:`_Packing` has them; addresses of its values, of the
+bounds of texts, and of its bits of validity, 0 where there are none; and which of these bits, and of those of
+booleans, is the first row's."""
+
+_N_FIELDS = 7
+_NULL_COUNT, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
+"""Fields of a ``struct ArrowArray`` of the Arrow C data interface, by their words of 64 bits."""
+
+_ARRAY_WORDS = 7
 
 _MOST_BYTES = 2**31 - 1
 """Of an array of ``string`` or ``binary``."""
 
 
-view8 = view_of(np.uint8)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
 class PackedRows:
@@ -87,6 +100,7 @@ class RowDomain(DictionaryDomain):
             self._packings.append(_packing(arrow_type, place))
             place += self._packings[-1].width or _LENGTH_BYTES
         self._block_bytes = place
+        self._fields = np.array([one[:3] for one in self._packings], np.int64).reshape(-1, 3)
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_entering": None, "_numbers": {}}
@@ -101,6 +115,10 @@ class RowDomain(DictionaryDomain):
         packings = enumerate(self._packings)
         return [number for number, one in packings if not one.width or not one.is_plain]
 
+    @cached_property
+    def _are_plain(self) -> bool:
+        return all(one.is_plain for one in self._packings)
+
     @property
     def waits(self) -> bool:
         """Whether rows wait."""
@@ -113,21 +131,25 @@ class RowDomain(DictionaryDomain):
 
     def codes(self, columns: Sequence[ArrowColumn]) -> np.ndarray:
         """Codes of rows, int64; those of new ones are entered.  ``columns``: of exactly :attr:`types`."""
-        self._enter()
-        return self._codes(columns)
+        return self.codes_of(_batches(columns))
 
-    def _codes(self, columns: Sequence[ArrowColumn]) -> np.ndarray:
+    def codes_of(self, batches: Sequence[pa.RecordBatch]) -> np.ndarray:
+        """The same of rows in batches."""
+        self._enter()
+        return self._codes(batches)
+
+    def _codes(self, batches: Sequence[pa.RecordBatch]) -> np.ndarray:
         parts = []
-        for arrays in _aligned(columns):
-            data, offsets = self._packed(arrays)
+        for batch in batches:
+            data, offsets = self._packed(batch)
             with self._lock:
                 parts.append(self._interner.codes(data, offsets))
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return joined(parts, np.int64)
 
     def find(self, columns: Sequence[ArrowColumn]) -> int | None:
         """The code of one row, or None where no row is equal to it."""
         self._enter()
-        data, _ = self._packed([chunks_of(column)[0] for column in columns])
+        data, _ = self._packed(_batch([chunks_of(column)[0] for column in columns]))
         with self._lock:
             return self._interner.find(data.tobytes())
 
@@ -147,7 +169,9 @@ class RowDomain(DictionaryDomain):
         """
         waiting = self._waiting
         if waiting is None:
-            return _numbers_of(self.column(codes, number))
+            if len(codes) > PIECE_ROWS:
+                return _numbers_of(self.column(codes, number))
+            return self.integers(self.packed(codes), number)
         if number not in self._numbers:
             self._numbers[number] = _numbers_of(waiting.column(number))
         found = self._numbers[number]
@@ -184,28 +208,33 @@ class RowDomain(DictionaryDomain):
             if waiting is not None:
                 with self._lock:
                     self._interner.reserve(waiting.num_rows, self._n_bytes(waiting))
-                codes = self._codes(waiting.columns)
+                codes = self._codes(_batches(waiting.columns))
                 assert _is_all(codes, waiting.num_rows), "rows that wait are different"
                 self.collector.settle(self)
                 self._waiting = None
                 self._numbers = {}
 
-    def _packed(self, arrays: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-        """The bytes of rows one behind the other, and int64 offsets; ``arrays``: a column each."""
-        n_rows = len(arrays[0])
-        read = [_read(array, one) for array, one in zip(arrays, self._packings, strict=True)]
-        plan = np.array([fields for fields, _ in read], np.int64)
-        offsets = np.empty(n_rows + 1, np.int64)
-        _measure_rows(plan, self._block_bytes, offsets)
+    def _packed(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """The bytes of rows one behind the other, and int64 offsets."""
+        if not self._are_plain:
+            batch = _batch([_plain(array) for array in batch.columns])
+        _, exported = batch.__arrow_c_array__()  # which lives as long as kernels read it
+        plan = np.empty((len(self._fields), _N_FIELDS), np.int64)
+        offsets = np.empty(batch.num_rows + 1, np.int64)
+        _measure_rows(_pointer(exported, b"arrow_array"), self._fields, self._block_bytes, plan, offsets)
         packed = np.empty(int(offsets[-1]), np.uint8)
         _pack_rows(plan, self._block_bytes, offsets, packed)
-        del read  # what the plan has addresses of
+        del exported
         return packed, offsets
 
     def _n_bytes(self, table: pa.Table) -> int:
         """What a table's rows take when they are packed, or a little more."""
-        behind = [column for column, one in zip(table.columns, self._packings, strict=True) if not one.width]
-        return table.num_rows * self._block_bytes + sum(column.nbytes for column in behind)
+        behind = 0
+        for column, one in zip(table.columns, self._packings, strict=True):
+            if not one.width:
+                bounds = (8 if one.form == LARGE else 4) * len(column) if one.is_plain else 0
+                behind += column.nbytes - bounds
+        return table.num_rows * self._block_bytes + behind
 
     def packed(self, codes: np.ndarray) -> PackedRows:
         """The bytes of some rows that have codes.  Not while rows wait."""
@@ -221,7 +250,7 @@ class RowDomain(DictionaryDomain):
             validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
         if one.width:
             values = np.ascontiguousarray(block[:, one.place : one.place + one.width])
-            if one.is_boolean:
+            if one.form == BOOLEAN:
                 bits = pa.py_buffer(np.packbits(values.reshape(-1), bitorder="little"))
                 array = pa.Array.from_buffers(plain, len(values), [validity, bits])
             else:
@@ -243,52 +272,59 @@ class RowDomain(DictionaryDomain):
         array = pa.Array.from_buffers(large, len(block), buffers)
         return [typed_array(part, self.types[number]) for part in _halved(array, plain)]
 
+    def integers(self, rows: PackedRows, number: int) -> Numbers | None:
+        """A column of integers of some rows, or one of decimals as whole numbers, moments as their units.
+
+        None of other columns, and where a value needs more than 64 bits, has the code of NULL or is NULL.
+        """
+        one = self._packings[number]
+        if one.scale is None:
+            return None
+        found, ends = np.empty(len(rows.block), np.int64), np.empty(2, np.int64)
+        if not _integers_of(rows.block, number, one.place, one.width, one.is_signed, found, ends):
+            return None
+        return Numbers(found, one.scale, int(ends[0]), int(ends[1]))
+
 
 class _Packing(NamedTuple):
     """How a column is packed.
 
     ``width``: bytes of each value, 0 where they differ; ``place``: in the block, of the value or its length.
-    ``is_plain``: arrays are taken as they come.  ``floats``: their type, where the values are some.
+    ``is_plain``: arrays are taken as they come.  ``scale``: of decimals, 0 of what is counted in whole units,
+    None of all others; ``is_signed``: whether these may be below 0.
     """
 
     width: int
     place: int
+    form: int
     is_plain: bool
-    is_boolean: bool
-    floats: type[np.floating[Any]] | None
+    scale: int | None
+    is_signed: bool
 
 
 def _packing(arrow_type: pa.DataType, place: int) -> _Packing:
-    plain = plain_type(arrow_type)
-    is_boolean = pa.types.is_boolean(plain)
+    plain = _plain(pa.nulls(0, arrow_type)).type
     varies = kind(plain) in ("string", "binary") and not pa.types.is_fixed_size_binary(plain)
-    width = 0 if varies else 1 if is_boolean else plain.bit_width // 8
-    is_plain = plain == arrow_type and plain not in (pa.string_view(), pa.binary_view())
-    floats = plain.to_pandas_dtype() if pa.types.is_floating(plain) else None
-    return _Packing(width, place, is_plain, is_boolean, floats)
+    form, width = PLAIN, 0
+    if varies:
+        form = LARGE if plain in (pa.large_string(), pa.large_binary()) else PLAIN
+    elif pa.types.is_boolean(plain):
+        form, width = BOOLEAN, 1
+    else:
+        form, width = FLOAT if pa.types.is_floating(plain) else PLAIN, plain.bit_width // 8
+    is_signed = not pa.types.is_unsigned_integer(plain)
+    return _Packing(width, place, form, plain == arrow_type, _scale(plain), is_signed)
 
 
-def _read(array: pa.Array, one: _Packing) -> tuple[tuple[int, ...], object]:
-    """A column as the kernels see it, and what has to live as long as they run."""
-    if not one.is_plain:
-        array = without_views(plain_array(array))
-    if one.is_boolean:
-        array = array.cast(pa.uint8())
-    buffers, first = array.buffers(), array.offset
-    nulls = buffers[0].address if array.null_count else 0
-    kept: object = array
-    if one.floats is not None:
-        data = np.frombuffer(buffers[1], np.uint8, one.width * len(array), one.width * first)
-        floats = data.view(one.floats) + one.floats(0.0)  # -0.0 + 0.0 is 0.0
-        floats[np.isnan(floats)] = np.nan
-        return (one.width, one.place, address(floats), 0, 0, nulls, first), (floats, array)
-    if one.width:
-        values = 0 if buffers[1] is None else buffers[1].address + one.width * first
-        return (one.width, one.place, values, 0, 0, nulls, first), kept
-    is_large = array.type in (pa.large_string(), pa.large_binary())
-    bounds = buffers[1].address + (8 if is_large else 4) * first
-    values = 0 if buffers[2] is None else buffers[2].address
-    return (0, one.place, values, bounds, int(is_large), nulls, first), kept
+def _scale(plain: pa.DataType) -> int | None:
+    if pa.types.is_decimal(plain):
+        return plain.scale if plain.scale in SCALES else None
+    is_counted = pa.types.is_temporal(plain) and plain != pa.date64()  # which is in milliseconds
+    return 0 if (pa.types.is_integer(plain) and plain != pa.uint64()) or is_counted else None
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return without_views(plain_array(array))
 
 
 def _halved(array: pa.Array, plain: pa.DataType) -> list[pa.Array]:
@@ -300,14 +336,23 @@ def _halved(array: pa.Array, plain: pa.DataType) -> list[pa.Array]:
     return _halved(array[:half], plain) + _halved(array[half:], plain)
 
 
-def _aligned(columns: Sequence[ArrowColumn]) -> list[list[pa.Array]]:
+def _batches(columns: Sequence[ArrowColumn]) -> list[pa.RecordBatch]:
     """Rows in pieces of which every column is one array."""
     if len(columns[0]) <= PIECE_ROWS:
         chunks = [chunks_of(column) for column in columns]
         if all(len(arrays) == 1 for arrays in chunks):
-            return [[array for (array,) in chunks]]
-    table = pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
-    return [batch.columns for batch in table.to_batches(max_chunksize=PIECE_ROWS)]
+            return [_batch([array for (array,) in chunks])]
+    table = pa.Table.from_arrays(list(columns), _names(len(columns)))
+    return table.to_batches(max_chunksize=PIECE_ROWS)
+
+
+def _batch(arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(arrays, _names(len(arrays)))
+
+
+def _names(n_columns: int) -> list[str]:
+    """Any."""
+    return [str(number) for number in range(n_columns)]
 
 
 def _pieces(codes: np.ndarray) -> list[np.ndarray]:
@@ -336,7 +381,7 @@ def _is_null(plan, column, row):
 @part
 def _stretch(plan, column, row):
     """Where a text or binary string begins in the column's bytes, and where it ends."""
-    if plan[column, IS_LARGE]:
+    if plan[column, FORM] == LARGE:
         large = view(plan[column, BOUNDS], row + 2)
         return large[row], large[row + 1]
     small = view32(plan[column, BOUNDS], row + 2)
@@ -344,16 +389,53 @@ def _stretch(plan, column, row):
 
 
 @kernel
-def _measure_rows(plan, block_bytes, offsets):
-    """Write where each row begins, int64 (n + 1,); plan: int64 (columns, 7), with the fields above."""
+def _measure_rows(exported, fields, block_bytes, plan, offsets):
+    """Write what is read of columns, and where each row begins.
+
+    exported: the address of a ``struct ArrowArray`` of them.  fields: int64 (columns, 3), WIDTH, PLACE and
+    FORM.  plan: int64 (columns, _N_FIELDS), written; offsets: int64 (n + 1,), written.
+    """
+    columns = view(view(exported, _ARRAY_WORDS)[_CHILDREN], len(plan))
+    first = view(exported, _ARRAY_WORDS)[_OFFSET]
+    for column in range(len(plan)):
+        its = view(columns[column], _ARRAY_WORDS)
+        width = fields[column, WIDTH]
+        buffers = view(its[_BUFFERS], 2 if width else 3)
+        start = first + its[_OFFSET]
+        plan[column, WIDTH] = width
+        plan[column, PLACE] = fields[column, PLACE]
+        plan[column, FORM] = fields[column, FORM]
+        plan[column, FIRST] = start
+        plan[column, NULLS] = buffers[0] if its[_NULL_COUNT] else 0
+        plan[column, BOUNDS] = buffers[1] + start * (8 if fields[column, FORM] == LARGE else 4)
+        plan[column, VALUES] = buffers[2] if width == 0 else buffers[1]
+        if width and fields[column, FORM] != BOOLEAN:
+            plan[column, VALUES] += width * start
     offsets[0] = 0
     for row in range(len(offsets) - 1):
         length = block_bytes
         for column in range(len(plan)):
             if plan[column, WIDTH] == 0 and not _is_null(plan, column, row):
-                start, end = _stretch(plan, column, row)
-                length += end - start
+                begin, end = _stretch(plan, column, row)
+                length += end - begin
         offsets[row + 1] = offsets[row] + length
+
+
+@part
+def _one_form(packed, place, width):
+    """Bring a float of little-endian bytes to one form: -0.0 to 0.0, and all NaN to one."""
+    bits = np.uint64(0)
+    for byte in range(width):
+        bits |= np.uint64(packed[place + byte]) << np.uint64(8 * byte)
+    fraction = 10 if width == 2 else 23 if width == 4 else 52
+    infinity = (np.uint64(1) << np.uint64(8 * width - 1)) - (np.uint64(1) << np.uint64(fraction))
+    magnitude = bits & ((np.uint64(1) << np.uint64(8 * width - 1)) - np.uint64(1))
+    if magnitude == 0:
+        bits = magnitude
+    elif magnitude > infinity:
+        bits = infinity | np.uint64(1) << np.uint64(fraction - 1)
+    for byte in range(width):
+        packed[place + byte] = np.uint8(bits >> np.uint64(8 * byte) & np.uint64(255))
 
 
 @kernel
@@ -369,34 +451,61 @@ def _pack_rows(plan, block_bytes, offsets, packed):
             width = plan[column, WIDTH]
             if _is_null(plan, column, row):
                 packed[begin + (column >> 3)] |= np.uint8(1 << (column & 7))
+            elif plan[column, FORM] == BOOLEAN:
+                bit = plan[column, FIRST] + row
+                values = view8(plan[column, VALUES], (bit >> 3) + 1)
+                packed[own] = values[bit >> 3] >> np.uint8(bit & 7) & np.uint8(1)
             elif width:
-                values = view8(plan[column, VALUES], width * (row + 1))
-                for byte in range(width):
-                    packed[own + byte] = values[width * row + byte]
+                copy_bytes(plan[column, VALUES] + width * row, packed.ctypes.data + own, width)
+                if plan[column, FORM] == FLOAT:
+                    _one_form(packed, own, width)
             else:
                 start, end = _stretch(plan, column, row)
-                values = view8(plan[column, VALUES], end)
                 length = end - start
                 for byte in range(_LENGTH_BYTES):
                     packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)
-                for byte in range(length):
-                    packed[place + byte] = values[start + byte]
+                copy_bytes(plan[column, VALUES] + start, packed.ctypes.data + place, length)
                 place += length
+
+
+@kernel
+def _integers_of(block, column, place, width, is_signed, found, ends):
+    """Write a column's values, and the least and the most; returns whether all are there and fit.
+
+    block: uint8 (n, width of the block); found: int64 (n,), written; ends: int64 (2,), written.
+    """
+    least, most = KEY_MAX, KEY_MIN
+    for row in range(block.shape[0]):
+        if block[row, column >> 3] >> np.uint8(column & 7) & np.uint8(1):
+            return False
+        value = np.int64(0)
+        for byte in range(min(width, 8)):
+            value |= np.int64(block[row, place + byte]) << (8 * byte)
+        if is_signed and width < 8:
+            value -= (value >> (8 * width - 1)) << (8 * width)
+        for byte in range(8, width):
+            if block[row, place + byte] != np.uint8(value >> 63 & 255):
+                return False
+        if value == KEY_MIN:
+            return False
+        found[row] = value
+        least, most = min(least, value), max(most, value)
+    ends[0], ends[1] = (least, most) if block.shape[0] else (0, 0)
+    return True
 
 
 @kernel
 def _copy_starts(data, offsets, block):
     """Write the first bytes of each value; block: uint8 (n, width), and no value is shorter."""
     for row in range(block.shape[0]):
-        start = offsets[row]
-        for byte in range(block.shape[1]):
-            block[row, byte] = data[start + byte]
+        width = block.shape[1]
+        copy_bytes(data.ctypes.data + offsets[row], block.ctypes.data + width * row, width)
 
 
 @kernel
 def _copy_values(data, starts, offsets, copied):
     """Write what begins at each start, one behind the other; offsets: int64 (n + 1,), where each is to be."""
     for row in range(len(starts)):
-        start, begin = starts[row], offsets[row]
-        for byte in range(offsets[row + 1] - begin):
-            copied[begin + byte] = data[start + byte]
+        begin, end = offsets[row], offsets[row + 1]
+        if end > begin:
+            copy_bytes(data.ctypes.data + starts[row], copied.ctypes.data + begin, end - begin)

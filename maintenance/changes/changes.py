@@ -187,23 +187,21 @@ def _plain_wide_rows(schema: Schema, source: Any, read: Collection[int]) -> np.n
     if not schema.wide or type(source) is not pa.Table:
         return None
     like, domain, given = schema.shown.arrow, schema.rows, source.schema
-    if given.names != like.names or given.types != like.types:
+    if not given.equals(like) and (given.names != like.names or given.types != like.types):
         return None
     batches = source.to_batches()
     if len(batches) != 1:
         return None
-    arrays = batches[0].columns
+    (batch,) = batches
     for number in domain.varying:
         try:
-            arrays[number].validate(full=True)
+            batch.column(number).validate(full=True)
         except (pa.ArrowException, ValueError):
             return None  # which says more
-    kept = [
-        schema.columns[number].type.nullable or not arrays[number - 1].null_count for number in read if number
-    ]
-    if not all(kept):
-        return None
-    return domain.codes(arrays)
+    for number in read:
+        if number and not schema.columns[number].type.nullable and batch.column(number - 1).null_count:
+            return None
+    return domain.codes_of(batches)
 
 
 @kernel

@@ -223,6 +223,7 @@ class Workspace(Database):
             )
             following = begun(following, written, self.domains)
             self._published.change_heads(following, installed_entry(tree, wishes, replace))
+        self.domains.collector.settle_new()
 
     @interruptible()
     @enough_memory("what another strategy keeps does not fit into memory, and the head is kept as it was")

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from lftj.errors import StateError
 
-FORMAT = 3
+FORMAT = 4
 """Goes up when an entry of the JSON below changes its meaning."""
 
 _MOST_REPEATED = 60
