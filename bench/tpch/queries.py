@@ -141,7 +141,7 @@ _ALL = [
                lineitem(l_orderkey: o, l_partkey: p, l_suppkey: s, l_extendedprice: e, l_discount: x),
                part(p_partkey: p, p_type: "ECONOMY ANODIZED STEEL"), supplier(s_suppkey: s, s_nationkey: m),
                nation(n_nationkey: m, n_name: k), v = e * (1 - x), y = year(d),
-               (k = "BRAZIL", b = v ; k != "BRAZIL", b = v * 0).
+               b = if(k = "BRAZIL", v, 0).
         q8(y, share: z) <- q8_sums(y, b, t), z = b / t.
         """,
         "y",
@@ -193,7 +193,7 @@ _ALL = [
             <- lineitem(l_orderkey: o, l_shipdate: h, l_commitdate: c, l_receiptdate: r, l_shipmode: m),
                m in ("MAIL", "SHIP"), c < r, h < c, r >= 1994-01-01, r < 1995-01-01,
                orders(o_orderkey: o, o_orderpriority: y),
-               (y in ("1-URGENT", "2-HIGH"), a = 1, b = 0 ; y not in ("1-URGENT", "2-HIGH"), a = 0, b = 1).
+               a = if(y in ("1-URGENT", "2-HIGH"), 1, 0), b = 1 - a.
         """,
         "m",
     ),
@@ -214,7 +214,7 @@ _ALL = [
         q14_sums(promo: sum(b), total: sum(v))
             <- lineitem(l_partkey: k, l_extendedprice: p, l_discount: x, l_shipdate: h),
                h >= 1995-09-01, h < 1995-10-01, part(p_partkey: k, p_type: y), v = p * (1 - x),
-               (y like "PROMO%", b = v ; y not like "PROMO%", b = v * 0).
+               b = if(y like "PROMO%", v, 0).
         q14(z) <- q14_sums(b, t), z = 100.00 * b / t.
         """,
     ),

@@ -53,7 +53,7 @@ from lftj.values.arithmetic import (
     negated_type,
     signature,
 )
-from lftj.values.comparisons import comparable, compare_arrays
+from lftj.values.comparisons import comparable, compare_arrays, is_among, looked_up
 from lftj.values.functions import CONDITIONALS, Argument, Bound, bind
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.literals import NULL, TypedValue
@@ -424,6 +424,9 @@ def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     first, *items = call.arguments
     first_type = _type(first, types)
     value = _evaluator(first, types, first_type)
+    constants = [item.value for item in items if isinstance(item, Constant)]
+    if len(constants) == len(items) and (found := looked_up(constants, first_type)) is not None:
+        return lambda columns, n_rows: is_among(value(columns, n_rows), found)
     known = {**types, _MEMBER: first_type}
     equals = [comparer(Comparison("=", Variable(_MEMBER), item), known) for item in items]
 

@@ -29,8 +29,9 @@ Invariants
 5. Whoever is interrupted leaves a walk that goes on where it was, or does a piece again.
 
 Cost: nothing while no values come.  A walk begins when a dictionary has got half as many values as
-it had after the last one (1,024 at least), or when rules were installed and it had none yet; or one for every 16 codes that were walked then; dictionaries
-that have got fewer than one value for every 16 that they have are left out of it.
+it had after the last one (1,024 at least), before the first one since rules were installed, or one for
+every 16 codes that were walked then; dictionaries that have got fewer than one value for every 16 that
+they have are left out of it.
 :meth:`Collector.advance` walks ``LEAST`` codes, and for each value that came since it was called last
 ``PACE``, of more than ``MOST`` in all ``LEAST_PACE``; a code costs a look-up, and its first sight a copy of
 the value.
@@ -237,12 +238,12 @@ class Collector:
             dictionaries = list(self._dictionaries)
         n_added = sum([dictionary.n_added for dictionary in dictionaries])
         if self._walk is None:
-            if n_added == self._n_added or not any(map(self._is_due, dictionaries)):
+            came, self._n_added = n_added - self._n_added, n_added
+            if not came or not any(map(self._is_due, dictionaries)):
                 return
             walked = [one for one in dictionaries if self._is_due(one) or self._is_worth_it(one)]
             with self._lock:
                 self._walk = _Walk(walked, list(self._holders), list(self._leases))
-            self._n_added = n_added
         came, self._n_added = n_added - self._n_added, n_added
         if self._walk.make(LEAST + max(LEAST_PACE * came, min(PACE * came, MOST))):
             self._end(self._walk)

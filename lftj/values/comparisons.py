@@ -16,13 +16,14 @@ through Python numbers.
 from __future__ import annotations
 
 import operator as python
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indices.keys import KEY_MAX, KEY_MIN
 from lftj.values.arithmetic import to_float64
 from lftj.values.kinds import (
     MAX_DIGITS,
@@ -53,6 +54,7 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "!=": python.ne,
 }
 _NANOSECONDS_PER_DAY = 86_400 * 10**9
+_COMPARED = (pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def comparable(left: pa.DataType, right: pa.DataType) -> bool:
@@ -86,6 +88,8 @@ def compare_arrays(operator: str, left: pa.Array, right: pa.Array) -> pa.Boolean
         known = pc.and_(left.is_valid(), right.is_valid())
         found = compare_arrays(operator, left.filter(known), right.filter(known))
         return pc.replace_with_mask(pa.nulls(len(left), pa.bool_()), known, found)
+    if left.type == right.type and _compares(left.type):
+        return _ARROW[operator](left, right)
     kinds = (kind(left.type), kind(right.type))
     if kinds == ("integer", "float"):
         return _by_sign(operator, _signs_beside_floats(left, right), pc.is_nan(right))
@@ -104,6 +108,39 @@ def compare_arrays(operator: str, left: pa.Array, right: pa.Array) -> pa.Boolean
     elif kinds[0] == "binary":
         left, right = left.cast(pa.large_binary()), right.cast(pa.large_binary())
     return _ARROW[operator](left, right)
+
+
+def looked_up(constants: Sequence[object], type_: pa.DataType) -> pa.Array | None:
+    """Strings or integers, to find values of a type among them (:func:`is_among`); None of others.
+
+    >>> looked_up([1, 5], pa.int8()).type, looked_up([1, 2.5], pa.int8())
+    (DataType(int64), None)
+    """
+    name = kind(plain_type(type_))
+    if name == "string" and all(type(constant) is str for constant in constants):
+        return pa.array(constants, pa.large_string())
+    if name != "integer" or plain_type(type_) == pa.uint64():
+        return None
+    if not all(type(constant) is int and KEY_MIN <= constant <= KEY_MAX for constant in constants):
+        return None
+    return pa.array(constants, pa.int64())
+
+
+def is_among(values: pa.Array, constants: pa.Array) -> pa.BooleanArray:
+    """Row by row whether a value is one of the constants, NULL where it is NULL.
+
+    >>> is_among(pa.array([5, 2, None], pa.int8()), looked_up([1, 5], pa.int8())).to_pylist()
+    [True, False, None]
+    """
+    values = plain_array(values).cast(constants.type)
+    found = pc.is_in(values, value_set=constants)
+    return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.bool_())) if values.null_count else found
+
+
+def _compares(type_: pa.DataType) -> bool:
+    """Whether Arrow compares values of one plain type, and as they are compared here."""
+    is_counted = pa.types.is_integer(type_) or pa.types.is_temporal(type_)
+    return (is_counted and type_ != pa.date64()) or type_ in _COMPARED  # date64 may be amid a day
 
 
 def _by_sign(operator: str, signs: np.ndarray, unordered: pa.BooleanArray) -> pa.BooleanArray:

@@ -6,6 +6,9 @@ whole: its bytes in a dictionary that the relation has for itself.
 
     nulls, a bit a column | columns of fixed width | lengths of the others | their bytes
 
+Kernels pack rows out of the memory of a batch, which they find by the Arrow C data interface, and read
+columns of integers, moments and decimals off the bytes; other columns become Arrow arrays again.
+
 Invariants
 
 1. Two rows have one code exactly when they are equal column by column, NULL equal to NULL, NaN to NaN, and

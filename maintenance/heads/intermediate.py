@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from lftj.evaluation.wanted import common_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
 from lftj.language.syntax import Aggregate, Atom, Constant, Expression, Term, Variable
+from lftj.rewriting.merged_tests import merged_tests
 from lftj.rewriting.summand import substituted
 from lftj.storage.signed_rows import gathered
 from maintenance.groups.grouped import GroupedAggregate
@@ -55,6 +57,8 @@ class Intermediate(Staged):
 
         ``wanted``: variables that are read beside those of sharers.
         """
+        if strategy.fetches:
+            rule = replace(rule, bodies=merged_tests(rule.bodies))
         several = len(rule.bodies) > 1
         self.sharers = tuple(sharers)
         self.names = tuple(common_variables(rule)) if several else tuple(rule.bodies[0].types)

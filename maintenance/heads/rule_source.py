@@ -20,6 +20,7 @@ from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Aggregate, Variable
+from lftj.rewriting.merged_tests import merged_tests
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
@@ -127,7 +128,7 @@ class SetSource(RuleSource):
                     rule, body, relations, wanted, grouped=grouped, order=keeping.order, gap=keeping.gap
                 ),
             )
-            for body in rule.bodies
+            for body in (merged_tests(rule.bodies) if strategy.fetches else rule.bodies)
         ]
         self.is_distinct = len(self._bodies) == 1 and self._bodies[0].distinct_by <= set(self._names)
         self.sorted_by = self._order_of(head.variables)

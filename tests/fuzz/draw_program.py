@@ -234,7 +234,14 @@ def null_test(r: random.Random, body: Body) -> Comparison:
 
 
 def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
-    """Alternatives that bind nothing for the rest, or one variable that all of them bind."""
+    """Alternatives that bind nothing for the rest, or one variable that all of them bind; or tests alone."""
+    if body.scope and r.random() < 0.3:
+        return Either(
+            tuple(
+                tuple(comparison(r, body) for _ in range(r.choice((1, 1, 2))))
+                for _ in range(r.choice((2, 2, 3)))
+            )
+        )
     shared = body.fresh(r.choice(r.choice(catalog).kinds)) if r.random() < 0.5 else None
     kind = body.scope.get(shared.name) if shared else None
     alternatives = []

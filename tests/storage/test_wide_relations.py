@@ -86,8 +86,26 @@ def test_rows_are_equal_when_all_their_values_are(
     for number in range(len(types)):
         turned = domain.column(codes[::-1], number).to_pylist()
         assert [one_form(value) for value in turned] == [row[number] for row in reversed(rows)]
+        numbers = domain.integers(domain.packed(codes), number)
+        if numbers is not None:
+            assert numbers.values.tolist() == [_counted(row[number], types[number]) for row in rows]
+            assert not rows or numbers.least <= numbers.values.min() <= numbers.values.max() <= numbers.most
+        elif types[number] in (pa.int8(), pa.date32(), pa.decimal128(38, 10)):
+            assert None in [row[number] for row in rows]
     for row in range(len(rows)):
         assert domain.find([array[row : row + 1] for array in arrays]) == codes[row]
+
+
+def _counted(value: Any, arrow_type: pa.DataType) -> int:
+    """A value as a whole number: of a decimal the last digits, of a moment the units since 1970."""
+    if pa.types.is_decimal(arrow_type):
+        return int(value.scaleb(arrow_type.scale))
+    width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
+    return (
+        pa.array([value], arrow_type)
+        .cast(width if pa.types.is_temporal(arrow_type) else pa.int64())[0]
+        .as_py()
+    )
 
 
 def test_many_rows_go_in_pieces() -> None:

@@ -123,9 +123,9 @@ def pieces_counted() -> Iterator[list[int]]:
     sizes: list[int] = []
     add = GroupedAggregate.add
 
-    def counted(groups: GroupedAggregate, columns: Columns, weights: np.ndarray) -> None:
+    def counted(groups: GroupedAggregate, columns: Columns, weights: np.ndarray, are_unscaled: bool) -> None:
         sizes.append(len(weights))
-        add(groups, columns, weights)
+        add(groups, columns, weights, are_unscaled)
 
     with (
         mock.patch.object(delta_body, "BATCH_ROWS", PIECE),
