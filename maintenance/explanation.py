@@ -9,8 +9,8 @@ from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.pictures.drawing import Drawing
 from lftj.pictures.layers import Box, layered
+from lftj.rewriting.key_relations import is_made
 from lftj.rewriting.programs import shown_rules
-from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.shown_text import ShownText, counted, preformatted
 from maintenance.heads.head import MaintainedHead
@@ -20,26 +20,46 @@ def explain_head(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> s
     """Strategy and why, what makes the head's tuples, and each search with what it keeps.
 
     Of a head with views (:mod:`lftj.rewriting`) first the rules that are kept instead of its own, and behind
-    it each view.  ``heads``: all that are installed.
+    it each view; of one that is kept for some keys these, and of one that is wanted what is kept for it
+    (:mod:`lftj.rewriting.wanted_heads`).  ``heads``: all that are installed.
     """
-    lines = [f"{head.name}: strategy {head.strategy}"]
-    parts = [name for name in hidden_below(head, heads) if not is_view(name)]
+    lines = [f"{head.name}: strategy {head.strategy}", *_wanted(head)]
+    parts = [name for name in hidden_below(head, heads) if not is_made(name)]
     notes = (head.program.notes.get(name) for name in (*parts, head.name))
     lines += [f"  views       {note}" for note in dict.fromkeys(filter(None, notes))]
     lines += [f"    {text}" for text in shown_rules(head.program, head.name)]
     lines += [f"  {line}" for line in head.describe()]
     for name in hidden_below(head, heads):
-        if is_view(name):
+        if is_made(name):
             lines += [f"{name}:", *(f"  {line}" for line in heads[name].describe())]
     return "\n".join(lines)
+
+
+def _wanted(head: MaintainedHead) -> list[str]:
+    """What is kept for a wanted head, or for what another is kept."""
+    program = head.program
+    if program.wanted is None or is_made(head.name):
+        return []
+    if head.kept_for:
+        return [f"  kept for    {', '.join(head.kept_for)}: {program.demand[head.name]}"]
+    others = [name for name in program.wanted.whole.derived if name in program.wanted.others]
+    below = program.wanted.whole.read_by(head.name)
+    return [f"  for it      {name}: {program.demand[name]}" for name in others if name in below]
 
 
 def hidden_below(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> list[str]:
     """The hidden heads that a head reads, directly or by others of them, each behind those that it reads."""
     found: dict[str, None] = {}
-    for name in sorted(head.reads):
-        if is_auxiliary(name):
-            found |= dict.fromkeys((*hidden_below(heads[name], heads), name))
+    seen = {head.name, *head.component}
+
+    def below(reader: MaintainedHead) -> None:
+        for name in sorted(reader.reads):
+            if name in heads and is_auxiliary(name) and name not in seen:
+                seen.add(name)
+                below(heads[name])
+                found[name] = None
+
+    below(head)
     return list(found)
 
 

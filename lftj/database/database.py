@@ -7,7 +7,7 @@ query that runs keeps what it started with, and a failed load changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -360,9 +360,9 @@ class Database:
 
         return check(parsed(rule), schemas, self.domains, self._installed())
 
-    def _installed(self) -> Collection[str]:
-        """Which relations are heads of installed rules."""
-        return ()
+    def _installed(self) -> Mapping[str, str]:
+        """The heads of installed rules; of those that can't be read, what to say."""
+        return {}
 
     def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
         """All relations at one moment, and their schemas: whatever other threads do meanwhile."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lftj.language.syntax import (
     Aggregate,
@@ -144,6 +144,20 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a program: ``results``, for which it keeps ``others``, as the user named them.
+
+    ``whole``: the program as written, which evaluates no head for some keys only.  ``choices``: by which it
+    comes out again as it is, as JSON has them.
+    """
+
+    results: tuple[str, ...]
+    others: frozenset[str]
+    whole: CheckedProgram
+    choices: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class CheckedProgram:
     """``strata``: lists of rules in evaluation order.  ``derived``: schema of every head relation.
 
@@ -176,6 +190,8 @@ class CheckedProgram:
     """Of heads that have views as long as what they compute fits, whether they have some now or not."""
     wide_views: bool = False
     """Whether its partial sums of whole numbers hold 128 bits."""
+    wanted: Wanted | None = None
+    """Where some of its heads are wanted, and others kept for them (:mod:`lftj.rewriting.wanted_heads`)."""
 
     @property
     def as_written(self) -> CheckedProgram:

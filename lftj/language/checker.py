@@ -13,7 +13,7 @@ that have both a constant and another source take that time each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -66,12 +66,15 @@ from lftj.values.schema import Column, ColumnType, Schema, copy_column
 
 
 def check(
-    program: Program, catalog: Mapping[str, Schema], domains: Domains, installed: Collection[str] = ()
+    program: Program,
+    catalog: Mapping[str, Schema],
+    domains: Domains,
+    installed: Mapping[str, str] | None = None,
 ) -> CheckedProgram:
     """Check a program against loaded relations and bring it to normal form.
 
     ``catalog``: schema of every loaded relation; its column types come from ``domains``.  ``installed``:
-    which of them are heads of installed rules.
+    heads of installed rules; of those that are not in the catalog, what to say where they are read.
     Raises the :class:`~lftj.errors.RuleError` that fits the mistake, with a caret under the place.
 
     >>> from lftj.language.parser import parse
@@ -82,13 +85,14 @@ def check(
     >>> [(column.name, str(column.type.arrow)) for column in checked.derived["out"].columns]
     [('a', 'int32'), ('count', 'int64')]
     """
-    checker = _Checker(program, catalog, domains, installed)
+    heads = installed or {}
+    checker = _Checker(program, catalog, domains, heads)
     checked = checker.run()
     composed = checker.composed()
     if composed is None:
         return checked
     one = {ONE_ROW: schema_of_one_row(domains)} if _reads_one_row(composed) else {}
-    expanded = _Checker(composed, {**catalog, **one}, domains, installed).run()
+    expanded = _Checker(composed, {**catalog, **one}, domains, heads).run()
     return replace(expanded, last_heads=checked.last_heads, derived={**expanded.derived, **one})
 
 
@@ -102,7 +106,7 @@ class _Checker:
         program: Program,
         catalog: Mapping[str, Schema],
         domains: Domains,
-        installed: Collection[str],
+        installed: Mapping[str, str],
     ) -> None:
         self._program = program
         self._installed = installed
@@ -255,7 +259,7 @@ class _Checker:
 
     def _check_head_shape(self, head: Head) -> None:
         name = head.relation
-        if name in self._catalog:
+        if name in self._catalog or name in self._installed:
             what = "is loaded data: give the head another name"
             if name in self._installed:
                 what = (
@@ -301,9 +305,8 @@ class _Checker:
             near = suggestion(name, known)
             if name in FUNCTIONS:
                 near = f", but a function: compare what it gives, as in {name}(...) = v"
-            raise error_at(
-                UnknownRelationError, self._text, atom.name_span, f"unknown relation '{name}'{near}"
-            )
+            message = self._installed.get(name) or f"unknown relation '{name}'{near}"
+            raise error_at(UnknownRelationError, self._text, atom.name_span, message)
         if atom.functional and self._is_bag(name):
             message = f"'{name}' is a bag: it is no function, write {name}({', '.join(columns)})"
             raise error_at(ArityError, self._text, atom.span, message)

@@ -18,7 +18,7 @@ Invariants
 1. A head has one set of bound columns, those that all of its readers bind, and one relation of keys, that of
    all of them together.  It holds the rows, groups or partitions of these keys as the program as written has
    them, whole; so all that reads it has what it has as written.
-2. The target, and a head that is read with nothing bound, are evaluated whole.  Columns that are bound are
+2. Targets, and a head that is read with nothing bound, are evaluated whole.  Columns that are bound are
    given by atoms in every body; they are keys of functions and groups, partitions of windows, and no floats.
 3. Keys come from tables and from heads that do not depend on the restricted one; they compute nothing, and
    can't fail.  So they are finite, nothing depends on itself that did not before but they in a recursion, and
@@ -32,21 +32,32 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lftj.language.body import Assignment, Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.strata import components
-from lftj.language.syntax import Aggregate, Atom, Constant, Term, Variable, Wildcard
-from lftj.rewriting.elimination import VIEW_ROW, Names
+from lftj.language.syntax import Atom, Constant, Variable, Wildcard
+from lftj.rewriting.bound_reads import (
+    Read,
+    connected,
+    eligible_columns,
+    listed_by,
+    names_of,
+    parts_of,
+    reached_from,
+    static_columns,
+)
+from lftj.rewriting.demand_choices import DemandChoices
+from lftj.rewriting.elimination import VIEW_ROW
 from lftj.rewriting.head_sizes import Size, Sizes, safe_filters
 from lftj.rewriting.joins import bound_by, of_atom
 from lftj.rewriting.key_relations import KeyRelations, KeyRule, holds_keys
 from lftj.rewriting.right_linear import RightLinear
-from lftj.rewriting.rule_text import body_text
 from lftj.rewriting.shared_views import free_name
+from lftj.rewriting.stratified import stratified, together
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
 from lftj.values.kinds import literal_type
@@ -63,38 +74,26 @@ NARROWS = 0.8
 
 
 def with_demand(
-    program: CheckedProgram, target: str, catalog: Catalog, domains: Domains, recursive: bool = True
+    program: CheckedProgram,
+    targets: Collection[str],
+    catalog: Catalog,
+    domains: Domains,
+    recursive: bool = True,
+    choices: DemandChoices | None = None,
+    before: DemandChoices | None = None,
 ) -> CheckedProgram:
-    """The program whose heads are evaluated for the keys that the target needs; itself where none is read so.
+    """The program whose heads are evaluated for the keys that targets need; itself where none is read so.
 
     ``catalog``: the relations that are there.  ``recursive``: whether heads that depend on themselves, too.
+    ``choices``: get what is chosen; ``before``: those that were made already, in place of estimates.
     Its ``demand`` says of each head with readers that bind keys what it is evaluated for, or why it is whole.
     """
-    rewriting = _Rewriting(program, target, catalog, domains)
+    made = DemandChoices() if choices is None else choices
+    rewriting = _Rewriting(program, targets, catalog, domains, made, before)
     for component in rewriting.readers_first():
-        if target not in component and (recursive or not program.component_of(component[0])):
+        if not set(targets) & set(component) and (recursive or not program.component_of(component[0])):
             rewriting.restrict(component)
     return rewriting.program()
-
-
-@dataclass(frozen=True)
-class _Read:
-    """An atom of a body; ``constants``: its columns that stand for one key."""
-
-    head: CheckedHead
-    body: Body
-    atom: Atom
-    constants: frozenset[int]
-
-    @property
-    def reader(self) -> str:
-        return self.head.relation
-
-    def columns(self, bound: Names) -> frozenset[int]:
-        """Those of its columns that are constants or some variables; of a function the keys only."""
-        terms = self.atom.terms[:-1] if self.atom.functional else self.atom.terms
-        found = {at for at, term in enumerate(terms) if isinstance(term, Variable) and term.name in bound}
-        return frozenset(found | self.constants & set(range(len(terms))))
 
 
 @dataclass(frozen=True)
@@ -114,20 +113,31 @@ class _Keys:
 
 
 class _Rewriting:
-    """One program's rewriting for one target."""
+    """One program's rewriting for some targets."""
 
-    def __init__(self, program: CheckedProgram, target: str, catalog: Catalog, domains: Domains) -> None:
+    def __init__(
+        self,
+        program: CheckedProgram,
+        targets: Collection[str],
+        catalog: Catalog,
+        domains: Domains,
+        choices: DemandChoices,
+        before: DemandChoices | None,
+    ) -> None:
         self._program = program
+        self._choices = choices
+        self._before = before
+        choices.notes.update({} if before is None else before.notes)
         self._catalog = catalog
         self._domains = domains
-        self._needed = {target} | program.read_by(target)
+        needed = {*targets}.union(*map(program.read_by, targets))
+        self._needed = tuple(name for name in program.derived if name in needed)
         self._sizes = Sizes(program, catalog)
         self._keys: dict[str, _Keys] = {}
         self._instead: dict[str, list[CheckedRule]] = {}  # rules of heads that have others now
         self._by_ends: dict[
             str, list[tuple[CheckedRule, CheckedHead]]
         ] = {}  # of those over ends of ways, all
-        self._notes: dict[str, str] = {}
         reads: dict[str, set[str]] = {name: set() for name in self._needed}
         for name in self._needed:
             for rule, _ in program.rules_of(name):
@@ -137,7 +147,7 @@ class _Rewriting:
     def readers_first(self) -> list[tuple[str, ...]]:
         """The components of the heads that are needed."""
         found = components(
-            {name: sorted(read & self._needed) for name, read in self._relations.reads.items()}
+            {name: sorted(read & {*self._needed}) for name, read in self._relations.reads.items()}
         )
         return found[::-1]
 
@@ -148,8 +158,8 @@ class _Rewriting:
         inside = frozenset(component)
         if not all(self._program.rules_of(name) for name in component):
             return  # the relation of one row
-        eligible = {name: _eligible(self._program, name) for name in component}
-        reads = [read for name in sorted(self._needed) for read in self._reads_by(name, inside)]
+        eligible = {name: eligible_columns(self._program, name) for name in component}
+        reads = [read for name in self._needed for read in self._reads_by(name, inside)]
         asked = [
             (read, self._asking(read, eligible[read.atom.relation], inside))
             for read in reads
@@ -165,13 +175,15 @@ class _Rewriting:
         within = [read for read in reads if read.reader in inside]
         self._restrict_recursive(component, bound, asked, within)
 
-    def _reads_by(self, name: str, inside: frozenset[str]) -> Iterator[_Read]:
+    def _reads_by(self, name: str, inside: frozenset[str]) -> Iterator[Read]:
         """What a head reads of some heads."""
+        place = itertools.count()
         for rule, head in self._by_ends.get(name) or self._program.rules_of(name):
             for body in rule.bodies:
                 for atom in (*body.atoms, *body.negations):
+                    at = next(place)
                     if atom.relation in inside:
-                        yield _Read(head, body, atom, self._constants(atom))
+                        yield Read(f"{name}/{at}", head, body, atom, self._constants(atom))
 
     def _constants(self, atom: Atom) -> frozenset[int]:
         """The columns of an atom with a literal that a column of keys can hold: of the domain itself."""
@@ -182,9 +194,7 @@ class _Rewriting:
             if isinstance(term, Constant) and self._domains.of(literal_type(term.value)) is column.type.domain
         )
 
-    def _restrict_head(
-        self, name: str, bound: frozenset[int], asked: Sequence[tuple[_Read, _Asking]]
-    ) -> None:
+    def _restrict_head(self, name: str, bound: frozenset[int], asked: Sequence[tuple[Read, _Asking]]) -> None:
         columns = tuple(sorted(bound))
         rules, cost, rows = self._key_rules([(read, one.atoms) for read, one in asked], columns)
         rows = min(rows, self._sizes.keys_of(name, columns))
@@ -193,7 +203,7 @@ class _Rewriting:
         for rule, head in self._program.rules_of(name):
             names = tuple(head.variables[place] for place in columns)
             for body in rule.bodies:
-                left += self._sizes.listing(body.atoms, body, _asked_of(head), (names, size)).cost
+                left += self._sizes.listing(body.atoms, body, listed_by(head), (names, size)).cost
         whole = self._whole(name)
         if self._pays(name, columns, rows, whole, left):
             self._give(name, columns, self._relations.named(name, columns, rules), size)
@@ -201,6 +211,9 @@ class _Rewriting:
 
     def _pays(self, name: str, columns: Sequence[int], rows: float, whole: float, left: float) -> bool:
         """Whether so much is spared; noted either way."""
+        if self._before is not None:
+            self._choices.restricted[name] = self._before.restricted.get(name, False)
+            return self._choices.restricted[name]
         pays = left <= MOST_ASKED * whole and whole - left >= LEAST_SPARED
         reads = self._relations.reads
         readers = [
@@ -215,21 +228,24 @@ class _Rewriting:
         else:
             cost = f"{left:,.0f} operations instead of {whole:,.0f}"
             note = f"evaluated whole: {shown} {verb} {number} keys ({keys}), for which it takes about {cost}"
-        self._notes[name] = note
+        self._choices.notes[name], self._choices.restricted[name] = note, pays
         return pays
 
     # -- what asks for keys ----------------------------------------------------------------
 
-    def _asking(self, read: _Read, eligible: frozenset[int], inside: frozenset[str]) -> _Asking:
+    def _asking(self, read: Read, eligible: frozenset[int], inside: frozenset[str]) -> _Asking:
         """The atoms of the reader's body that bind keys for the least; no columns where nothing does."""
         name, body = read.atom.relation, read.body
+        own = self._key_atom(read.head)
+        if self._before is not None:
+            chosen = self._before.asking(read.place, [*body.atoms, *([] if own is None else [own])])
+            return _Asking(frozenset(), ()) if chosen is None else _Asking(*chosen)
         tables = [
             one
             for one in body.atoms
             if one.relation in self._catalog
             or (holds_keys(one.relation) and not self._relations.depends(one.relation, inside))
         ]
-        own = self._key_atom(read.head)
         if own is not None and not self._relations.depends(own.relation, inside):
             tables.append(own)
         heads = [
@@ -244,7 +260,7 @@ class _Rewriting:
             return best
         whole = self._whole(name)
         for atoms in ([*tables], [*tables, *heads]) if heads else ([*tables],):
-            for part in _parts(atoms):
+            for part in parts_of(atoms):
                 columns = read.columns(frozenset(bound_by(part))) & eligible
                 if not columns:
                     continue
@@ -263,22 +279,22 @@ class _Rewriting:
             return self._sizes.of(name).rows
         rules = self._program.rules_of(name)
         listings = (
-            self._sizes.listing(b.atoms, b, _asked_of(head)) for rule, head in rules for b in rule.bodies
+            self._sizes.listing(b.atoms, b, listed_by(head)) for rule, head in rules for b in rule.bodies
         )
         return sum(one.cost for one in listings)
 
     def _narrowing(
-        self, read: _Read, atoms: Sequence[Atom], columns: Iterable[int]
+        self, read: Read, atoms: Sequence[Atom], columns: Iterable[int]
     ) -> tuple[tuple[Atom, ...], float, float]:
         """The atoms that bind the columns, less those that narrow nothing; what they cost, and the keys."""
-        wanted = _names(read.atom.terms[place] for place in columns)
-        used = _connected(atoms, wanted)
+        wanted = names_of(read.atom.terms[place] for place in columns)
+        used = connected(atoms, wanted)
         found = self._sizes.listing(used, read.body, wanted)
-        for atom in reversed(used):
+        for atom in reversed(used) if self._before is None else ():
             fewer = [one for one in used if one is not atom]
             if not frozenset(wanted) <= frozenset(bound_by(fewer)):
                 continue
-            if _connected(fewer, wanted) != fewer:
+            if connected(fewer, wanted) != fewer:
                 continue
             without = self._sizes.listing(fewer, read.body, wanted)
             if found.rows > NARROWS * without.rows:
@@ -286,20 +302,21 @@ class _Rewriting:
         return tuple(used), found.cost, found.rows
 
     def _key_rules(
-        self, asked: Iterable[tuple[_Read, Sequence[Atom]]], columns: Sequence[int]
+        self, asked: Iterable[tuple[Read, Sequence[Atom]]], columns: Sequence[int]
     ) -> tuple[list[KeyRule], float, float]:
         """The rules of the keys, each once, and about what they cost and give."""
         found: dict[str, KeyRule] = {}
         cost = rows = 0.0
         for read, atoms in asked:
             used, one_cost, one_rows = self._narrowing(read, atoms, columns)
+            self._choices.ask(read.place, columns, used)
             rule = self._key_rule(read, used, columns)
             if rule.text not in found:
                 found[rule.text] = rule
                 cost, rows = cost + one_cost, rows + one_rows
         return list(found.values()), cost, rows
 
-    def _key_rule(self, read: _Read, atoms: Sequence[Atom], columns: Sequence[int]) -> KeyRule:
+    def _key_rule(self, read: Read, atoms: Sequence[Atom], columns: Sequence[int]) -> KeyRule:
         body = read.body
         bound = bound_by(atoms)
         types = {name: body.types[name] for name in bound}
@@ -368,14 +385,14 @@ class _Rewriting:
         self,
         component: tuple[str, ...],
         bound: dict[str, frozenset[int]],
-        asked: Sequence[tuple[_Read, _Asking]],
-        within: Sequence[_Read],
+        asked: Sequence[tuple[Read, _Asking]],
+        within: Sequence[Read],
     ) -> None:
         first = component[0]
         read_outside = list(dict.fromkeys(read.atom.relation for read, _ in asked))
         if not all(bound[name] for name in read_outside):
             return
-        static = _static(within) & bound[first] if len(component) == 1 else frozenset()
+        static = static_columns(within) & bound[first] if len(component) == 1 else frozenset()
         ends = None if static or len(component) > 1 else RightLinear.of(self._program, first, bound[first])
         if static:
             bound = {first: static}
@@ -395,6 +412,9 @@ class _Rewriting:
             left = cost + VIEW_ROW * asked_for + whole * min(1.0, asked_for / keys)
             rows += asked_for
             if not self._pays(name, columns, min(asked_for, keys), whole, left):
+                for other in read_outside[: read_outside.index(name)]:
+                    self._choices.restricted[other] = False
+                    self._choices.notes[other] = f"evaluated whole: so is {shown_name(name)}"
                 return
         if not static and ends is None:
             self._close(component, bound, outside, within, rows)
@@ -425,7 +445,7 @@ class _Rewriting:
         return Size(found, tuple(min(found, self._sizes.of(name).distinct[at]) for at in columns))
 
     def _bound_within(
-        self, bound: dict[str, frozenset[int]], within: Sequence[_Read]
+        self, bound: dict[str, frozenset[int]], within: Sequence[Read]
     ) -> dict[str, frozenset[int]]:
         """The columns that the component's own reads bind, too, given those of their heads."""
         while True:
@@ -437,7 +457,7 @@ class _Rewriting:
                 return bound
             bound = following
 
-    def _asking_within(self, read: _Read, bound: Mapping[str, frozenset[int]]) -> list[Atom]:
+    def _asking_within(self, read: Read, bound: Mapping[str, frozenset[int]]) -> list[Atom]:
         """The atoms of a body of a component that say which keys of it are read: those that the head's keys
         lead to; of the component those before the read, where nothing else binds a key.
         """
@@ -451,11 +471,11 @@ class _Rewriting:
             or (one.relation != ONE_ROW and not self._relations.depends(one.relation, inside))
         ]
         wanted = bound[read.atom.relation]
-        found = _reached(own, others)
+        found = reached_from(own, others)
         if wanted & read.columns(frozenset(bound_by(found))) or self._has_best(inside):
             return found
         before = itertools.takewhile(lambda one: one is not read.atom, read.body.atoms)
-        return _reached(own, [*others, *(one for one in before if one.relation in inside)])
+        return reached_from(own, [*others, *(one for one in before if one.relation in inside)])
 
     def _has_best(self, inside: Iterable[str]) -> bool:
         return any(head.extremum for name in inside for _, head in self._program.rules_of(name))
@@ -465,7 +485,7 @@ class _Rewriting:
         component: Sequence[str],
         bound: Mapping[str, frozenset[int]],
         outside: Mapping[str, list[KeyRule]],
-        within: Sequence[_Read],
+        within: Sequence[Read],
         rows: float,
     ) -> None:
         """Relations of keys that go round with the component's rules."""
@@ -483,8 +503,8 @@ class _Rewriting:
                 atoms = self._asking_within(read, bound)
                 atoms = [own if one.relation == "" and own is not None else one for one in atoms]
                 atoms = [one for one in atoms if one.relation]
-                wanted = _names(read.atom.terms[place] for place in keys.columns)
-                rule = self._key_rule(read, _connected(atoms, wanted), keys.columns)
+                wanted = names_of(read.atom.terms[place] for place in keys.columns)
+                rule = self._key_rule(read, connected(atoms, wanted), keys.columns)
                 itself = Atom(keys.name, tuple(map(Variable, rule.names)))
                 if itself not in rule.body.atoms:
                     rules[rule.text] = rule
@@ -496,126 +516,21 @@ class _Rewriting:
 
     def program(self) -> CheckedProgram:
         """As it is now."""
-        if not self._notes:
+        notes = self._choices.notes
+        if not notes:
             return self._program
         if not self._instead:
-            return replace(self._program, demand=self._notes)
+            return replace(self._program, demand=notes)
         rules = [*self._relations.rules]
         for rule in dict.fromkeys(rule for stratum in self._program.strata for rule in stratum):
             left = tuple(head for head in rule.heads if head.relation not in self._instead)
             rules += [replace(rule, heads=left)] if left and left != rule.heads else [rule] if left else []
-        rules += _together(itertools.chain.from_iterable(self._instead.values()))
-        strata, circles = _strata(rules)
+        rules += together(itertools.chain.from_iterable(self._instead.values()))
+        strata, circles = stratified(rules)
         return replace(
             self._program,
             strata=strata,
             components=circles,
             derived={**self._program.derived, **self._relations.derived},
-            demand=self._notes,
+            demand=notes,
         )
-
-
-def _together(rules: Iterable[CheckedRule]) -> Iterator[CheckedRule]:
-    """The rules, those of one rule as written with the same bodies as one: its heads share their search."""
-    found: dict[tuple[object, ...], CheckedRule] = {}
-    for rule in rules:
-        key = (rule.span, *(body_text(body) for body in rule.bodies), id(rule.bodies[0].types))
-        known = found.get(key)
-        found[key] = rule if known is None else replace(known, heads=(*known.heads, *rule.heads))
-    return iter(found.values())
-
-
-def _strata(
-    rules: Sequence[CheckedRule],
-) -> tuple[tuple[tuple[CheckedRule, ...], ...], tuple[tuple[str, ...], ...]]:
-    """The rules in evaluation order, and the components that go round."""
-    reads: dict[str, dict[str, None]] = {}
-    for rule in rules:
-        for head in rule.heads:
-            found = reads.setdefault(head.relation, {})
-            for body in rule.bodies:
-                found.update(dict.fromkeys(body.relations))
-    level: dict[str, int] = {}
-    circles = []
-    for component in components(
-        {name: [one for one in read if one in reads] for name, read in reads.items()}
-    ):
-        inside = frozenset(component)
-        below = [level[one] for name in component for one in reads[name] if one in level]
-        level.update(dict.fromkeys(component, 1 + max(below, default=-1)))
-        if any(one in inside for name in component for one in reads[name]):
-            circles.append(tuple(name for name in reads if name in inside))
-    strata: list[list[CheckedRule]] = [[] for _ in range(1 + max(level.values()))]
-    for rule in rules:
-        for at in sorted({level[head.relation] for head in rule.heads}):
-            heads = tuple(head for head in rule.heads if level[head.relation] == at)
-            strata[at].append(rule if heads == rule.heads else replace(rule, heads=heads))
-    return tuple(map(tuple, strata)), tuple(circles)
-
-
-# -- what can be bound -------------------------------------------------------------------------
-
-
-def _eligible(program: CheckedProgram, name: str) -> frozenset[int]:
-    """The columns by which a head can be restricted."""
-    columns = program.derived[name].columns
-    found = {at for at, column in enumerate(columns) if column.type.domain.name != "float"}
-    for rule, head in program.rules_of(name):
-        names = set(head.variables)
-        for window in head.windows:
-            names &= {one.name for one in window.per}
-        for body in rule.bodies:
-            names &= set(body.atom_variables())
-        found &= {at for at, variable in enumerate(head.variables) if variable in names}
-    return frozenset(found)
-
-
-def _static(within: Sequence[_Read]) -> frozenset[int]:
-    """The columns that each of a recursive head's reads of itself has from the head."""
-    found = None
-    for read in within:
-        names = read.head.variables
-        same = {at for at, name in enumerate(names) if read.atom.terms[at] == Variable(name)}
-        found = same if found is None else found & same
-    return frozenset(found or ())
-
-
-def _asked_of(head: CheckedHead) -> tuple[str, ...]:
-    """The variables of a body that a head lists."""
-    value = head.value.arguments if isinstance(head.value, Aggregate) else ()
-    others = [head.value] if isinstance(head.value, str) else _names(value)
-    return tuple(dict.fromkeys((*head.variables, *others)))
-
-
-def _names(terms: Iterable[Term]) -> tuple[str, ...]:
-    """The variables among terms, each once."""
-    return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
-
-
-# -- connected atoms ---------------------------------------------------------------------------
-
-
-def _connected(atoms: Sequence[Atom], wanted: Iterable[str]) -> list[Atom]:
-    """The atoms that share variables with those of some names, directly or not, in their order."""
-    known = set(wanted)
-    found: set[int] = set()
-    while True:
-        more = {at for at, one in enumerate(atoms) if at not in found and of_atom(one) & known}
-        if not more:
-            return [one for at, one in enumerate(atoms) if at in found]
-        found |= more
-        known.update(*(of_atom(atoms[at]) for at in more))
-
-
-def _reached(own: Atom, atoms: Sequence[Atom]) -> list[Atom]:
-    """An atom of keys, and those that it leads to; all where it has none."""
-    return [own, *_connected(atoms, of_atom(own))] if own.terms else [*atoms]
-
-
-def _parts(atoms: Sequence[Atom]) -> list[list[Atom]]:
-    """All atoms, and where they do not hang together each part alone; none at all for constants."""
-    parts: list[list[Atom]] = []
-    for one in atoms:
-        if of_atom(one) and not any(one in part for part in parts):
-            parts.append(_connected(atoms, of_atom(one)))
-    return [[], *parts, *([[*atoms]] if len(parts) > 1 else [])]

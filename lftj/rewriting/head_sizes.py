@@ -19,7 +19,7 @@ from lftj.language.body import Body, CheckedProgram
 from lftj.language.syntax import Atom, Call, Comparison, Constant, Expression, Variable
 from lftj.rewriting.elimination import PASSES, Edge, Names, listing_cost, matches, tails
 from lftj.rewriting.joins import bound_by, of_atom, of_comparison
-from lftj.rewriting.relation_sizes import column_histogram
+from lftj.rewriting.relation_sizes import column_histogram, distinct_keys
 from lftj.rewriting.summand import NEVER_FAIL
 from lftj.storage.catalog import Catalog
 from lftj.values.operators import FLIPPED
@@ -85,7 +85,7 @@ class Sizes:
     def keys(self, name: str, column: int) -> float:
         """Distinct keys of a column."""
         if name in self.catalog:
-            return max(1.0, float(column_histogram(self.catalog[name], column).n_keys))
+            return distinct_keys(self.catalog[name], column)
         return self.of(name).distinct[column]
 
     def keys_of(self, name: str, columns: Iterable[int]) -> float:

@@ -17,7 +17,7 @@ from lftj.language.one_row import ONE_ROW, schema_of_one_row
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Variable
 from lftj.rewriting.rule_text import body_text, head_text
-from lftj.rewriting.shared_views import free_name
+from lftj.rewriting.shared_views import free_name, is_view
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
 from lftj.values.schema import Column, Schema
@@ -33,6 +33,15 @@ def holds_keys(relation: str) -> bool:
     (True, False, False)
     """
     return KEYS in relation
+
+
+def is_made(relation: str) -> bool:
+    """Whether this names a head that a rewriting made: a relation of keys, or a view.
+
+    >>> is_made("reach#keys1"), is_made("reach#view1"), is_made("reach#1")
+    (True, True, False)
+    """
+    return holds_keys(relation) or is_view(relation)
 
 
 def is_restricted(program: CheckedProgram, name: str) -> bool:

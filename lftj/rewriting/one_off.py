@@ -85,7 +85,7 @@ class OneOffPrograms:
         key = target, trial is not None, bounded
         kept = self._kept.get(key)
         if kept is None or not _alike(kept[0], rows):
-            chosen = with_demand(self._program, target, tables, domains, recursive=not bounded)
+            chosen = with_demand(self._program, (target,), tables, domains, recursive=not bounded)
             if trial is not None:
                 chosen = _with_views(chosen, target, tables, domains, trial)
             kept = self._kept[key] = rows, chosen

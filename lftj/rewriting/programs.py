@@ -17,6 +17,7 @@ from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule, G
 from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, shown_name
 from lftj.language.syntax import Aggregate
 from lftj.rewriting.guard import Spans, guard_of, spans_of, unproven
+from lftj.rewriting.key_relations import holds_keys
 from lftj.rewriting.rule_text import body_text, call_text, head_text
 from lftj.rewriting.semi_joins import SemiJoins
 from lftj.rewriting.shared_views import SharedViews, is_view, replace_views
@@ -174,7 +175,8 @@ def shown_rules(program: CheckedProgram, name: str) -> list[str]:
         texts = []
         for rule, head in program.rules_of(relation):
             for body in rule.bodies:
-                hidden = [atom.relation for atom in body.atoms if is_auxiliary(atom.relation)]
+                read = (atom.relation for atom in body.atoms)
+                hidden = [one for one in read if is_auxiliary(one) and not holds_keys(one)]
                 for other in hidden:
                     if other not in found:
                         walk(other)

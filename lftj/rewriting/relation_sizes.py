@@ -69,12 +69,14 @@ def _columns(atom: Atom, names: Names) -> dict[str, int]:
 
 
 def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
-    found = {}
-    for name, column in columns.items():
-        rows = table.columns() if table.schema.wide else None
-        about = rows.about_distinct(column) if isinstance(rows, WideColumns) else None
-        found[name] = max(1.0, float(column_histogram(table, column).n_keys) if about is None else about)
-    return found
+    return {name: distinct_keys(table, column) for name, column in columns.items()}
+
+
+def distinct_keys(table: Table, column: int) -> float:
+    """Of a column; about so many where it has no codes yet, which then get none."""
+    rows = table.columns() if table.schema.wide else None
+    about = rows.about_distinct(column) if isinstance(rows, WideColumns) else None
+    return max(1.0, float(column_histogram(table, column).n_keys) if about is None else about)
 
 
 def column_histogram(table: Table, column: int) -> Histogram:

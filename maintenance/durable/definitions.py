@@ -13,12 +13,13 @@ Cost: one parse of a program, when the folder is opened without an image.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lftj.errors import DurabilityError
 from lftj.language.parser import parse
 from lftj.language.syntax import Program
+from lftj.rewriting.wanted_heads import Results
 from maintenance.durable.entries import Entry, Installed, StrategySet, Uninstalled
 
 
@@ -27,7 +28,7 @@ class Definition:
     """A program, of which ``strategies`` has the heads that are still there, each with how it is kept.
 
     ``sensitivity_bytes`` and ``order``: of those of the heads that have one.  ``since``: the number of the
-    change that installed it.
+    change that installed it.  ``results``, ``choices``: of :class:`~maintenance.durable.entries.Installed`.
     """
 
     text: str
@@ -36,6 +37,18 @@ class Definition:
     order: Mapping[str, Sequence[str]]
     max_rounds: int
     since: int = 0
+    results: Sequence[str] = field(default_factory=list)
+    choices: Mapping[str, Any] | None = None
+
+    @property
+    def wanted(self) -> Results | None:
+        """As :meth:`maintenance.Workspace.install` takes them."""
+        return Results(tuple(self.results), self.choices) if self.results else None
+
+    @property
+    def shown(self) -> Collection[str]:
+        """Those of its heads that are wanted."""
+        return self.results or self.strategies
 
     @property
     def program(self) -> Program:
@@ -65,6 +78,7 @@ class Definition:
             strategies=_without(self.strategies, heads),
             sensitivity_bytes=_without(self.sensitivity_bytes, heads),
             order=_without(self.order, heads),
+            results=[name for name in self.results if name not in heads],
         )
 
 
@@ -90,14 +104,19 @@ def following(
             for each in definitions
         ]
     left = [each.without(entry.heads) for each in definitions]
-    left = [each for each in left if each.strategies]
+    left = [
+        now
+        for each, now in zip(definitions, left, strict=True)
+        if now.strategies and (now.results or not each.results)
+    ]
     if isinstance(entry, Installed):
         named = entry.strategy
         strategies = {
             head: named if isinstance(named, str) else named.get(head, default) for head in entry.heads
         }
         limits, rounds = entry.sensitivity_bytes, entry.max_rounds
-        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number))
+        wanted = entry.results, entry.choices
+        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number, *wanted))
     return left
 
 

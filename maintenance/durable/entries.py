@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lftj.rewriting.wanted_heads import Results
+
 _LENGTH = struct.Struct("<Q")
 
 
@@ -60,7 +62,11 @@ class Changed:
 
 @dataclass(frozen=True)
 class Installed:
-    """A program was installed, as :meth:`maintenance.Workspace.install` was called; ``heads``: all it has."""
+    """A program was installed, as :meth:`maintenance.Workspace.install` was called; ``heads``: all it keeps.
+
+    ``results``: those that are wanted, where not all are; ``choices``: what was chosen for the others
+    (:mod:`lftj.rewriting.demand_choices`).
+    """
 
     text: str
     heads: Sequence[str]
@@ -69,6 +75,13 @@ class Installed:
     sensitivity_bytes: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
     max_rounds: int = 0
+    results: Sequence[str] = field(default_factory=list)
+    choices: Mapping[str, Any] | None = None
+
+    @property
+    def wanted(self) -> Results | None:
+        """As :meth:`maintenance.Workspace.install` takes them."""
+        return Results(tuple(self.results), self.choices) if self.results else None
 
 
 @dataclass(frozen=True)

@@ -32,14 +32,15 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 5
+FORMAT = 6
 """Of a whole folder; goes up when something in it changes its meaning.
 
 1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.
 2: no relation keeps NULL.
 3: no relation is a bag.
 4: a manifest does not say where the journal ended, and there may be images of changes that never were on
-disk."""
+disk.
+5: all heads of a program are wanted."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")

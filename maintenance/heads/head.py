@@ -21,7 +21,7 @@ import numpy as np
 
 from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
-from lftj.language.several_aggregates import is_auxiliary
+from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Aggregate, Wildcard
 from lftj.storage.bags import copies_between
 from lftj.storage.relation import Relation
@@ -136,6 +136,12 @@ class MaintainedHead(Staged):
         return self.counts_support or any(source.keeps_something for source in self.sources)
 
     @property
+    def kept_for(self) -> tuple[str, ...]:
+        """The wanted heads of its program, where it is kept for them alone."""
+        wanted = self.program.wanted
+        return () if wanted is None or shown_name(self.name) in wanted.results else wanted.results
+
+    @property
     def strategy(self) -> str:
         """The name of its strategy."""
         return self.keeping.strategy
@@ -162,10 +168,22 @@ class MaintainedHead(Staged):
 
     def is_as(self, program: CheckedProgram, keeping: Keeping) -> bool:
         """Whether a program defines this head as it is, and to be kept as it is."""
-        texts, here = (
-            [rule.text for rule, _ in one.as_written.rules_of(self.name)] for one in (program, self.program)
+        here, there = (
+            [
+                (rule.text, [body.relations for body in rule.bodies])
+                for rule, _ in one.as_written.rules_of(self.name)
+            ]
+            for one in (self.program, program)
         )
-        return (texts, program.derived[self.name], keeping) == (here, self.schema, self.keeping)
+        results, wanted = (
+            None if one.wanted is None else one.wanted.results for one in (self.program, program)
+        )
+        return (here, self.schema, self.keeping, results) == (
+            there,
+            program.derived[self.name],
+            keeping,
+            wanted,
+        )
 
     def joins_by(self, relation: str, column: int) -> bool:
         """Whether what is kept of this head is about a relation's column, so that it can't hold NaN."""

@@ -59,7 +59,10 @@ class Strata:
         """By name, each after those that its rules read."""
         self.functions = frozenset(name for head in self.heads.values() for name in head.reads_as_functions)
         """Relations that a head reads as functions."""
-        shown = [head for head in self.heads.values() if not is_auxiliary(head.name)]
+        named = [head for head in self.heads.values() if not is_auxiliary(head.name)]
+        self.hidden = {head.name: _hidden(head) for head in named if head.kept_for}
+        """What to say of heads that a user named, and that are not to be read."""
+        shown = [head for head in named if not head.kept_for]
         self.schemas = {head.name: head.schema for head in shown}
         """Of the heads that a user knows of."""
         self.strategies = {head.name: head.strategy for head in shown}
@@ -94,6 +97,14 @@ class Strata:
         """These less some heads, which no other reads."""
         left = ([head for head in stratum.heads if head.name not in names] for stratum in self._strata)
         return Strata(Stratum(heads) for heads in left if heads)
+
+
+def _hidden(head: MaintainedHead) -> str:
+    results = " and ".join(map(repr, head.kept_for))
+    return (
+        f"{head.name!r} is kept for {results} alone, and maybe for some keys only: to read it, name it among"
+        " results= of install(), and replace=True"
+    )
 
 
 def heads_by_stratum(program: CheckedProgram) -> list[list[str]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from lftj.language.body import Wanted
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
-from lftj.rewriting.shared_views import is_view
+from lftj.rewriting.key_relations import is_made
 from lftj.storage.relation import Relation
 from maintenance.durable.entries import Installed, Loaded, StrategySet
 from maintenance.workspace.installing import Wishes
@@ -21,13 +22,17 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
     return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null, schema.bag)
 
 
-def installed_entry(program: Program, wishes: Wishes, replace: bool) -> Installed:
-    """A program was installed."""
+def installed_entry(program: Program, wishes: Wishes, replace: bool, wanted: Wanted | None) -> Installed:
+    """A program was installed, or what is wanted of it and what that needs."""
     strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
     order = {head: list(variables) for head, variables in wishes.order.items()}
     limits = dict(wishes.sensitivity_bytes)
     heads = list(dict.fromkeys(head.relation for rule in program.rules for head in rule.heads))
-    return Installed(program.text, heads, strategy, replace, limits, order, wishes.max_rounds)
+    fields = program.text, heads, strategy, replace, limits, order, wishes.max_rounds
+    if wanted is None:
+        return Installed(*fields)
+    kept = [name for name in heads if name in wanted.results or name in wanted.others]
+    return Installed(fields[0], kept, *fields[2:], list(wanted.results), wanted.choices)
 
 
 def strategy_entry(before: State, following: State) -> StrategySet:
@@ -35,6 +40,6 @@ def strategy_entry(before: State, following: State) -> StrategySet:
     changed = {
         shown_name(name): head.strategy
         for name, head in following.heads.items()
-        if not is_view(name) and head.strategy != before.heads[name].strategy
+        if not is_made(name) and head.strategy != before.heads[name].strategy
     }
     return StrategySet(changed)

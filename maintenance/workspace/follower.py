@@ -25,8 +25,6 @@ from typing import Self
 import pyarrow as pa
 
 from lftj.errors import CursorError
-from lftj.language.diagnostics import unknown_name
-from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.signed_rows import gathered, net_rows
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
@@ -118,9 +116,7 @@ class Follower:
 
     def _refuse_cursor(self, head: str, version: int, state: State) -> None:
         """Raise CursorError for a version that was never there, or not with this head."""
-        if head not in state.since:
-            known = [name for name in state.heads if not is_auxiliary(name)]
-            raise unknown_name("head", head, known)
+        state.refuse_unknown(head)
         since = state.since[head]
         if version > state.number:
             raise CursorError(

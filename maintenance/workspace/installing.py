@@ -6,21 +6,25 @@ workspace publishes the state that comes out by one assignment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from indices import announcement
 from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, UnknownRelationError
 from lftj.evaluation.one_row import one_row
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
+from lftj.language.checker import check
 from lftj.language.diagnostics import unknown_name
 from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import is_auxiliary, shown_name
-from lftj.process.progress import Advance
+from lftj.language.syntax import Program
+from lftj.process.progress import Advance, bar
 from lftj.rewriting.guard import MayNotFit, Spans
+from lftj.rewriting.key_relations import holds_keys, is_made
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
+from lftj.rewriting.wanted_heads import Results, for_results
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
@@ -47,17 +51,61 @@ class Wishes:
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
     record_gap: int = RECORD_GAP
     max_rounds: int = MAX_ROUNDS
+    results: Results | None = None
+
+    def checked(self, tree: Program, state: State, gone: Collection[str], domains: Domains) -> CheckedProgram:
+        """A program over a state less some heads, named as the user did; what is wanted of it.
+
+        Raises RuleError.
+        """
+        hidden = {name: text for name, text in state.hidden.items() if name not in gone}
+        there = {
+            name: version
+            for name, version in state.versions.items()
+            if shown_name(name) not in gone and name not in hidden
+        }
+        installed = {**dict.fromkeys(state.heads.keys() - gone, ""), **hidden}
+        schemas = {name: version.schema for name, version in there.items()}
+        program = check(tree, schemas, domains, installed)
+        if self.results is None:
+            return program
+        catalog = {name: version for name, version in there.items() if not is_auxiliary(name)}
+        return for_results(program, self.results, catalog, domains)
 
     def keepings(self, program: CheckedProgram, heads: Sequence[str]) -> dict[str, Keeping]:
         """How each of these heads of a program is to be kept.  Raises StrategyError, OrderError."""
-        strategies, orders = _strategies(self.strategy, heads), _orders(self.order, heads)
+        written = as_written(program)
+        named = [name for names in heads_by_stratum(written) for name in names]
+        strategies, orders = _strategies(self.strategy, named), _orders(self.order, named)
         keepings = {
             name: Keeping(strategies[name], self.record_gap, orders.get(name), self.max_rounds)
-            for name in heads
+            for name in named
         }
         for name, keeping in keepings.items():
-            _check_keeping(name, keeping, program, keepings)
-        return keepings
+            _check_keeping(name, keeping, written, keepings)
+        if program.wanted is None:
+            return keepings
+        shown = {shown_name(name): keeping for name, keeping in keepings.items()}
+        others = {name: replace(shown[shown_name(name)], order=None) for name in heads if is_made(name)}
+        return {name: _suited({**keepings, **others}[name], name, program) for name in heads}
+
+
+def as_written(program: CheckedProgram) -> CheckedProgram:
+    """The program of which this one keeps some heads for what is wanted; itself where all are."""
+    return program if program.wanted is None else program.wanted.whole
+
+
+def _suited(keeping: Keeping, name: str, program: CheckedProgram) -> Keeping:
+    """How a head is kept over keys, which may go round where it does not, or not where it did."""
+    possible = COMPONENT_STRATEGIES if program.component_of(name) else STRATEGIES
+    return keeping if keeping.strategy in possible else replace(keeping, strategy=DEFAULT)
+
+
+@contextmanager
+def shown_bar(title: str, progress: bool) -> Iterator[Advance | None]:
+    """A progress bar, and how to move it on; None where none is wanted."""
+    with bar(title, progress) as advance:
+        yield advance if progress else None
 
 
 def with_rules(
@@ -75,7 +123,7 @@ def with_rules(
     """
     heads = [name for names in heads_by_stratum(program) for name in names]
     keepings = wishes.keepings(program, heads)
-    shown = [name for name in heads if not is_auxiliary(name)]
+    shown = [name for name in as_written(program).derived if not is_auxiliary(name)]
     for name in {*wishes.sensitivity_bytes, *wishes.order} - set(shown):
         raise UnknownRelationError(f"the program has no head {name!r}; heads are {', '.join(shown)}")
 
@@ -194,18 +242,27 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
     if not members:
         raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
     program = members[0].program.as_written
-    members += [state.heads[other] for other in program.component_of(name) if other != name]
-    keepings = {head.name: replace(head.keeping, strategy=strategy) for head in members}
-    for head_name, keeping in keepings.items():
-        _check_keeping(head_name, keeping, program, keepings)
+    written = as_written(program)
+    names = {shown_name(other) for member in members for other in (name, *written.component_of(member.name))}
+    keepings = {
+        head.name: _suited(replace(head.keeping, strategy=strategy), head.name, program)
+        for head in state.heads.values()
+        if shown_name(head.name) in names and not is_view(head.name)
+    }
+    for head_name in keepings.keys() & written.derived.keys():
+        as_wished = {one: replace(keeping, strategy=strategy) for one, keeping in keepings.items()}
+        _check_keeping(head_name, as_wished[head_name], written, as_wished)
     following = kept_anew(state, program, keepings, _wanting_views(keepings), domains)
     refuse_large_views(following.heads, following.versions, state.view_bytes)
     return following
 
 
 def heads_of(state: State, name: str) -> list[MaintainedHead]:
-    """What keeps a head that is named as the user did: several where it has several aggregates; no views."""
-    return [head for head in state.heads.values() if shown_name(head.name) == name and not is_view(head.name)]
+    """What keeps a head that is named as the user did: several where it has several aggregates.
+
+    Nothing that a rewriting made is among them.
+    """
+    return [head for head in state.heads.values() if shown_name(head.name) == name and not is_made(head.name)]
 
 
 def kept_anew(
@@ -236,7 +293,7 @@ def kept_anew(
         following = state.strata.inserted(views, names).with_heads({name: there[name] for name in names})
         # The tuples are the same, and so are their versions.
         versions = {**versions, **{name: state.versions[name] for name in names}}
-        changed = _without_unread_views(replace(state, versions=versions, strata=following, commit=None))
+        changed = _without_unread(replace(state, versions=versions, strata=following, commit=None))
         return with_spans(changed, names, spans or {})
 
     following = _by_views(program, by_views, state, domains, installed, wide, spans)
@@ -257,7 +314,7 @@ def with_wider_views(state: State, domains: Domains) -> State:
     for name, head in state.heads.items():  # each behind those that it reads
         if any(is_view(read) and read in refused for read in head.reads):
             refused.add(name)
-    for name in dict.fromkeys(shown_name(name) for name in refused if not is_view(name)):
+    for name in dict.fromkeys(shown_name(name) for name in refused if not is_made(name)):
         members = heads_of(state, name)
         if any(is_view(read) for head in members for read in head.reads):
             keepings = {head.name: head.keeping for head in members}
@@ -280,32 +337,50 @@ def without_heads(state: State, names: Collection[str]) -> State:
                 ", ".join(known for known in state.heads if not is_auxiliary(known)) or "none is installed"
             )
             raise UnknownRelationError(f"no head is called {name!r}; heads are {known}")
-    gone = {name for name in state.heads if shown_name(name) in names and not is_view(name)}
+    gone = {name for name in state.heads if shown_name(name) in names and not is_made(name)}
+    left = _read_by_shown(state, gone)
     for head in state.heads.values():
         read = sorted(shown_name(name) for name in head.reads & gone)
-        if read and head.name not in gone and not is_view(head.name):
+        if not read or head.name in gone or head.name not in left or is_view(head.name):
+            continue
+        reader = shown_name(head.name)
+        if holds_keys(head.name):
             raise ChangeError(
-                f"the rules of {shown_name(head.name)!r} read {read[0]!r}:"
-                f" uninstall {shown_name(head.name)!r} before it or with it"
+                f"{reader!r} is kept for keys that {read[0]!r} gives, until its program is installed anew"
+                f" without {read[0]!r} by install(..., replace=True)"
             )
+        raise ChangeError(
+            f"the rules of {reader!r} read {read[0]!r}: uninstall {reader!r} before it or with it"
+        )
     budgets = {name: budget for name, budget in state.budgets.items() if name not in names}
-    return _without_unread_views(replace(_less(state, gone), budgets=budgets, commit=None))
+    return replace(_less(state, state.heads.keys() - left), budgets=budgets, commit=None)
+
+
+def _read_by_shown(state: State, gone: Collection[str] = ()) -> set[str]:
+    """The heads that a user may read, but some, and those that they need."""
+    todo = [
+        head
+        for head in state.heads.values()
+        if not (is_made(head.name) or head.kept_for or head.name in gone)
+    ]
+    found = {head.name for head in todo}
+    while todo:
+        read = (todo.pop().reads & state.heads.keys()) - found - {*gone}
+        found |= read
+        todo += [state.heads[name] for name in read]
+    return found
 
 
 def _less(state: State, gone: Collection[str]) -> State:
-    """The state less some heads, which no other reads."""
+    """The state less some heads, which no other reads that stays."""
     versions = {name: version for name, version in state.versions.items() if name not in gone}
     return replace(state, versions=versions, strata=state.strata.without(gone))
 
 
-def _without_unread_views(state: State) -> State:
-    """The state less the views that no head reads any more."""
-    while True:
-        read = frozenset[str]().union(*(head.reads for head in state.heads.values()))
-        gone = {name for name in state.heads if is_view(name) and name not in read}
-        if not gone:
-            return state
-        state = _less(state, gone)
+def _without_unread(state: State) -> State:
+    """The state less the views, and the heads that are kept for others, that no head reads any more."""
+    gone = state.heads.keys() - _read_by_shown(state)
+    return _less(state, gone) if gone else state
 
 
 def is_installed(state: State, program: CheckedProgram, wishes: Wishes) -> bool:

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import DurabilityError
 from lftj.language.several_aggregates import shown_name
-from lftj.rewriting.shared_views import is_view
+from lftj.rewriting.key_relations import is_made
 from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
@@ -116,7 +116,13 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
     for definition in state.definitions:
         wanted = definition.without(definition.strategies.keys() - heads)
         if wanted.strategies:
-            empty.install(wanted.program, wanted.strategies, order=wanted.order, max_rounds=wanted.max_rounds)
+            empty.install(
+                wanted.program,
+                wanted.strategies,
+                order=wanted.order,
+                max_rounds=wanted.max_rounds,
+                results=wanted.wanted,
+            )
     return Past(head, empty, commits)
 
 
@@ -129,7 +135,7 @@ def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
         if name not in seen:
             seen.add(name)
             waiting += state.heads[name].reads if name in state.heads else ()
-    heads = {shown_name(name) for name in seen if name in state.heads and not is_view(name)}
+    heads = {shown_name(name) for name in seen if name in state.heads and not is_made(name)}
     return {name for name in seen if name not in state.heads}, heads
 
 

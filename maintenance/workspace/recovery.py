@@ -100,6 +100,7 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
                 sensitivity_bytes=definition.sensitivity_bytes,
                 order=definition.order,
                 max_rounds=definition.max_rounds,
+                results=definition.wanted,
                 threads=threads,
                 progress=progress,
             )
@@ -139,6 +140,7 @@ class Replay:
                 "sensitivity_bytes": entry.sensitivity_bytes,
                 "order": entry.order,
                 "max_rounds": entry.max_rounds,
+                "results": entry.wanted,
             }
             self._workspace.install(entry.text, entry.strategy, **options)
         elif isinstance(entry, Uninstalled):

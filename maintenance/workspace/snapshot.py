@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lftj.database.database import Database, relations_table
-from lftj.errors import ChangeError
+from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.relation_table import RelationTable
@@ -17,12 +17,17 @@ from maintenance.workspace.state import State
 
 
 class VersionedRelations(Mapping[str, RelationTable]):
-    """The relations and heads of a state that have a user's name."""
+    """The relations and heads of a state that have a user's name; ``hidden``: not these, with what to say."""
 
-    def __init__(self, versions: Mapping[str, RelationVersion]) -> None:
-        self._versions = {name: versions[name] for name in versions if not is_auxiliary(name)}
+    def __init__(self, versions: Mapping[str, RelationVersion], hidden: Mapping[str, str]) -> None:
+        self._versions = {
+            name: versions[name] for name in versions if not (is_auxiliary(name) or name in hidden)
+        }
+        self._hidden = hidden
 
     def __getitem__(self, name: str) -> RelationTable:
+        if name in self._hidden:
+            raise UnknownRelationError(self._hidden[name])
         if name not in self:
             raise unknown_name("relation", name, self)
         return RelationTable(self._versions[name])
@@ -50,6 +55,7 @@ class Snapshot(Database):
         super().__init__()
         self.domains = domains
         self._state = State(state.versions, number=state.number)
+        self._hidden = state.hidden
 
     @property
     def version(self) -> int:
@@ -58,17 +64,22 @@ class Snapshot(Database):
 
     @property
     def relations(self) -> VersionedRelations:
-        return VersionedRelations(self._state.versions)
+        return VersionedRelations(self._state.versions, self._hidden)
 
     def load(self, *arguments: Any, **options: Any) -> None:
         """A snapshot does not change: raises ChangeError."""
         raise ChangeError("a snapshot can't be changed: load into its workspace")
 
     def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
-        return readable(self._state)
+        return readable(self._state, self._hidden)
+
+    def _installed(self) -> Mapping[str, str]:
+        return self._hidden
 
 
-def readable(state: State) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
-    """All relations of a state, each built when it is asked for, and their schemas."""
-    schemas = {name: version.schema for name, version in state.versions.items()}
-    return VersionedRelations(state.versions), schemas
+def readable(
+    state: State, hidden: Mapping[str, str]
+) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
+    """The relations of a state that are not hidden, each built when it is asked for, and their schemas."""
+    schemas = {name: version.schema for name, version in state.versions.items() if name not in hidden}
+    return VersionedRelations(state.versions, hidden), schemas

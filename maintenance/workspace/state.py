@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lftj.errors import ChangeError
+from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.rewriting.guard import Spans
@@ -45,8 +45,8 @@ class State:
 
     @cached_property
     def since(self) -> Mapping[str, int]:
-        """The number of the change that installed each head, as it is."""
-        return {head: each.since for each in self.definitions for head in each.strategies}
+        """The number of the change that installed each head that is shown, as it is."""
+        return {head: each.since for each in self.definitions for head in each.shown}
 
     def following(self, before: State, entry: Entry | None) -> State:
         """This, as what follows a state; ``entry``: what led to it, where that was not a commit."""
@@ -59,6 +59,18 @@ class State:
     def heads(self) -> Mapping[str, MaintainedHead]:
         """Each after those that its rules read."""
         return self.strata.heads
+
+    @property
+    def hidden(self) -> Mapping[str, str]:
+        """The heads that a user named and may not read, with what to say of them."""
+        return self.strata.hidden
+
+    def refuse_unknown(self, name: str) -> None:
+        """Raise UnknownRelationError where no head of that name can be read."""
+        if name in self.hidden:
+            raise UnknownRelationError(self.hidden[name])
+        if name not in self.strata.schemas:
+            raise unknown_name("head", name, self.strata.schemas)
 
     def version(self, name: str) -> RelationVersion:
         """A relation's or head's version.  Raises UnknownRelationError."""

@@ -10,9 +10,11 @@ import numpy as np
 from lftj.errors import VerificationError
 from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.request import Request
+from lftj.language.body import Wanted
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
+from maintenance.heads.stratum import heads_by_stratum
 
 if TYPE_CHECKING:
     from maintenance.heads.head import MaintainedHead
@@ -21,16 +23,33 @@ if TYPE_CHECKING:
 def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]) -> None:
     """Compute every head, each behind those that it reads, or with them, from the base relations alone.
 
-    Heads that a user wrote by their rules as written, without views.  Compares it with what is kept.
-    Raises VerificationError at the first difference, naming head and tuple.
+    Heads that a user wrote by their rules as written, without views; those that are wanted without keys, too
+    (:mod:`lftj.rewriting.wanted_heads`).  Compares it with what is kept.  Raises VerificationError at the
+    first difference, naming head and tuple.
     """
     relations = {name: version.relation() for name, version in versions.items() if name not in heads}
+    wanted: dict[int, dict[str, Relation]] = {}
     for name, head in heads.items():
-        if name not in relations:
-            program = head.program if is_view(name) else head.program.as_written
+        program = head.program if is_view(name) else head.program.as_written
+        if program.wanted is not None and name in program.wanted.results:
+            if id(program.wanted) not in wanted:
+                wanted[id(program.wanted)] = _as_written(program.wanted, relations, head.keeping.max_rounds)
+            relations[name] = wanted[id(program.wanted)][name]
+        elif name not in relations:
             request = Request(program, relations, name, max_rounds=head.keeping.max_rounds)
             relations |= Evaluation(request).whole()
         _compare(name, versions[name], relations[name])
+
+
+def _as_written(wanted: Wanted, relations: Mapping[str, Relation], max_rounds: int) -> dict[str, Relation]:
+    """The wanted heads of a program, all that they read evaluated whole."""
+    program = wanted.whole
+    needed = {*wanted.results}.union(*map(program.read_by, wanted.results))
+    found = {name: relation for name, relation in relations.items() if name not in needed}
+    for name in (name for names in heads_by_stratum(program) for name in names):
+        if name in needed and name not in found:
+            found |= Evaluation(Request(program, found, name, max_rounds=max_rounds)).whole()
+    return found
 
 
 def _compare(name: str, maintained: RelationVersion, recomputed: Relation) -> None:

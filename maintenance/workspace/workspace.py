@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,12 @@ from lftj.errors import ChangeError, DurabilityError, HousekeepingWarning, Range
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
-from lftj.language.several_aggregates import is_auxiliary, shown_name
+from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
-from lftj.process.progress import Advance, bar
 from lftj.rewriting.guard import MayNotFit
+from lftj.rewriting.wanted_heads import Results, wanted_results
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
@@ -57,6 +57,7 @@ from maintenance.workspace.follower import Follower, Following, HeadChange
 from maintenance.workspace.installing import (
     Wishes,
     is_installed,
+    shown_bar,
     with_rules,
     with_strategy,
     without_heads,
@@ -129,17 +130,17 @@ class Workspace(Database):
     @property
     def relations(self) -> VersionedRelations:
         """All relations and heads, as they are now."""
-        return VersionedRelations(self._state.versions)
+        return VersionedRelations(self._state.versions, self._state.hidden)
 
     @property
     def _heads(self) -> Mapping[str, MaintainedHead]:
         return self._state.heads
 
     def _now(self) -> tuple[Mapping[str, RelationTable], Mapping[str, Schema]]:
-        return readable(self._state)
+        return readable(self._state, self._state.hidden)
 
-    def _installed(self) -> Collection[str]:
-        return self._state.heads
+    def _installed(self) -> Mapping[str, str]:
+        return {**dict.fromkeys(self._state.heads, ""), **self._state.hidden}
 
     # -- relations and rules ---------------------------------------------------------
 
@@ -177,6 +178,7 @@ class Workspace(Database):
         program: str | Program,
         strategy: str | Mapping[str, str] = DEFAULT,
         *,
+        results: str | Collection[str] | Results | None = None,
         replace: bool = False,
         sensitivity_bytes: Mapping[str, int] | None = None,
         order: Mapping[str, Sequence[str]] | None = None,
@@ -196,21 +198,25 @@ class Workspace(Database):
         ``"recompute"``, or by ``"auto"``: the first, and again where that would cost more.  ``max_rounds``:
         where one still gets new tuples after so many rounds, now or in a transaction, raises RoundLimitError.
 
+        ``results``: the heads that are wanted.  Others can't be read then, and are kept for the keys that
+        these need of them, where that spares most of the work by the sizes that relations have now;
+        `explain_maintenance` says so.  Heads that no result needs are not kept.
+
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
-        stay, and hear of transactions only.  Where the same rules are there already nothing is done.
+        stay, and hear of transactions only.  Where the same rules are there already nothing is done, unless
+        other heads are kept for some keys by now.
 
         Raises RuleError, StrategyError, DataError and EvaluationError, and ChangeError where rules of other
         programs read a head that would be replaced; then everything is as it was before.
         """
         tree = parse(program) if isinstance(program, str) else program
         limits, orders = dict(sensitivity_bytes or {}), dict(order or {})
-        wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds)
+        wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds, wanted_results(results))
         with self._published.lock:
             state = self._published.changeable()
             written = {head.relation for rule in tree.rules for head in rule.heads}
             gone = written & set(state.heads) if replace else set()
-            stays = {n: v.schema for n, v in state.versions.items() if shown_name(n) not in gone}
-            checked = self._check(tree, stays)
+            checked = wishes.checked(tree, state, gone, self.domains)
             if gone and is_installed(state, checked, wishes):
                 return
             following = with_rules(
@@ -219,10 +225,10 @@ class Workspace(Database):
                 wishes,
                 self.domains,
                 threads,
-                lambda title: _bar(title, progress),
+                partial(shown_bar, progress=progress),
             )
-            following = begun(following, written, self.domains)
-            self._published.change_heads(following, installed_entry(tree, wishes, replace))
+            following = begun(following, written & following.heads.keys(), self.domains)
+            self._published.change_heads(following, installed_entry(tree, wishes, replace, checked.wanted))
         self.domains.collector.settle_new()
 
     @interruptible()
@@ -258,8 +264,8 @@ class Workspace(Database):
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Names of the installed heads, each after those that its rules read."""
-        return tuple(name for name in self._heads if not is_auxiliary(name))
+        """Names of the installed heads that can be read, each after those that its rules read."""
+        return tuple(self._state.strata.schemas)
 
     def _head(self, name: str) -> MaintainedHead:
         if name not in self._heads:
@@ -320,7 +326,7 @@ class Workspace(Database):
 
         Returns a function that ends the subscription.  Raises UnknownRelationError.
         """
-        self._head(head)
+        self._state.refuse_unknown(head)
         return self._published.subscribers.add(head, callback)
 
     def base_version(self, name: str) -> RelationVersion:
@@ -706,10 +712,3 @@ class Workspace(Database):
             for head in state.heads.values():
                 head.check_invariants()
                 head.check_counters(state.versions)
-
-
-@contextmanager
-def _bar(title: str, progress: bool) -> Iterator[Advance | None]:
-    """A progress bar, and how to move it on; None where none is wanted."""
-    with bar(title, progress) as advance:
-        yield advance if progress else None

@@ -897,14 +897,14 @@ FAULTS = (
     ),
     Fault(
         "windows are evaluated for some rows of a partition",
-        "lftj/rewriting/demand.py",
+        "lftj/rewriting/bound_reads.py",
         "            names &= {one.name for one in window.per}\n",
         "            names |= {one.name for one in window.per}\n",
         DEMAND,
     ),
     Fault(
         "a value of a function is a key, too",
-        "lftj/rewriting/demand.py",
+        "lftj/rewriting/bound_reads.py",
         "terms = self.atom.terms[:-1] if self.atom.functional else self.atom.terms",
         "terms = self.atom.terms",
         DEMAND,

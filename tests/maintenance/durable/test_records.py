@@ -172,15 +172,15 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
             StrategySet,
         )
     }
-    assert FORMAT == 5
+    assert FORMAT == 6
     assert fields == {
         "Manifest": "number chain settings relations definitions format end",
         "End": "number chain nbytes",
-        "Definition": "text strategies sensitivity_bytes order max_rounds since",
+        "Definition": "text strategies sensitivity_bytes order max_rounds since results choices",
         "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag",
         "DataFile": "name rows nbytes checksum",
         "Changed": "changes transactions",
-        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds",
+        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices",
         "Uninstalled": "heads",
         "StrategySet": "strategies",
     }
@@ -218,6 +218,9 @@ ENTRIES: list[Entry] = [
     Changed({}),
     Installed("tri(a) <- e(a).", ["tri"], "trace", True, {"tri": 1000}, {"tri": ["a"]}, 7),
     Installed("tri(a) <- e(a).", ["tri"], {"tri": "delta"}),
+    Installed(
+        "tri(a) <- e(a).", ["tri"], "auto", results=["tri"], choices={"asked": {"tri/0": [[0], ["e(a)"]]}}
+    ),
     Uninstalled(("a", "b")),
     StrategySet({"a": "auto"}),
 ]
