@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
-from lftj.values.domain import null_mask, where_null
+from lftj.values.domain import null_mask, where_null, without_views
 from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
 
@@ -120,7 +120,7 @@ class WideColumns(Sequence[np.ndarray]):
             return None
         step = max(1, len(self.rows) // SAMPLE)
         values = WideColumns(self._name, self._schema, self.rows[::step])._values(number)
-        seen = pc.count_distinct(plain_array(values.combine_chunks())).as_py()
+        seen = pc.count_distinct(without_views(plain_array(values.combine_chunks()))).as_py()
         return float(seen) if 2 * seen < len(values) else seen * len(self.rows) / max(1, len(values))
 
     def refuse_null(self, number: int) -> None:

@@ -65,7 +65,7 @@ class Strata:
         shown = [head for head in named if not head.kept_for]
         self.schemas = {head.name: head.schema for head in shown}
         """Of the heads that a user knows of."""
-        self.strategies = {head.name: head.strategy for head in shown}
+        self.strategies = {head.name: head.strategy for head in named}
         guards = ((head, head.program.guards.get(head.name)) for head in self.heads.values())
         self.guarded: list[Guarded] = [(head, guard.columns) for head, guard in guards if guard is not None]
         self.guarded_columns = frozenset[Source]().union(*(columns for _, columns in self.guarded))

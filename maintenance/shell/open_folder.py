@@ -21,7 +21,7 @@ from lftj.shell.inputs import Inputs, Pairs
 from lftj.shell.options import CSV, DATA, ROWS, RULES, picture, taking
 from lftj.shell.shell import cli, show_rows, write_text
 from lftj.values.shown_text import counted
-from maintenance.shell.options import CHANGES, NULLS_OF_CHANGES, RESULTS, STRATEGY, Results
+from maintenance.shell.options import CHANGES, NULLS_OF_CHANGES, RESULTS, STRATEGY, WANTED, Results
 
 if TYPE_CHECKING:
     from maintenance.workspace.workspace import Workspace
@@ -56,15 +56,15 @@ def query(folder: str, /, **options: Any) -> None:
 
 
 @open_folder.command()
-@taking(*RULES, *DATA, STRATEGY, inputs=Inputs)
+@taking(*RULES, *DATA, STRATEGY, WANTED, inputs=Inputs)
 @click.option("--replace", is_flag=True, help="Define heads anew that are there.")
 @click.pass_obj
-def install(folder: str, inputs: Inputs, strategy: str, replace: bool) -> None:
+def install(folder: str, inputs: Inputs, strategy: str, result: tuple[str, ...], replace: bool) -> None:
     """Load files as relations, and install rules over them.  FOLDER is made where there is none."""
     program = inputs.program()
     with _opened(folder) as workspace:
         inputs.load_into(workspace)
-        workspace.install(program, strategy, replace=replace, progress=True)
+        workspace.install(program, strategy, results=result or None, replace=replace, progress=True)
 
 
 @open_folder.command()

@@ -24,6 +24,13 @@ STRATEGY = click.option(
     show_default=True,
     help="How to keep the heads up to date.",
 )
+WANTED = click.option(
+    "--result",
+    metavar="HEAD",
+    multiple=True,
+    help="Keep this head, and others for the keys that it needs of them; may be repeated.  Without it all are"
+    " kept.",
+)
 CHANGES = click.option(
     "--changes",
     type=SOURCE,

@@ -14,15 +14,17 @@ from lftj.shell.inputs import Inputs, Pairs
 from lftj.shell.options import DATA, RULES, taking
 from lftj.shell.shell import cli, main
 from maintenance.shell.open_folder import open_folder
-from maintenance.shell.options import CHANGES, RESULTS, STRATEGY, Results
+from maintenance.shell.options import CHANGES, RESULTS, STRATEGY, WANTED, Results
 from maintenance.shell.prompt import shell
 
 __all__ = ["cli", "main", "open_folder", "shell"]
 
 
 @cli.command()
-@taking(*RULES, *DATA, CHANGES, STRATEGY, *RESULTS, inputs=Inputs, results=Results)
-def maintain(inputs: Inputs, changes: Pairs, strategy: str, results: Results) -> None:
+@taking(*RULES, *DATA, CHANGES, STRATEGY, WANTED, *RESULTS, inputs=Inputs, results=Results)
+def maintain(
+    inputs: Inputs, changes: Pairs, strategy: str, result: tuple[str, ...], results: Results
+) -> None:
     """Install rules over files, apply changes to the files' relations, and output how the heads change.
 
     \b
@@ -30,7 +32,7 @@ def maintain(inputs: Inputs, changes: Pairs, strategy: str, results: Results) ->
     """
     inputs.refuse_unloaded("--changes", [name for name, _ in changes])
     program = inputs.program(changes)
-    heads = _heads_of(program)
+    heads = [name for name in _heads_of(program) if name in (result or (name,))]
     results.check_heads(heads)
 
     from maintenance.shell.applying import apply_files
@@ -40,7 +42,7 @@ def maintain(inputs: Inputs, changes: Pairs, strategy: str, results: Results) ->
     inputs.load_into(workspace)
 
     def install() -> None:
-        workspace.install(program, strategy, progress=True)
+        workspace.install(program, strategy, results=result or None, progress=True)
 
     applied = apply_files(workspace, inputs, changes, results, "maintaining", install)
     applied.end(heads, "whose changes are written")

@@ -64,7 +64,8 @@ class Wishes:
             for name, version in state.versions.items()
             if shown_name(name) not in gone and name not in hidden
         }
-        installed = {**dict.fromkeys(state.heads.keys() - gone, ""), **hidden}
+        heads = [name for name in state.heads if shown_name(name) not in gone]
+        installed = {**dict.fromkeys(heads, ""), **hidden}
         schemas = {name: version.schema for name, version in there.items()}
         program = check(tree, schemas, domains, installed)
         if self.results is None:

@@ -205,10 +205,13 @@ def _sound(r: random.Random) -> tuple[list[Drawn], Case]:
     """A program in which nothing can be refused: so transactions may be committed in any order."""
     while True:
         loaded, case = _small(r)
-        values = [head.value for rule in case.program for head in rule.heads]
-        functions = any(value is not None and not isinstance(value, Aggregate) for value in values)
-        if not functions and not any(one.table.functional or one.table.bag for one in loaded):
+        if not _has_functions(case) and not any(one.table.functional or one.table.bag for one in loaded):
             return loaded, case
+
+
+def _has_functions(case: Case) -> bool:
+    values = [head.value for rule in case.program for head in rule.heads]
+    return any(value is not None and not isinstance(value, Aggregate) for value in values)
 
 
 def threads(r: random.Random) -> Case:
@@ -277,6 +280,29 @@ WIDE = 0.4
 """The share of cases in which every relation that can be is wide."""
 
 
+KEYS = 0.5
+"""The share of cases with several heads that are evaluated, or kept for some of them, for keys."""
+
+
+def _for_keys(r: random.Random, case: Case) -> dict[str, Any]:
+    """Heads for some keys, by heads too or by relations alone, whatever that costs.
+
+    Only where nothing can be refused: two values of a key that nobody reads are no error then.
+    """
+    read_as = set(
+        re.findall(r"(\w+)\[", " ".join(text.partition("<-")[2] for text in case.rules.split("\n")))
+    )
+    sums = {h.relation for rule in case.program for h in rule.heads if isinstance(h.value, Aggregate)}
+    several = case.kind in ("once", "kept") and len(case.heads) > 1
+    if not several or "errors_count" in case.options or _has_functions(case) or not read_as <= sums:
+        return {}
+    if r.random() > KEYS:
+        return {}
+    results = r.sample(case.heads, r.randrange(1, len(case.heads)))
+    shown = [name for name in case.heads if name in results or (r.random() < 0.7 and name == case.heads[-1])]
+    return {"keys": r.random() < 0.5, **({"results": tuple(shown)} if case.kind == "kept" else {})}
+
+
 def draw(seed: int, number: int, only: str | None = None) -> Case:
     """Case ``number`` of a seed.  ``only``: a kind, where no other is wanted."""
     r = random.Random(f"{seed}/{number}")
@@ -285,4 +311,5 @@ def draw(seed: int, number: int, only: str | None = None) -> Case:
     if only is not None:
         maker = next(one for one in makers if one.__name__ == only)
     case = maker(r)
-    return replace(case, options={**case.options, "wide": True}) if r.random() < WIDE else case
+    wide = {"wide": True} if r.random() < WIDE else {}
+    return replace(case, options={**case.options, **wide, **_for_keys(r, case)})

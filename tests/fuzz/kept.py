@@ -94,6 +94,7 @@ class Kept:
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self.folder = case, folder
+        self.shown = [head for head in case.options.get("results", ()) if head in case.heads] or case.heads
         self.state = beginning(case)
         heads = self._expected(self.state)
         if isinstance(heads, Refused):
@@ -115,7 +116,7 @@ class Kept:
         return expected(
             self.case.program,
             state,
-            self.case.heads,
+            self.shown,
             bags(self.case),
             self.case.options.get("errors_count", False),
         )
@@ -130,7 +131,7 @@ class Kept:
 
     def _follow_from_here(self) -> None:
         """What is installed anew has no changes from before."""
-        self.mirrors = {head: Mirror(self.workspaces[-1], head) for head in self.case.heads}
+        self.mirrors = {head: Mirror(self.workspaces[-1], head) for head in self.shown}
 
     def _install(self, workspace: Workspace, strategies: dict[str, str], **more: Any) -> None:
         """By these strategies; a head that one does not suit is kept by auto."""
@@ -140,7 +141,8 @@ class Kept:
             for head, name in strategies.items()
             if (name == "stages") == (head in recursive) or name in ("auto", "recompute")
         }
-        workspace.install(self.case.rules, fitting or "auto", **more)
+        results = {"results": self.shown} if "results" in self.case.options else {}
+        workspace.install(self.case.rules, fitting or "auto", **results, **more)
 
     def _recursive(self, head: str) -> bool:
         """Whether it is in a component: here one reads itself, or it reads none of its own."""
@@ -163,7 +165,7 @@ class Kept:
                 continue
             if isinstance(right, Refused):
                 raise Difference(f"commit not refused: {right.why}")
-            for head in self.case.heads:
+            for head in self.shown:
                 _check_change("change", transaction.changes[head], before[head], right[head])
         if not isinstance(right, Refused):
             self.state, self.heads = state, right
@@ -190,7 +192,7 @@ class Kept:
             if refused:
                 raise Difference("apply_many not refused")
             for changes, n in zip(applied, told, strict=True):
-                for head in self.case.heads:
+                for head in self.shown:
                     _check_change("change of many", changes[head], heads[n][head], heads[n + 1][head])
         if not refused:
             self.state, self.heads = states[-1], heads[-1]
@@ -216,6 +218,9 @@ class Kept:
         for workspace in self.workspaces:
             try:
                 workspace.set_strategy(head, strategy)
+            except errors.UnknownRelationError:
+                if head in self.shown:
+                    raise
             except errors.LftjError:
                 if (strategy == "stages") == self._recursive(head):
                     raise
@@ -233,10 +238,12 @@ class Kept:
         for head in sorted(self.case.heads, key=len, reverse=True):
             renamed = renamed.replace(f"{head}(", f"q{head}(").replace(f"{head}[", f"q{head}[")
         for workspace in self.workspaces:
-            for head in self.case.heads:
+            for head in self.shown:
                 same("query beside", rows_of(workspace.query(renamed, head=f"q{head}")), self.heads[head])
 
     def follow(self, head: str) -> None:
+        if head not in self.shown:
+            return
         self.mirrors[head].catch_up(self.workspaces[-1], by_one=len(self.held) % 2 == 0)
         self.mirrors[head].check(self.heads[head], "follow")
 

@@ -16,6 +16,7 @@ from fuzz.large import play_large
 from fuzz.once import play_once
 from fuzz.threads import play_threads
 from fuzz.values import play_values
+from support.bound_readers import whatever_it_costs
 from support.small_limits import wide_relations
 
 PLAYS: Mapping[str, Callable[[Case], None]] = {
@@ -34,7 +35,9 @@ def play(case: Case) -> bool:
     """Raise what is wrong.  Whether the case said anything: not where the oracle can't tell what is right."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with contextlib.suppress(OutOfReach), wide_relations(case.options.get("wide", False)):
+        by_heads = case.options.get("keys")
+        keys = contextlib.nullcontext() if by_heads is None else whatever_it_costs(by_heads)
+        with contextlib.suppress(OutOfReach), wide_relations(case.options.get("wide", False)), keys:
             PLAYS[case.kind](case)
             return True
     return False

@@ -245,3 +245,16 @@ def test_rows_that_go_are_given_back() -> None:
             transaction.insert("w", make(500 * step))
     assert rows.n_values < 6_000
     assert workspace.domains.of(pa.string()).n_values < 9_000  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("arrow", POOLS, ids=str)
+def test_values_are_counted_without_codes(arrow: pa.DataType) -> None:
+    workspace = Workspace()
+    with wide_relations():
+        values = array_of([*POOLS[arrow]] * 30, arrow)
+        workspace.load("r", pa.table({"k": pa.array(range(len(values))), "v": values}))
+    columns = workspace.relations["r"].tuples.columns()
+    assert isinstance(columns, WideColumns)
+    coded = columns.coded
+    assert columns.about_distinct(1) in (None, len(POOLS[arrow]))
+    assert columns.coded == coded

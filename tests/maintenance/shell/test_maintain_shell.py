@@ -79,6 +79,15 @@ def test_changes_are_printed_with_their_transaction(lftj: Lftj, strategy: str) -
     assert len(table) == 3
 
 
+def test_heads_that_are_wanted_are_kept_with_what_they_need(lftj: Lftj) -> None:
+    rules = f"{TRI} ends(c) <- tri(1, _, c). no(a) <- edge(a, _)."
+    command = ("maintain", "-e", rules, *LOAD, *CHANGES, "--result", "ends", "--verify")
+    done = lftj(*command, "--out-changes", "ends=-")
+    assert succeeds(done) == ["txn,c,weight", "2,3,-1", "2,4,1"]
+    assert [line.split()[0] for line in done.err.splitlines()[3:]] == ["ends"]
+    fails(lftj(*command, "--out", "tri=-"), 1, "no rule has the head 'tri'; heads are ends")
+
+
 @pytest.mark.parametrize("room", [1 << 14, 5])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_to_a_file_many_transactions_are_committed_in_one_call(

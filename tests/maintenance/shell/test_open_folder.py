@@ -169,6 +169,14 @@ def test_heads_are_replaced_when_that_is_asked_for(lftj: Lftj) -> None:
     assert lftj("open", "graph", "stats").out.splitlines()[3] == "head tri: kept by delta"
 
 
+def test_heads_are_kept_for_those_that_are_wanted(lftj: Lftj) -> None:
+    rules = "back(b, a) <- edge(a, b). far(a) <- back(a, b), back(b, _). no(a) <- edge(a, _)."
+    assert lftj("open", "graph", "install", "-e", rules, "--result", "far").status == 0
+    heads = [line for line in lftj("open", "graph", "stats").out.splitlines() if line.startswith("head ")]
+    assert heads == ["head tri: kept by auto", "head far: kept by auto"]
+    fails(lftj("open", "graph", "query", "-e", "q(a) <- back(a, _)."), 1, "'back' is kept for 'far' alone")
+
+
 def test_what_is_wrong_is_said_in_one_line(lftj: Lftj) -> None:
     fails(lftj("open", "none", "stats"), 1, "can't be opened: No such file or directory")
     fails(lftj("open", "graph", "apply", "--changes", "edgy=changes.csv"), 1, "edgy")

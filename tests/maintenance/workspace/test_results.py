@@ -344,6 +344,28 @@ def test_replaced_by_what_wants_more() -> None:
     assert len(heard) == 1
 
 
+def test_what_aggregates_are_made_of_is_replaced_with_them() -> None:
+    for results in (None, "n"):
+        workspace = small(Workspace())
+        rules = "n(x, upper_quantile(y, 1), mode(y)) <- e(x, y). z(x) <- e(x, _)."
+        for _ in range(2):
+            workspace.install(rules, results=results, replace=True)
+        workspace.install(rules, "delta", results=results, replace=True)
+        assert set(workspace["n"]) == {(1, 2, 2), (2, 1, 1), (3, 4, 4), (4, 3, 3)}
+
+
+def test_figures_of_a_commit_know_heads_that_are_not_shown() -> None:
+    workspace = small(Workspace())
+    with whatever_it_costs():
+        workspace.install(OTHER, results="q")
+    with workspace.transaction() as transaction:
+        transaction.insert("u", [(3,)])
+    assert list(transaction.changes) == ["q"]
+    assert (transaction.stats["h"].head_changes, transaction.stats["q"].head_changes) == (1, 1)
+    assert transaction.stats.rules["h#keys1"].head_changes == 1
+    assert "h#keys1" not in workspace.stats.rows and workspace.stats.rows["h"] == 2
+
+
 @pytest.mark.compiled
 def test_what_was_empty_is_chosen_anew() -> None:
     workspace = Workspace()
