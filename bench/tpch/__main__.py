@@ -6,8 +6,9 @@
     python -m bench.tpch --measure kept --strategies auto,delta,views,trace
 
 ``once``: answers of a database, warm and the first of one just loaded.  ``kept``: refreshes of 10 orders and
-their items, by each strategy, DuckDB computing anew.  ``unread``: memory of what is loaded, and commits that
-no rule reads.  ``workspace``: all queries in one, by the first of the strategies.
+their items, by each strategy, DuckDB computing anew; the answers are kept, and other heads for what these
+need.  ``unread``: memory of what is loaded, and commits that no rule reads.  ``workspace``: all queries in
+one, by the first of the strategies.
 
 A selection writes into bench/results/selection/ or, with ``--quick``, bench/results/quick/.
 """

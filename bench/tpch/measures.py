@@ -150,7 +150,8 @@ class Kept:
         workspace = Workspace()
         loaded_into(workspace, loaded)
         rules = "\n".join(query.rules for query in queries)
-        seconds, _ = timed(lambda: workspace.install(rules, strategy=strategy, threads=1))
+        heads = [query.head for query in queries]
+        seconds, _ = timed(lambda: workspace.install(rules, strategy=strategy, results=heads, threads=1))
         return cls(workspace, queries, seconds)
 
     def commit(self, changes: Changes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lftj.language.body import Wanted
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
-from lftj.rewriting.key_relations import is_made
+from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from maintenance.durable.entries import Installed, Loaded, StrategySet
 from maintenance.workspace.installing import Wishes
@@ -35,11 +35,7 @@ def installed_entry(program: Program, wishes: Wishes, replace: bool, wanted: Wan
     return Installed(fields[0], kept, *fields[2:], list(wanted.results), wanted.choices)
 
 
-def strategy_entry(before: State, following: State) -> StrategySet:
-    """Heads are kept by other strategies."""
-    changed = {
-        shown_name(name): head.strategy
-        for name, head in following.heads.items()
-        if not is_made(name) and head.strategy != before.heads[name].strategy
-    }
-    return StrategySet(changed)
+def strategy_entry(before: State, following: State, strategy: str) -> StrategySet:
+    """Heads are to be kept by another strategy, as the user named them."""
+    anew = (name for name, head in following.heads.items() if head is not before.heads.get(name))
+    return StrategySet(dict.fromkeys((shown_name(name) for name in anew if not is_view(name)), strategy))

@@ -242,7 +242,7 @@ class Workspace(Database):
         with self._published.lock:
             state = self._published.changeable()
             following = with_strategy(state, head, strategy, self.domains)
-            self._published.change_heads(following, strategy_entry(state, following))
+            self._published.change_heads(following, strategy_entry(state, following, strategy))
 
     @interruptible()
     def uninstall(self, *heads: str) -> None:

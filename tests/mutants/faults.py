@@ -45,6 +45,7 @@ WIDE = ("storage/test_wide_relations.py",)
 REDUCING = ("planning/test_reducing.py",)
 DECIMALS = ("values/test_unscaled.py", "evaluation/test_decimals_on_rows.py")
 DEMAND = ("rewriting/test_demand.py",)
+RESULTS = ("maintenance/workspace/test_results.py",)
 
 FAULTS = (
     # -- wide relations, filtered rows, numbers on rows --------------------------------------
@@ -929,6 +930,34 @@ FAULTS = (
         "isinstance(term, Constant) and self._domains.of(literal_type(term.value)) is column.type.domain",
         "isinstance(term, Constant)",
         DEMAND,
+    ),
+    Fault(
+        "what is kept for keys is chosen anew when a folder is opened",
+        "maintenance/durable/definitions.py",
+        "return Results(tuple(self.results), self.choices) if self.results else None",
+        "return Results(tuple(self.results)) if self.results else None",
+        RESULTS,
+    ),
+    Fault(
+        "keys of another result are lost",
+        "lftj/rewriting/wanted_heads.py",
+        "made = with_demand(needed, results.names, catalog",
+        "made = with_demand(needed, results.names[:1], catalog",
+        RESULTS,
+    ),
+    Fault(
+        "heads stay that only an uninstalled one needed",
+        "maintenance/workspace/installing.py",
+        "head.kept_for or head.name in gone",
+        "head.name in gone",
+        RESULTS,
+    ),
+    Fault(
+        "heads that are kept for keys can be read",
+        "maintenance/heads/stratum.py",
+        "self.hidden = {head.name: _hidden(head) for head in named if head.kept_for}",
+        "self.hidden = {head.name: _hidden(head) for head in named if not head.kept_for and head.component}",
+        RESULTS,
     ),
 )
 

@@ -433,6 +433,18 @@ def test_a_folder_has_the_same_choice_whatever_it_grew_to(tmp_path: Path) -> Non
     assert set(copy["q"]) == rows
 
 
+def test_a_folder_has_the_strategy_that_was_wished(tmp_path: Path) -> None:
+    rules = "reach(x, y) <- e(x, y). reach(x, z) <- e(x, y), reach(y, z). q(y) <- u(x), reach(x, y)."
+    with small(Workspace.open(tmp_path / "ws")) as workspace, whatever_it_costs():
+        workspace.install(rules, {"reach": "recompute"}, results="q")
+        workspace.set_strategy("reach", "stages")
+        kept = [workspace.strategy_of(name) for name in ("reach", "reach#keys1", "reach#keys2")]
+        assert kept[0] == "auto" and kept[2] == "stages"
+    without_image(tmp_path / "ws")
+    with Workspace.open(tmp_path / "ws") as workspace:
+        assert [workspace.strategy_of(name) for name in ("reach", "reach#keys1", "reach#keys2")] == kept
+
+
 def test_a_folder_of_which_results_went(tmp_path: Path) -> None:
     rules = f"{OTHER} p(y) <- q(x), g(x, y). g(x, y) <- e(x, y), e(_, x)."
     for gone in itertools.combinations(("q", "r", "p"), 2):
