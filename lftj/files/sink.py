@@ -26,7 +26,8 @@ from typing import IO, Protocol
 
 import pyarrow as pa
 
-from lftj.errors import RangeError
+from lftj.errors import RangeError, UnsupportedTypeError
+from lftj.values.kinds import kind
 from lftj.values.shown_text import counted
 from lftj.values.spelling import spelled
 
@@ -208,6 +209,12 @@ class _CsvWriter:
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
         from pyarrow import csv as arrow_csv
 
+        for column in schema:
+            if kind(column.type) == "list":
+                raise UnsupportedTypeError(
+                    f"column {column.name!r} is of type {column.type}, and CSV has no lists: write Parquet or"
+                    " Arrow, or have the rule give texts, as string_agg does"
+                )
         names = io.StringIO()
         csv.writer(names, lineterminator="\n").writerow(schema.names)
         file.write(names.getvalue().encode())
@@ -274,15 +281,18 @@ def _as_text(table: pa.Table) -> pa.Table:
         pa.types.is_fixed_size_binary,
     )
     for position, field in enumerate(table.schema):
-        kind = field.type
+        plain = field.type
         column = table.column(position)
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-            column = column.cast(kind)
-        if any(test(kind) for test in is_binary):
+        if pa.types.is_dictionary(plain):
+            plain = plain.value_type
+            column = column.cast(plain)
+        if any(test(plain) for test in is_binary):
             digits = (value.hex() for value in column.to_pylist())
             column = pa.array(digits, pa.large_string(), size=len(column))
-        elif pa.types.is_string_view(kind):
+        elif kind(plain) == "list":
+            spellings = (spelled(pa.array([value], plain)) if value.is_valid else None for value in column)
+            column = pa.array(spellings, pa.large_string(), size=len(column))
+        elif pa.types.is_string_view(plain):
             column = column.cast(pa.large_string())
         table = table.set_column(position, field.name, column)
     return table

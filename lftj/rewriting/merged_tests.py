@@ -59,7 +59,7 @@ def _reads_alike(first: Body, other: Body) -> bool:
 
 def _is_mergeable(comparison: Comparison, body: Body) -> bool:
     """Whether a test compares variables and constants as they are, none of which is NULL."""
-    sides = comparison.left, comparison.right
+    sides: tuple[Expression, ...] = (comparison.left, comparison.right)
     if isinstance(comparison.left, Call) and comparison.left.function in _TESTS:
         sides = *comparison.left.arguments, comparison.right
     is_simple = not comparison.is_null_safe and all(isinstance(side, Variable | Constant) for side in sides)

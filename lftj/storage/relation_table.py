@@ -21,6 +21,7 @@ from lftj.errors import ArityError
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import Table
 from lftj.storage.codes_table import table_of_codes
+from lftj.values.domain import without_views
 from lftj.values.row_codes import codes_of_row
 from lftj.values.spelling import spelled
 
@@ -160,7 +161,9 @@ class RelationTable:
         Raises ImportError without pandas.
         """
         _required("pandas", "to_pandas()")
-        return self.table.to_pandas(**options)
+        table = self.table
+        columns = [without_views(column) for column in table.columns]  # pandas takes no lists of views
+        return pa.Table.from_arrays(columns, table.column_names).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """A polars DataFrame.  Raises ImportError without polars."""

@@ -7,7 +7,8 @@ Invariants
    Only a decimal beside a float column becomes the nearest float first, as in SQL.
 2. NaN is in no order and equals nothing, as in IEEE 754 and in
    :meth:`lftj.values.domains.Domain.interval`.
-3. Strings are ordered by code points, binary strings by bytes, false before true.
+3. Strings are ordered by code points, binary strings by bytes, false before true.  Lists are ordered and
+   equal as :mod:`lftj.values.lists` says: NULL equals NULL in them, and NaN NaN.
 
 Cost: whole-array operations; decimals that have no common type of 76 digits go
 through Python numbers.
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.values.arithmetic import to_float64
+from lftj.values.domains import domain_name
 from lftj.values.kinds import (
     MAX_DIGITS,
     NANOSECONDS,
@@ -72,6 +74,8 @@ def comparable(left: pa.DataType, right: pa.DataType) -> bool:
     if kinds <= {"date", "timestamp"}:
         zones = [type_.tz if kind(type_) == "timestamp" else None for type_ in (left, right)]
         return (zones[0] is None) == (zones[1] is None)
+    if kinds == {"list"}:
+        return domain_name(left) == domain_name(right)
     return len(kinds) == 1 and kinds != {"other"}
 
 
@@ -105,6 +109,10 @@ def compare_arrays(operator: str, left: pa.Array, right: pa.Array) -> pa.Boolean
         left, right = left.cast(pa.int64()), right.cast(pa.int64())
     elif kinds[0] == "string":
         left, right = left.cast(pa.large_string()), right.cast(pa.large_string())
+    elif kinds[0] == "list":
+        from lftj.values.lists import packed  # with the compiler
+
+        left, right = packed(left), packed(right)
     elif kinds[0] == "binary":
         left, right = left.cast(pa.large_binary()), right.cast(pa.large_binary())
     return _ARROW[operator](left, right)

@@ -351,13 +351,7 @@ class DecimalDomain(DictionaryDomain):
         return column
 
     def _canonical(self, values: pa.Array) -> pa.Array:
-        try:
-            return cast_decimal(values, DECIMAL)
-        except pa.ArrowInvalid:
-            raise RangeError(
-                f"a value of type {values.type} has more than 38 digits before or after the point,"
-                " too many for a key"
-            ) from None
+        return canonical_decimals(values)
 
     def _decode_plain(self, codes: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
         numbers = self.unscaled(codes, arrow_type.scale)
@@ -371,6 +365,17 @@ class DecimalDomain(DictionaryDomain):
 
     def _array_of(self, data: np.ndarray, offsets: np.ndarray) -> pa.Array:
         return pa.Array.from_buffers(DECIMAL, len(offsets) - 1, [None, pa.py_buffer(data)])
+
+
+def canonical_decimals(values: pa.Array) -> pa.Array:
+    """Decimals of any type as :data:`DECIMAL`.  Raises :class:`~lftj.errors.RangeError`."""
+    try:
+        return cast_decimal(values, DECIMAL)
+    except pa.ArrowInvalid:
+        raise RangeError(
+            f"a value of type {values.type} has more than 38 digits before or after the point,"
+            " too many for a key"
+        ) from None
 
 
 def _comparison(operator: str) -> pc.Function:

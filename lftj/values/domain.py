@@ -111,7 +111,8 @@ class Domain(ABC):
         """The values of ``codes`` as an array of exactly ``arrow_type``, a type of this domain.
 
         Raises :class:`~lftj.errors.RangeError` when a value does not fit the type,
-        or all of them together don't: an array of ``string`` or ``binary`` holds 2 GiB at most.
+        or all of them together don't: an array of ``string`` or ``binary`` holds 2 GiB at most, one of
+        ``list`` as many elements.
 
         >>> from lftj.values.domains import Domains
         >>> Domains().of(pa.date32()).decode(np.array([0, 20484]), pa.date32()).to_pylist()
@@ -143,7 +144,8 @@ class Domain(ABC):
         try:
             return [self.decode(codes, arrow_type)]
         except RangeError:
-            narrow = pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type)
+            types = pa.types
+            narrow = any(is_it(arrow_type) for is_it in (types.is_string, types.is_binary, types.is_list))
             if not narrow or len(codes) < 2:
                 raise
         half = len(codes) // 2
@@ -250,10 +252,7 @@ class Domain(ABC):
         """Inverse of :meth:`_encode_plain`."""
 
     def _decode_with_null(self, codes: np.ndarray, missing: np.ndarray, arrow_type: pa.DataType) -> pa.Array:
-        values = without_views(self.decode(codes[~missing], arrow_type))
-        places = np.cumsum(~missing) - 1
-        spread = values.take(pa.array(places, mask=missing))
-        return spread if spread.type == arrow_type else spread.cast(arrow_type)
+        return spread(self.decode(codes[~missing], arrow_type), missing)
 
     def _encode_dictionary(self, column: ArrowColumn) -> np.ndarray:
         """Each dictionary's used values once, then one gather per chunk."""
@@ -328,6 +327,19 @@ def taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
     return without_views(column).take(pa.array(rows))
 
 
+def spread(values: pa.Array, missing: np.ndarray) -> pa.Array:
+    """The values one after the other in the rows that are not missing; NULL in those.
+
+    >>> spread(pa.array([5, 6]), np.array([False, True, False])).to_pylist()
+    [5, None, 6]
+    """
+    if not missing.any():
+        return values
+    places = np.cumsum(~missing) - 1
+    found = without_views(values).take(pa.array(places, mask=missing))
+    return found if found.type == values.type else found.cast(values.type)
+
+
 def taken_as_it_is(column: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
     """Those rows of a column, in its own type.
 
@@ -357,8 +369,20 @@ def without_views(column: ArrowColumn) -> ArrowColumn:
     >>> without_views(pa.array(["a"], pa.string_view())).type
     DataType(large_string)
     """
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
-    if pa.types.is_binary_view(column.type):
-        return column.cast(pa.large_binary())
-    return column
+    plain = _viewless(column.type)
+    return column if plain is None else column.cast(plain)
+
+
+def _viewless(arrow_type: pa.DataType) -> pa.DataType | None:
+    """The type of large counterparts, in lists too; None where nothing is a view."""
+    types = pa.types
+    if types.is_string_view(arrow_type):
+        return pa.large_string()
+    if types.is_binary_view(arrow_type):
+        return pa.large_binary()
+    if not (types.is_list(arrow_type) or types.is_large_list(arrow_type)):
+        return None
+    element = _viewless(arrow_type.value_type)
+    if element is None:
+        return None
+    return pa.list_(element) if types.is_list(arrow_type) else pa.large_list(element)

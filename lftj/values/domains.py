@@ -2,7 +2,8 @@
 
 :mod:`lftj.values.whole` (integer, boolean, date, time, timestamp, duration),
 :mod:`lftj.values.floating` (float) and :mod:`lftj.values.dictionary` (string,
-binary, decimal: unordered).  They are imported when a type asks for them: dictionaries bring the compiler.
+binary, decimal: unordered), as lists have one (:mod:`lftj.values.lists`).  They are
+imported when a type asks for them: dictionaries bring the compiler.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 from lftj.errors import UnsupportedTypeError
 from lftj.values.collector import Collector
 from lftj.values.domain import Domain
+from lftj.values.kinds import plain_type
 
 _making = threading.Lock()
 """Of two threads that ask for a new domain, both get the first one's."""
@@ -43,7 +45,7 @@ class Domains:
             return self.of(arrow_type.storage_type)
         if pa.types.is_dictionary(arrow_type):
             return self.of(arrow_type.value_type)
-        name = _domain_name(arrow_type)
+        name = domain_name(arrow_type)
         with _making:
             found = self._by_name.get(name)
             if found is None:
@@ -56,7 +58,8 @@ class Domains:
         return sum(getattr(domain, "nbytes", 0) for domain in list(self._by_name.values()))
 
 
-def _domain_name(arrow_type: Any) -> str:
+def domain_name(arrow_type: Any) -> str:
+    """Of a type that is neither dictionary-encoded nor an extension.  Raises UnsupportedTypeError."""
     types = pa.types
     if types.is_integer(arrow_type):
         return "integer"
@@ -83,8 +86,13 @@ def _domain_name(arrow_type: Any) -> str:
         if arrow_type.scale < -37:
             raise UnsupportedTypeError(f"type {arrow_type} is not supported: its scale is below -37")
         return "decimal"
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type):
+        return f"list[{domain_name(plain_type(arrow_type.value_type))}]"
     if types.is_null(arrow_type):
         raise UnsupportedTypeError("type null is not supported: a column without values needs a type")
+    if types.is_fixed_size_list(arrow_type) or types.is_list_view(arrow_type):
+        way_out = f"cast the column to {pa.list_(arrow_type.value_type)}"
+        raise UnsupportedTypeError(f"type {arrow_type} is not supported: {way_out}")
     raise UnsupportedTypeError(f"type {arrow_type} is not supported: its values can't be joined on")
 
 
@@ -97,6 +105,10 @@ def _new_domain(name: str, arrow_type: Any, collector: Collector) -> Domain:
         from lftj.values import dictionary
 
         return dictionary.new_domain(name, collector)
+    if name.startswith("list"):
+        from lftj.values.lists import ListDomain
+
+        return ListDomain(name, collector)
     from lftj.values import whole
 
     return whole.new_domain(name, arrow_type)

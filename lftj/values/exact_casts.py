@@ -1,12 +1,15 @@
 """Values of one type as those of another of the same kind: exactly, or refused.
 
 Kinds that are no number, and timestamps with and without a zone, never become one another: a timestamp is no
-date, an instant no local time.  Integers become floats and decimals, which become no integers.
+date, an instant no local time.  Integers become floats and decimals, which become no integers.  Lists
+become others as their elements do.
 
 Cost: whole-array operations; of what is refused the first row is found by bisection.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ import pyarrow.compute as pc
 from lftj.values.arithmetic import Kernel, first_refused
 from lftj.values.comparisons import compare_arrays
 from lftj.values.domain import ArrowColumn, chunks_of
-from lftj.values.kinds import cast_decimal, kind, plain_array, plain_type
+from lftj.values.kinds import cast_decimal, kind, plain_array, plain_type, typed_array
 
 
 class InexactError(Exception):
@@ -37,6 +40,8 @@ def converts(source: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_null(source) or source == wanted:
         return True
     before, after = kind(source), kind(wanted)
+    if before == after == "list":
+        return converts(source.value_type, wanted.value_type)
     if before == after == "timestamp":
         return (source.tz is None) == (wanted.tz is None)
     return before != "other" and (before == after or (before == "integer" and after in ("float", "decimal")))
@@ -77,6 +82,8 @@ def _conversion(source: pa.DataType, wanted: pa.DataType) -> Kernel:
         return lambda values: values
     if before == "binary":
         return lambda values: _of_width(values, wanted)
+    if before == after == "list":
+        return partial(_lists, _conversion(*(plain_type(one.value_type) for one in (source, wanted))), wanted)
     if after == "float":
         return lambda values: _floats(values, wanted)
     if after == "decimal" and before in ("integer", "decimal"):
@@ -91,6 +98,15 @@ def _of_width(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pc.any(pc.not_equal(pc.binary_length(values), wanted.byte_width)).as_py():
         raise pa.ArrowInvalid("of another width")
     return values
+
+
+def _lists(convert: Kernel, wanted: pa.DataType, lists: pa.Array) -> pa.Array:
+    """``convert``: what makes plain elements of theirs."""
+    from lftj.values.lists import array_of_lists, offsets_of  # with the compiler
+
+    elements = typed_array(convert(plain_array(lists.flatten())), wanted.value_type)
+    known = lists.is_valid().to_numpy(zero_copy_only=False) if lists.null_count else None
+    return array_of_lists(offsets_of(lists), elements, wanted, known)
 
 
 def _decimals(numbers: pa.Array) -> pa.Array:

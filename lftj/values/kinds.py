@@ -72,7 +72,7 @@ def typed_array(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def kind(arrow_type: pa.DataType) -> str:
-    """``integer float decimal boolean string binary date time timestamp duration`` or ``other``.
+    """``integer float decimal boolean string binary date time timestamp duration list`` or ``other``.
 
     >>> kind(pa.uint8()), kind(pa.large_string()), kind(pa.timestamp("ms", "UTC"))
     ('integer', 'string', 'timestamp')
@@ -88,6 +88,8 @@ def kind(arrow_type: pa.DataType) -> str:
         ("time", types.is_time),
         ("timestamp", types.is_timestamp),
         ("duration", types.is_duration),
+        ("list", types.is_list),
+        ("list", types.is_large_list),
     ):
         if holds(plain):
             return name
@@ -220,7 +222,7 @@ def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:
     """The type of a column that takes values of both types, which have one domain.
 
     Integers and floats: the widest.  Decimals: enough digits before and behind
-    the point.  Strings and binary: large if one is.  Dictionary encoding stays
+    the point.  Strings, binary and lists: large if one is.  Dictionary encoding stays
     when both agree.  Timestamps of two zones: the first zone.
 
     >>> str(common_type(pa.int16(), pa.uint16())), str(common_type(pa.decimal128(5, 2), pa.decimal128(9, 0)))
@@ -249,6 +251,10 @@ def common_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:
         return pa.large_binary() if large else pa.binary()
     if name == "date":
         return pa.date32()
+    if name == "list":
+        element = common_type(first.value_type, second.value_type)
+        large = types.is_large_list(first) or types.is_large_list(second)
+        return pa.large_list(element) if large else pa.list_(element)
     return first  # timestamps of one unit that differ in their zone
 
 

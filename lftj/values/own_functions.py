@@ -131,7 +131,7 @@ def _declared(name: str, what: str, given: object) -> pa.DataType:
     if not isinstance(given, pa.DataType):
         raise FunctionError(f"function '{name}', {what}: {given!r} is no type")
     is_view = pa.types.is_string_view(given) or pa.types.is_binary_view(given)
-    if kind(given) == "other" or given != plain_type(given) or is_view:
+    if kind(given) in ("list", "other") or given != plain_type(given) or is_view:
         raise FunctionError(f"function '{name}', {what}: columns of {given} are not passed to functions")
     return given
 

@@ -91,6 +91,8 @@ def _code(value: Any, domain: Domain, arrow: pa.DataType, adds: bool = False) ->
             value = int(value)  # what pyarrow asks for, though it gives a bool
         if isinstance(arrow, pa.BaseExtensionType):
             return _code(pa.scalar(value, arrow).value, domain, arrow.storage_type, adds)
+        if domain.name.startswith("list"):
+            return _code_of_list(value, domain, arrow, adds)
         if domain.name in LITERALS:
             if isinstance(value, float) and value != value:
                 return NAN_CODE if domain.name == "float" else None
@@ -98,6 +100,24 @@ def _code(value: Any, domain: Domain, arrow: pa.DataType, adds: bool = False) ->
         return _code_in_type(value, domain, arrow)
     except (TypeClashError, RangeError, pa.ArrowException, TypeError, ValueError, OverflowError):
         return None  # Arrow says in all these ways that the type has no such value
+
+
+def _code_of_list(value: Any, domain: Domain, arrow: pa.DataType, adds: bool) -> int | None:
+    from lftj.values.lists import ListDomain
+
+    assert isinstance(domain, ListDomain)
+    found = value.cast(arrow) if isinstance(value, pa.Scalar) else pa.scalar(value, arrow)
+    if not isinstance(value, pa.Scalar) and not _same(found.as_py(), value):
+        return None
+    lists = pa.array([found], arrow)
+    return int(domain.encode(lists)[0]) if adds else domain.find(lists)
+
+
+def _same(found: Any, value: Any) -> bool:
+    """Whether pyarrow has read a list, or what is in it, as what it is."""
+    if isinstance(found, list):
+        return len(found) == len(value) and all(map(_same, found, value))
+    return found == value or (found != found and value != value)
 
 
 def _code_in_type(value: Any, domain: Domain, arrow: pa.DataType) -> int | None:

@@ -12,7 +12,8 @@ columns of integers, moments and decimals off the bytes; other columns become Ar
 Invariants
 
 1. Two rows have one code exactly when they are equal column by column, NULL equal to NULL, NaN to NaN, and
-   -0.0 to 0.0: all of a column is of one Arrow type, and its floats are brought to one form.
+   -0.0 to 0.0: all of a column is of one Arrow type, its floats are brought to one form, and its lists are
+   packed (:mod:`lftj.values.lists`).
 2. The rows that a relation was loaded with, all different, have the codes 0, 1, 2, ... in their order.
    Until somebody asks for the code of a row they *wait* as the Arrow table that they came in.
 
@@ -40,6 +41,7 @@ from lftj.values.collector import Collector
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import ArrowColumn, chunks_of, joined, taken_as_it_is, without_views
 from lftj.values.kinds import kind, plain_array, plain_type, typed_array
+from lftj.values.lists import packed, unpacked
 from lftj.values.unscaled import SCALES, Numbers, numbers_of_array
 
 PIECE_ROWS = 1 << 16
@@ -273,6 +275,8 @@ class RowDomain(DictionaryDomain):
         large = pa.large_string() if kind(plain) == "string" else pa.large_binary()
         buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
         array = pa.Array.from_buffers(large, len(block), buffers)
+        if kind(plain) == "list":
+            return [typed_array(unpacked(array, plain), self.types[number])]
         return [typed_array(part, self.types[number]) for part in _halved(array, plain)]
 
     def integers(self, rows: PackedRows, number: int) -> Numbers | None:
@@ -327,7 +331,8 @@ def _scale(plain: pa.DataType) -> int | None:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    return without_views(plain_array(array))
+    array = without_views(plain_array(array))
+    return packed(array) if kind(array.type) == "list" else array
 
 
 def _halved(array: pa.Array, plain: pa.DataType) -> list[pa.Array]:
@@ -477,7 +482,7 @@ def _integers_of(block, column, place, width, is_signed, found, ends):
 
     block: uint8 (n, width of the block); found: int64 (n,), written; ends: int64 (2,), written.
     """
-    least, most = KEY_MAX, KEY_MIN
+    least, most = np.int64(KEY_MAX), np.int64(KEY_MIN)
     for row in range(block.shape[0]):
         if block[row, column >> 3] >> np.uint8(column & 7) & np.uint8(1):
             return False

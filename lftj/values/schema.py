@@ -69,7 +69,10 @@ def is_wide(types: Iterable[pa.DataType]) -> bool:
     >>> is_wide([pa.int64()] * 6), is_wide([pa.int64(), pa.string(), pa.string(), pa.string()])
     (False, True)
     """
-    return sum(2 if kind(type_) in ("string", "binary", "decimal") else 1 for type_ in types) > MOST_NARROW
+    return (
+        sum(2 if kind(type_) in ("string", "binary", "decimal", "list") else 1 for type_ in types)
+        > MOST_NARROW
+    )
 
 
 def copy_column(domains: Domains) -> Column:

@@ -42,6 +42,8 @@ def spelled(value: pa.Array) -> str:
 
     >>> print(spelled(pa.array([2**31 - 1], pa.int32()).cast(pa.date32())), spelled(pa.array(["tea"])))
     5881580-07-11 "tea"
+    >>> spelled(pa.array([["tea", None]]))
+    '["tea", NULL]'
     >>> spelled(pa.array([10**18 + 1]).cast(pa.timestamp("ns", "Asia/Tokyo")))
     '2001-09-09T01:46:40.000000001Z'
     """
@@ -55,6 +57,9 @@ def spelled(value: pa.Array) -> str:
     if name == "timestamp":
         text = _moment(value.cast(pa.int64())[0].as_py(), arrow.unit)
         return text if arrow.tz is None else f"{text}Z"
+    if name == "list":
+        elements = value.flatten()
+        return f"[{', '.join(spelled(elements[place : place + 1]) for place in range(len(elements)))}]"
     if name in ("time", "duration"):
         return str(value.cast(pa.string())[0].as_py())
     return literal(value[0].as_py())

@@ -520,11 +520,12 @@ def test_what_a_domain_does_not_offer() -> None:
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.list_(pa.int64()),
+        pa.list_(pa.int64(), 2),
+        pa.list_(pa.struct([("a", pa.int64())])),
         pa.struct([("a", pa.int64())]),
         pa.map_(pa.string(), pa.int64()),
         pa.null(),
-        pa.dictionary(pa.int8(), pa.list_(pa.int8())),
+        pa.dictionary(pa.int8(), pa.list_view(pa.int8())),
         pa.decimal128(5, -38),
         pa.month_day_nano_interval(),
     ],
