@@ -1,4 +1,4 @@
-"""Aggregates over a rule's assignments: count, sums, extremes, ranks, quantiles, concat, the user's own.
+"""Aggregates over a rule's assignments: count, sums, extremes, ranks, quantiles, texts, lists, one's own.
 
 The input is a Z-set: each row is an assignment of the group's key variables and
 of the aggregate's arguments, its weight the number of assignments of *all* body
@@ -17,9 +17,9 @@ What comes out
    doubles they stand for.
 4. ``min``, ``max``, ranks and quantiles are in the order of values.  NaN is the largest float, as
    in DuckDB: ``max`` is NaN when one is there, ``min`` only when nothing else is.
-5. ``concat`` joins one string per assignment, ordered by the order variables and
-   then by the string itself; a user's aggregate (:mod:`lftj.values.semigroup`) folds its
-   values in that order.
+5. ``concat`` joins one string per assignment, and ``list`` lists one value, ordered by the order variables
+   and then by the string or value itself, NULL last; a user's aggregate (:mod:`lftj.values.semigroup`) folds
+   its values in that order.
 
 Cost: one sort of the rows, O(n log n), then O(n) in whole-array operations and
 the kernels of :mod:`lftj.aggregates.superaccumulator`; what sums become is in
@@ -51,6 +51,8 @@ from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Constant, Variable, rank_of
 from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
+from lftj.values.domain import NULL_CODE
+from lftj.values.lists import array_of_lists
 from lftj.values.names import QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 
@@ -167,6 +169,8 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
         values = _average(groups, type_)
     elif function == "concat":
         values = _concat(groups, _separator(call), type_)
+    elif function == "list":
+        values = _lists(groups, type_)
     elif function in ("min", "max"):
         values = declared.domain.decode(extreme_codes(groups, function), declared.arrow)
     elif function in REACHED:
@@ -306,8 +310,18 @@ def quantile_codes(groups: Groups, call: Aggregate) -> np.ndarray:
 
 
 def _places(codes: np.ndarray, type_: ColumnType) -> tuple[np.ndarray, np.ndarray | None]:
-    """Numbers in the order of the codes' values, and the code of each; None where they are the codes."""
-    return (codes, None) if type_.domain.ordered else type_.domain.places(codes)
+    """Numbers in the order of the codes' values, and the code of each; None where they are the codes.
+
+    NULL, where there is any, comes first.
+    """
+    if type_.domain.ordered:
+        return codes, None
+    known = codes != NULL_CODE
+    if known.all():
+        return type_.domain.places(codes)
+    places = np.full(len(codes), -1)  # and so the last code
+    places[known], code_of_place = type_.domain.places(codes[known])
+    return places, np.append(code_of_place, NULL_CODE)
 
 
 # -- a user's aggregate -----------------------------------------------------
@@ -326,7 +340,7 @@ def _folded(groups: Groups, function: str, type_: ColumnType) -> pa.Array:
     return pa.array(folded, groups.declared.arrow)
 
 
-# -- concat -----------------------------------------------------------------
+# -- concat and list --------------------------------------------------------
 
 
 def _concat(groups: Groups, separator: str, type_: ColumnType) -> pa.Array:
@@ -339,6 +353,22 @@ def _concat(groups: Groups, separator: str, type_: ColumnType) -> pa.Array:
     offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int64())
     lists = pa.LargeListArray.from_arrays(offsets, strings.cast(pa.string()))
     return pc.binary_join(lists, separator).cast(groups.declared.arrow)
+
+
+def _lists(groups: Groups, type_: ColumnType) -> pa.Array:
+    """Groups are sorted by the order variables' places and then by the value's, in which NULL is first."""
+    codes, weights, arrow = groups.arguments[-1], groups.weights, groups.declared.arrow
+    if type_.nullable:
+        group = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
+        order = np.lexsort((codes == NULL_CODE, *groups.arguments[-2::-1], group))
+        codes, weights = codes[order], weights[order]
+    elements = type_.domain.decode(np.repeat(codes, weights), arrow.value_type)
+    try:
+        return array_of_lists(np.append(0, np.cumsum(groups.counts())), elements, arrow)
+    except pa.ArrowInvalid as error:
+        raise RangeError(
+            f"the lists of {shown_name(groups.head.relation)} = {groups.call()}: {error}"
+        ) from None
 
 
 def _refuse_long(groups: Groups, strings: pa.Array, separator_bytes: int, counts: np.ndarray) -> None:

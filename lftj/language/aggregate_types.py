@@ -34,6 +34,11 @@ def wanted_arguments(call: Aggregate) -> str:
     variables = sum(isinstance(one, Variable) for one in call.arguments)
     if call.distinct and function in ("mode", *REACHED):
         return "no 'distinct'"
+    if function == "list":
+        ordered = any(isinstance(one, Variable) and one.name.startswith("by: ") for one in call.arguments)
+        if not given:
+            return "a variable, and perhaps an order: list(v, by: (k desc))"
+        return "no order behind 'distinct'" if call.distinct and ordered else ""
     if call.distinct and variables > 1 and function != "count":
         return "one variable behind 'distinct'"
     if function == "count":
@@ -61,6 +66,8 @@ def aggregate_type(function: str, argument: pa.DataType) -> pa.DataType | None:
     name = kind(argument)
     if function in _OF_TYPE_OF_VALUE:
         return argument
+    if function == "list":
+        return pa.list_(plain_type(argument))
     if function in _BOOLEANS:
         return argument if name == "boolean" else None
     if function in _TEXTS:
@@ -92,8 +99,7 @@ def wanted_type(function: str) -> str:
 
 def may_be_nothing(call: Aggregate, body: Body) -> bool:
     """Whether a group may have no value: all that is read is NULL, or one number has no deviation."""
-    names = (one.name for one in call.arguments if isinstance(one, Variable))
-    return call.function in ("variance", "stddev") or any(body.types[name].nullable for name in names)
+    return call.function in ("variance", "stddev") or any(body.types[name].nullable for name in call.skips)
 
 
 def default_value(call: Aggregate, arrow: pa.DataType) -> Any:

@@ -123,10 +123,9 @@ class Composition:
         return replace(made, names=tuple(ColumnName(name, head.span) for name in column_names(head)))
 
     def _nullable(self, number: int, call: Aggregate) -> tuple[str, ...]:
-        """What a call reads and may be NULL."""
-        names = dict.fromkeys(one.name for one in call.arguments if isinstance(one, Variable))
+        """What may be NULL and then leaves out assignments of a call."""
         bodies = self._bodies[number]
-        return tuple(sorted(name for name in names if any(body.types[name].nullable for body in bodies)))
+        return tuple(sorted(n for n in set(call.skips) if any(body.types[n].nullable for body in bodies)))
 
     def _joined(
         self,

@@ -30,7 +30,7 @@ from lftj.language.syntax import (
     Variable,
 )
 from lftj.values.arithmetic import Kernel
-from lftj.values.functions import CONDITIONALS
+from lftj.values.functions import CONDITIONALS, PARTIAL
 from lftj.values.literals import NULL
 from lftj.values.operators import FLIPPED, NULL_SAFE
 
@@ -98,6 +98,8 @@ def may_be_null(expression: Expression, nullable: Collection[str]) -> bool:
         return expression.name in nullable
     if isinstance(expression, Constant):
         return expression.value is NULL
+    if isinstance(expression, Call) and expression.function in PARTIAL:
+        return True
     if not isinstance(expression, Call) or expression.function not in _READ_NULL:
         return any(may_be_null(child, nullable) for child in children(expression))
     if expression.function in ("nullif", *NULL_SAFE):
@@ -119,7 +121,7 @@ def gives_null(expression: Expression, nullable: Collection[str]) -> bool:
     of = expression
     while isinstance(of, Call) and of.function == "cast":
         of = of.arguments[0]
-    knows = isinstance(of, Constant) or (isinstance(of, Call) and of.function in _READ_NULL)
+    knows = isinstance(of, Constant) or (isinstance(of, Call) and of.function in (*_READ_NULL, *PARTIAL))
     return knows and may_be_null(expression, nullable)
 
 
@@ -202,9 +204,10 @@ def extreme(pick: Kernel, arguments: Sequence[Evaluator], result: pa.DataType) -
         best, *others = [argument(columns, n_rows) for argument in arguments]
         for other in others:
             if best.null_count or other.null_count:
-                known = pc.and_(best.is_valid(), other.is_valid())
-                picked = pick(best.filter(known), other.filter(known))
-                best = pc.replace_with_mask(pc.coalesce(best, other), known, picked)
+                both = pc.and_(best.is_valid(), other.is_valid())
+                picked, one = pick(best.filter(both), other.filter(both)), pc.coalesce(best, other)
+                known = both.to_numpy(zero_copy_only=False)
+                best = _scattered([known, ~known], [picked, one.filter(pc.invert(both))], n_rows, result)
             else:
                 best = pick(best, other)
         return best

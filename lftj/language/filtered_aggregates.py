@@ -1,7 +1,8 @@
 """``sum(v if v > 5)``: aggregates of some assignments, as aggregates of a computed variable.
 
 What stands behind the parser knows no filters.  The variable is NULL where the condition does not hold, and
-an aggregate skips NULL; ``count(if c)`` is a sum, which is 0 where nothing passes.  So the rule::
+an aggregate skips NULL; ``count(if c)`` is a sum, which is 0 where nothing passes, and ``list``, which keeps
+NULLs, is ordered by a constant besides.  So the rule::
 
     stats(a, count(if v > 5), max(v if v > 5)) <- r(a, v).
 
@@ -88,10 +89,11 @@ def _call(filtered: Filtered, computed: dict[str, Comparison]) -> Aggregate:
         first, *rest = filtered.arguments
         assert isinstance(first, Variable)
         name, branches, others = f"{first.name} if {filtered.spelled}", (first,), tuple(rest)
+        if function == "list":  # what is NULL among its elements stays
+            name, branches = f"if {filtered.spelled}", (Constant(1, span),)
     value = Call("if", (condition, *branches), condition.span)
     while computed.setdefault(name, Comparison("=", value, Variable(name, span), span)).left != value:
         name += " "  # they differ in the spaces of a text
     variable = Variable(name, span)
-    return Aggregate(
-        function, (variable, *others), span, filtered.distinct, filtered.default, filtered.written
-    )
+    arguments = (*filtered.arguments, variable) if function == "list" else (variable, *others)
+    return Aggregate(function, arguments, span, filtered.distinct, filtered.default, filtered.written)

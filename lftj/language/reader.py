@@ -50,6 +50,7 @@ from lftj.values.literals import NULL
 from lftj.values.names import (
     AGGREGATES,
     COPIES,
+    ORDERED,
     QUANTILES,
     RANKED,
     WINDOWS,
@@ -223,6 +224,9 @@ class Reader(WindowReader):
             elif name in ("concat", "string_agg") and place == 1 and isinstance(argument, Constant):
                 if not isinstance(argument.value, str):
                     raise self.error(argument.span, f"the separator of '{name}' is a string")
+            elif name == "list" and place and getattr(argument, "name", None) not in self._orders:
+                message = "'list' takes one variable, and an order as by: list(v, by: (k desc, i))"
+                raise self.error(argument.span, message)
             elif not isinstance(argument, Variable):
                 written = self.written(argument)
                 raise self.error(
@@ -249,7 +253,7 @@ class Reader(WindowReader):
         """The argument; of ``by: (k desc, i)`` a variable for the place in that order."""
         if not isinstance(argument, NamedTerm):
             return argument
-        if argument.name.name != "by" or name not in ("concat", "string_agg"):
+        if argument.name.name != "by" or name not in ORDERED:
             raise self.error(argument.name.span, f"'{name}' is an aggregate: its arguments stand by place")
         by = tuple(self._ordering(term, name) for term in listed(argument.term))
         signs = (" desc" * one.descending + " nulls first" * one.nulls_first for one in by)

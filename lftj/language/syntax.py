@@ -165,6 +165,12 @@ class Aggregate:
     written: str | None = field(default=None, compare=False, repr=False)
 
     @property
+    def skips(self) -> tuple[str, ...]:
+        """The variables whose NULL leaves an assignment out; a list keeps the NULLs among its elements."""
+        read = self.arguments[1:] if self.function == "list" else self.arguments
+        return tuple(one.name for one in read if isinstance(one, Variable))
+
+    @property
     def name(self) -> str:
         """What the program calls the function."""
         return self.function if self.written is None else self.written.partition("(")[0].rstrip()
@@ -304,7 +310,7 @@ def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
     """
     values = (head.value for head in heads if isinstance(head.value, Aggregate))
     calls = (call for call in values if not (call.distinct and call.function == "count"))
-    return frozenset(one.name for call in calls for one in call.arguments if isinstance(one, Variable))
+    return frozenset(name for call in calls for name in call.skips)
 
 
 def flat(body: Iterable[Literal]) -> Iterator[Literal]:

@@ -3,7 +3,8 @@
 A function is bound to the types of its arguments, and to those that are literals: that gives
 a row-by-row kernel, as an operator has (:mod:`lftj.values.arithmetic`).
 
-Invariant: a bound kernel gives no NULL, and raises ``pa.ArrowInvalid`` when a row has no result.
+Invariant: a bound kernel raises ``pa.ArrowInvalid`` when a row has no result, and gives no NULL, but those of
+:data:`PARTIAL` functions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import FunctionError, TypeClashError
-from lftj.values import calendar, maths, moments, regular, texts
+from lftj.values import calendar, list_functions, maths, moments, regular, texts
 from lftj.values.arithmetic import Kernel, Refused
 from lftj.values.casts import cast_kernel, named_type
 from lftj.values.comparisons import comparable, compare_arrays
@@ -311,6 +312,45 @@ def _joined(arguments: Sequence[Argument]) -> Bound:
     )
 
 
+# -- lists -------------------------------------------------------------------------------
+
+
+def _element_type(name: str, type_: pa.DataType) -> pa.DataType:
+    """Of the lists that a function takes first."""
+    if kind(type_) != "list":
+        raise TypeClashError(f"{name} takes a list first, not a value of type {plain_type(type_)}")
+    return plain_type(plain_type(type_).value_type)
+
+
+def _len(arguments: Sequence[Argument]) -> Bound:
+    _element_type("len", arguments[0].type)
+    return Bound((0,), (plain_type(arguments[0].type),), pa.int64(), list_functions.length)
+
+
+def _list_extract(arguments: Sequence[Argument]) -> Bound:
+    lists, place = arguments
+    element = _element_type("list_extract", lists.type)
+    if kind(place.type) != "integer":
+        raise TypeClashError(f"a place of list_extract is an integer, not of type {plain_type(place.type)}")
+    result = _string_type(element) if kind(element) == "string" else element
+    types = (plain_type(lists.type), pa.int64())
+    return Bound((0, 1), types, result, lambda *sides: list_functions.extract(*sides).cast(result))
+
+
+def _list_contains(arguments: Sequence[Argument]) -> Bound:
+    lists, value = arguments
+    types = (plain_type(lists.type), plain_type(value.type))
+    element = _element_type("list_contains", lists.type)
+    if not comparable(element, types[1]):
+        raise TypeClashError(
+            f"list_contains compares elements of type {element}, and {types[1]} can't be compared with them"
+        )
+    return Bound((0, 1), types, pa.bool_(), list_functions.contains)
+
+
+PARTIAL = ("list_extract",)
+"""Functions that are NULL where they have no value, and read no NULL."""
+
 # -- dates, casts ------------------------------------------------------------------------
 
 
@@ -398,6 +438,9 @@ FUNCTIONS: dict[str, Function] = {
         name: Function(2, 3 if name == "like" else 2, partial(_text_test, name), is_test=True)
         for name in texts.TESTS
     },
+    "len": Function(1, 1, _len),
+    "list_extract": Function(2, 2, _list_extract),
+    "list_contains": Function(2, 2, _list_contains, is_test=True),
     **{name: Function(1, 1, partial(_part, name)) for name in calendar.PARTS},
     "date_trunc": Function(2, 2, _date_trunc),
     "add_months": Function(2, 2, _add_months),

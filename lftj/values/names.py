@@ -26,6 +26,9 @@ QUANTILES = ("quantile", "upper_quantile")
 REACHED = ("arg_min", "arg_max")
 """Aggregates of one value where another is least or greatest."""
 
+ORDERED = ("concat", "string_agg", "list")
+"""Aggregates that put values one after the other, in an order."""
+
 VARIANCES = ("variance", "var_pop")
 """Aggregates that are found from the exact sums of numbers and of their squares."""
 
@@ -34,7 +37,7 @@ COMPOSED = ("stddev", "stddev_pop", "bool_and", "bool_or", "any_value", "string_
 
 AGGREGATES = (
     *("count", "sum", "avg", "min", "max"),
-    *(*RANKED, *QUANTILES, "concat", *REACHED, *VARIANCES, *COMPOSED),
+    *(*RANKED, *QUANTILES, "concat", "list", *REACHED, *VARIANCES, *COMPOSED),
 )
 """The aggregates of the rule language itself."""
 

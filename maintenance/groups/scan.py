@@ -52,7 +52,7 @@ from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED, REACHED, VARIANCES
+from lftj.values.names import AGGREGATES, ORDERED, QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
@@ -63,7 +63,7 @@ from maintenance.staged_support import StagedSupport
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
 _NO_FUNCTION = nullcontext()
-_WITHOUT_TREE = ("count", "sum", "avg", "concat")
+_WITHOUT_TREE = ("count", "sum", "avg", *ORDERED)
 
 
 def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> GroupScan | GroupText:
@@ -71,7 +71,7 @@ def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: 
     function = head.value.function if isinstance(head.value, Aggregate) else None
     if function is None or function in ("count", "sum", "avg", *VARIANCES):
         raise ValueError(f"head {head.relation} has no aggregate that needs an order")
-    kind = GroupText if function == "concat" else GroupScan
+    kind = GroupText if function in ORDERED else GroupScan
     return kind(head, types, group_columns)
 
 

@@ -1,7 +1,7 @@
-"""`GroupText`: the ordered intermediate of ``concat``, maintained under signed rows.
+"""`GroupText`: the ordered intermediate of ``concat`` and ``list``, maintained under signed rows.
 
-The multiplicities of (groups..., arguments...) and nothing else: a group's text
-is as long as the group, so a tree of texts would save nothing.  A group that is
+The multiplicities of (groups..., arguments...) and nothing else: a group's text or list
+is as long as the group, so a tree of them would save nothing.  A group that is
 asked for is read from the runs, ordered and joined by :mod:`lftj.aggregates.whole`,
 which the evaluation of all assignments uses too.
 
@@ -27,6 +27,7 @@ from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.storage.sorting import first_of_equal
+from lftj.values.names import ORDERED
 from lftj.values.schema import ColumnType
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.staged import Staged
@@ -34,7 +35,7 @@ from maintenance.staged_support import StagedSupport
 
 
 class GroupText(Staged):
-    """The texts of a head's groups.
+    """The texts of a head's groups, or their lists.
 
     >>> import pyarrow as pa
     >>> from lftj.values.schema import Column, Schema
@@ -54,8 +55,8 @@ class GroupText(Staged):
     def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> None:
         """``types``: of the head's variables; ``group_columns``: how many of the rows' columns are the group,
         those of the head's variables in their order."""
-        if not isinstance(head.value, Aggregate) or head.value.function != "concat":
-            raise ValueError(f"head {head.relation} is no concat")
+        if not isinstance(head.value, Aggregate) or head.value.function not in ORDERED:
+            raise ValueError(f"head {head.relation} is no text or list")
         if group_columns != len(head.variables):
             raise ValueError(f"the texts of {head.relation} are of {len(head.variables)} group columns")
         self._head = head
@@ -74,7 +75,7 @@ class GroupText(Staged):
         self._support.staged = self._support.newest.added(columns, weights)[0]
 
     def values(self, keys: Columns) -> np.ndarray:
-        """The code of each group's text; 0 for a group without rows.
+        """The code of each group's text or list; 0 for a group without rows.
 
         ``keys``: a column per group column.  Raises RangeError when the texts take more than 2 GiB.
         """

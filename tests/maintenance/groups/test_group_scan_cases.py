@@ -190,7 +190,7 @@ def test_what_needs_no_order_is_kept_elsewhere() -> None:
         with pytest.raises(ValueError, match="no minimum, maximum, rank, quantile or semigroup"):
             GroupScan(one.head, one.types, 2)
     one = made("min", [pa.int64()])
-    with pytest.raises(ValueError, match="is no concat"):
+    with pytest.raises(ValueError, match="is no text or list"):
         GroupText(one.head, one.types, 2)
     one = made("concat", [pa.string()])
     with pytest.raises(ValueError, match="2 group columns"):
