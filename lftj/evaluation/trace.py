@@ -54,6 +54,8 @@ from lftj.search.queries.plan import BoundPlan, compile_plan
 from lftj.search.records import CURSOR, NODE, cursor_at, node_at, search_at
 from lftj.values.dictionary import DECIMAL
 from lftj.values.domain import NULL_CODE
+from lftj.values.kinds import kind, plain_type
+from lftj.values.spelling import spelled
 
 if TYPE_CHECKING:
     from lftj.evaluation.evaluation import Evaluation
@@ -327,16 +329,22 @@ def _spelled(codes: np.ndarray, type_: ColumnType) -> pa.Array:
         values = domain.decode(codes, pa.binary()).to_pylist()
         return pa.array([f'x"{value.hex()}"' for value in values], pa.string())
     if domain.name == "decimal":
-        spelled = [format(value, "f") for value in domain.decode(codes, DECIMAL).to_pylist()]
-        values = [text.rstrip("0").rstrip(".") if "." in text else text for text in spelled]
+        digits = [format(value, "f") for value in domain.decode(codes, DECIMAL).to_pylist()]
+        values = [text.rstrip("0").rstrip(".") if "." in text else text for text in digits]
         return pa.array(values, pa.string())
     if domain.name == "boolean":  # a strict bound may lie beside both
         values = [{0: "false", 1: "true"}.get(code, str(code)) for code in codes.tolist()]
         return pa.array(values, pa.string())
+    values = domain.decode(codes, _widest(type_.arrow))
+    if kind(values.type) == "list":
+        return pa.array([spelled(values[place : place + 1]) for place in range(len(values))], pa.string())
+    return values.cast(pa.string())
+
+
+def _widest(arrow: pa.DataType) -> pa.DataType:
+    """A plain type of the same domain that is too narrow for no value."""
+    plain, name = plain_type(arrow), kind(arrow)
+    if name == "list":
+        return pa.large_list(_widest(plain.value_type))
     widest = {"integer": pa.int64(), "float": pa.float64(), "date": pa.date32(), "string": pa.string()}
-    arrow = widest.get(domain.name, type_.arrow)
-    if isinstance(arrow, pa.BaseExtensionType):
-        arrow = arrow.storage_type
-    if pa.types.is_dictionary(arrow):
-        arrow = arrow.value_type
-    return domain.decode(codes, arrow).cast(pa.string())
+    return {**widest, "binary": pa.binary(), "decimal": DECIMAL}.get(name, plain)

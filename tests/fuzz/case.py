@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from support.kinds import LISTS, Listed
 from support.reference import Row
 from support.rules import (
     Aggregate,
@@ -40,6 +41,7 @@ TYPES: dict[str, pa.DataType] = {
         *(pa.decimal128(6, 2), pa.decimal128(10, 1), pa.decimal256(20, 3)),
         *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())),
         *(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)),
+        *(type_ for kind in LISTS for type_ in kind.types),
     )
 }
 """The types of columns, by name."""
@@ -155,7 +157,7 @@ class Case:
 
 def text(node: Any) -> str:
     """A Python expression for a case, or a part of one, with what has its default left out."""
-    if isinstance(node, tuple):
+    if isinstance(node, tuple) and not isinstance(node, Listed):
         return f"({', '.join(text(part) for part in node)}{',' if len(node) == 1 else ''})"
     if isinstance(node, dict):
         return "{" + ", ".join(f"{key!r}: {text(value)}" for key, value in node.items()) + "}"

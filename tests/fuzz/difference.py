@@ -9,6 +9,7 @@ from typing import Any
 
 from lftj.errors import LftjError
 from support.reference import Row
+from support.rows import hashable
 
 MARK = "NaN"
 """Stands for NaN, which equals nothing, in rows that are compared."""
@@ -20,7 +21,7 @@ class Difference(Exception):
 
 def comparable(rows: Iterable[Row]) -> Counter[Any]:
     """Rows with how often each is there; NaN equals NaN."""
-    return Counter(tuple(MARK if value != value else value for value in row) for row in rows)
+    return Counter(tuple(MARK if value != value else hashable(value) for value in row) for row in rows)
 
 
 def same(what: str, got: Iterable[Row], expected: Iterable[Row]) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzz.case import Many, Table
-from support.kinds import INTEGER, KINDS, SIGNED, STRING, WIDE, Kind
+from support.kinds import INTEGER, KINDS, LISTS, SIGNED, STRING, WIDE, Kind
 from support.reference import Row
 
 _COMMON = (INTEGER, INTEGER, INTEGER, SIGNED, STRING)
-_NULLABLE = tuple(kind for kind in KINDS if kind is not WIDE)
+_KINDS = (*KINDS, *LISTS)
+_NULLABLE = tuple(kind for kind in _KINDS if kind is not WIDE)
 """Without the kind that holds the value which stands for NULL."""
 
 Values = tuple[tuple[Any, ...], ...]
@@ -45,7 +46,7 @@ class Drawn:
 
 def palette(r: random.Random, nulls: bool) -> list[Kind]:
     """The kinds of a case's columns: one, so that all columns may meet, or two."""
-    rare = _NULLABLE if nulls else KINDS
+    rare = _NULLABLE if nulls else _KINDS
     kinds = [r.choice(_COMMON if r.random() < 0.6 else rare)]
     if r.random() < 0.4:
         kinds.append(r.choice(_COMMON if r.random() < 0.5 else rare))

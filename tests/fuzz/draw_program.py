@@ -28,6 +28,7 @@ from support.kinds import (
     STRING,
     WIDE,
     Kind,
+    list_of,
 )
 from support.rules import (
     NULL_SAFE,
@@ -162,6 +163,24 @@ def _called(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression,
     return Call("least", (x, y)), kind
 
 
+def _of_lists(r: random.Random, body: Body, kind: Kind) -> tuple[Expression, Kind]:
+    """A function of variables of a kind of lists, and the kind of its value."""
+    x, y = (Variable(r.choice(body.of_kind(kind))) for _ in range(2))
+    forms: list[tuple[Expression, Kind]] = [
+        (Call("len", (x,)), INTEGER),
+        (conditional(x, y, r.choice, None), kind),
+    ]
+    element = kind.element
+    assert element is not None
+    if not body.wide:
+        place = Constant(r.choice((1, 2, -1, 0)))
+        forms.append((Call("list_extract", (x, place)), element))
+    of = body.of_kind(element)
+    if of:
+        forms.append((Call("list_contains", (x, Variable(r.choice(of)))), BOOLEAN))
+    return r.choice(forms)
+
+
 def assignment(r: random.Random, body: Body) -> Comparison:
     """``v = expression`` for a fresh v."""
     name, kind = r.choice(list(body.scope.items()))
@@ -170,6 +189,8 @@ def assignment(r: random.Random, body: Body) -> Comparison:
         source = _affine(r, kind, body.of_kind(kind))
     elif kind in (*WHOLE, STRING, DATE, MOMENT, FLOAT, DECIMAL) and r.random() < 0.8:
         source, kind = _called(r, kind, body.of_kind(kind))
+    elif kind.element is not None and r.random() < 0.8:
+        source, kind = _of_lists(r, body, kind)
     if r.random() < 0.1:
         tested = comparison(r, body)
         if not (isinstance(tested.left, Call) or isinstance(tested.right, Constant)):
@@ -354,8 +375,11 @@ def _some(r: random.Random, names: list[str], least: int) -> list[str]:
     return chosen + chosen[:1] if chosen and r.random() < 0.06 else chosen
 
 
-def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregate, Kind]:
-    """``keys``: whether the head has groups; without, there may be a default over nothing."""
+def aggregate(r: random.Random, body: Body, keys: bool = True, alone: bool = False) -> tuple[Aggregate, Kind]:
+    """``keys``: whether the head has groups; without, there may be a default over nothing.
+
+    ``alone``: no other aggregate or window of its rule has an order.
+    """
     scope = body.scope
     name, kind = r.choice(list(scope.items()))
     functions = ["count", "count", "min", "max", "kth_largest", "kth_smallest", "quantile", "upper_quantile"]
@@ -363,6 +387,9 @@ def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregat
     functions += ["sum", "sum", "avg"] * kind.number + ["concat", "string_agg"] * (kind is STRING)
     functions += ["median", "variance", "var_pop", "stddev", "stddev_pop"] * kind.number
     functions += ["bool_and", "bool_or"] * 2 * (kind is BOOLEAN)
+    functions += ["list", "list"] * (
+        kind is not EXTREME and (kind.element is None or kind.element.element is None)
+    )
     function = r.choice(functions)
     arguments: tuple[Variable | Constant, ...] = () if function == "count" else (Variable(name),)
     if function.startswith("kth"):
@@ -377,7 +404,14 @@ def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregat
     condition = _condition(r, scope) if r.random() < 0.25 and not body.wide else None
     average = kind if kind is EXTREME else FLOAT  # it may be NaN likewise
     numbers = dict.fromkeys(("avg", "median", "variance", "var_pop", "stddev", "stddev_pop"), average)
-    found = {"count": INTEGER, **numbers}.get(function, kind)
+    found = {"count": INTEGER, "list": list_of(kind), **numbers}.get(function, kind)
+    by: tuple[Order, ...] = ()
+    if function == "list" and not distinct and alone and r.random() < 0.5:
+        by = tuple(
+            Order(one, r.random() < 0.5, r.random() < 0.3)
+            for one in r.sample(list(scope), min(2, len(scope)))
+            if scope[one] is not EXTREME
+        )
     default = None
     literals = own_literals(found)
     if found is COARSE:  # whose literals are finer than its values
@@ -389,7 +423,7 @@ def aggregate(r: random.Random, body: Body, keys: bool = True) -> tuple[Aggregat
     if not keys and literals and kind is not BINARY and not body.wide and r.random() < 0.3:
         value = r.choice(literals)
         default = Constant(float(value) if found is FLOAT else value)
-    return Aggregate(function, arguments, distinct, condition, default), found
+    return Aggregate(function, arguments, distinct, condition, default, by), found
 
 
 def _condition(r: random.Random, scope: dict[str, Kind]) -> Call:
@@ -412,7 +446,8 @@ def heads(r: random.Random, name: str, body: Body, plain: bool) -> list[tuple[He
         return [(Head(name, tuple(map(Variable, chosen))), Source(name, tuple(scope[n] for n in chosen)))]
     if choice < 0.78:
         keys = list(dict.fromkeys(_some(r, names, 0)))
-        call, kind = aggregate(r, body, bool(keys))
+        windows = any(isinstance(literal, Windowed) for literal in body.literals)
+        call, kind = aggregate(r, body, bool(keys), alone=not windows)
         source = Source(name, (*(scope[key] for key in keys), kind), functional=True)
         return [(Head(name, tuple(map(Variable, keys)), call), source)]
     if choice < 0.9:

@@ -95,8 +95,7 @@ class _Play:
             snapshot = self.workspace.snapshot()
             state = {one.name: beginning(self.case)[one.name] for one in self.case.tables}
             for name in state:
-                rows = list(snapshot[name])
-                state[name] = type(state[name])(rows)
+                state[name] = type(state[name])(rows_of(snapshot[name].table))
             try:
                 right = expected(self.case.program, state, self.case.heads, set())
             except OutOfReach:

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from fuzz.case import ApplyMany, Case, Commit, Do, Many, Table
 from fuzz.play import play
+from support.kinds import Listed
 from support.rules import (
     Aggregate,
     Arithmetic,
@@ -50,6 +51,7 @@ __all__ = [
     "Do",
     "Either",
     "Head",
+    "Listed",
     "Many",
     "Minus",
     "Order",

@@ -145,6 +145,11 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def list_extract(values: tuple[Any, ...], place: int) -> Any:
+    """NULL where there is none."""
+    return values[place - (place > 0)] if place and -len(values) <= place <= len(values) else None
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": lambda value: in_range(abs(value)),
     "div": truncated,
@@ -156,6 +161,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lower": same_width(str.lower),
     "upper": same_width(str.upper),
     "length": len,
+    "len": len,
+    "list_extract": list_extract,
+    "list_contains": lambda values, one: any(value is not None and equal(value, one) for value in values),
     "substring": substring,
     "||": str.__add__,
     "trim": lambda text, characters=" ": text.strip(characters) if characters else text,

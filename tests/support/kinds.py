@@ -9,6 +9,8 @@ quotes, text beyond ASCII, both zeros, the ends of int64.
 from __future__ import annotations
 
 import datetime
+import functools
+import itertools
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,9 +19,37 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 
+class Listed(tuple[Any, ...]):
+    """A list, in the order of lists: an end comes before all elements, and NULL behind them."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return f"Listed({tuple(self)!r})"
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        for left, right in zip(self, other, strict=False):
+            if left != right:
+                return left is not None and (right is None or bool(left < right))
+        return len(self) < len(other)
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        return self != other and not self < other
+
+    def __le__(self, other: tuple[Any, ...]) -> bool:
+        return self == other or self < other
+
+    def __ge__(self, other: tuple[Any, ...]) -> bool:
+        return not self < other
+
+
 @dataclass(frozen=True)
 class Kind:
-    """``literals``: constants to meet it.  ``affine``: ``x < y + 3`` works.  ``number``: has sums."""
+    """``literals``: constants to meet it.  ``affine``: ``x < y + 3`` works.  ``number``: has sums.
+
+    ``element``: the kind of what is in its lists.
+    """
 
     name: str
     types: tuple[pa.DataType, ...]
@@ -27,6 +57,7 @@ class Kind:
     literals: tuple[Any, ...] = ()
     affine: bool = False
     number: bool = False
+    element: Kind | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -125,3 +156,18 @@ KINDS = (
     TIME,
     DURATION,
 )
+
+
+@functools.cache
+def list_of(kind: Kind) -> Kind:
+    """The kind of lists whose elements are of one; those of integers and of texts are columns', too."""
+    few = (None, *kind.pool[:3])
+    pool = tuple(Listed(some) for n in range(3) for some in itertools.product(few, repeat=n))
+    types = {
+        "integer": (pa.list_(pa.int64()), pa.list_(pa.int8()), pa.large_list(pa.int32())),
+        "string": (pa.list_(pa.string()), pa.large_list(pa.string()), pa.list_(pa.string_view())),
+    }
+    return Kind(f"list of {kind.name}", types.get(kind.name, ()), pool, element=kind)
+
+
+LISTS = (list_of(INTEGER), list_of(STRING))

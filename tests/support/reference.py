@@ -41,6 +41,7 @@ from fractions import Fraction
 from typing import Any
 
 from support.functions import EXACT, FUNCTIONS, DivisionByZero, Overflow, in_range, remainder
+from support.kinds import Listed
 from support.rules import (
     NULL_SAFE,
     OPERATORS,
@@ -316,7 +317,8 @@ def gives_null(source: Expression) -> bool:
     """Whether NULL is a value of this, and not what leaves a binding out."""
     while isinstance(source, Call) and source.function == "cast":
         source = source.arguments[0]
-    return isinstance(source, Constant) or (isinstance(source, Call) and source.function in READ_NULL)
+    gives = (*READ_NULL, "list_extract")
+    return isinstance(source, Constant) or (isinstance(source, Call) and source.function in gives)
 
 
 def reads_null(node: Atom | Comparison | Expression, binding: Binding) -> bool:
@@ -485,8 +487,15 @@ def reached(node: Aggregate, rows: list[Binding]) -> Any:
     return min(row[x] for row in rows if row[v] == best)
 
 
+def skipped(node: Aggregate) -> list[str]:
+    """The variables whose NULL leaves an assignment out; lists have NULLs."""
+    if node.function == "list":
+        return []
+    return [argument.name for argument in node.arguments if isinstance(argument, Variable)]
+
+
 def passing(node: Aggregate, rows: list[Binding]) -> list[Binding]:
-    names = [argument.name for argument in node.arguments if isinstance(argument, Variable)]
+    names = skipped(node)
     if node.condition is not None:
         rows = [row for row in rows if calculate(node.condition, row)]
     return [row for row in rows if all(row[name] is not None for name in names)]
@@ -511,7 +520,11 @@ def aggregate(node: Aggregate, rows: list[Binding]) -> Any:
         return reached(node, rows)
     argument = node.arguments[0]
     assert isinstance(argument, Variable)
+    if node.function == "list":
+        rows = ordered(rows, (*node.by, Order(argument.name)))
     values = [row[argument.name] for row in rows]
+    if node.function == "list":
+        return Listed(values)
     if node.function in ("kth_largest", "kth_smallest"):
         rank = node.arguments[1]
         assert isinstance(rank, Constant)
@@ -678,11 +691,10 @@ def rule_rows(rule: Rule, head: Head, relations: Relations) -> list[Binding]:
     if isinstance(head.value, Aggregate) and head.value.condition is not None:
         values = []
     read = {
-        argument.name
+        name
         for call in values
         if call.condition is None and not (call.distinct and call.function == "count")
-        for argument in call.arguments
-        if isinstance(argument, Variable)
+        for name in skipped(call)
     }
     found = body_rows(rule.body, relations)
     return [binding for binding in found if all(binding[name] is not None for name in read)]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
+from support.kinds import Listed
 from support.reference import Row
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[Row]:
     """In the table's order."""
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return list(zip(*(map(hashable, column.to_pylist()) for column in table.columns), strict=True))
+
+
+def hashable(value: Any) -> Any:
+    """A value of Python's, of a list one that has an order and a hash."""
+    return Listed(map(hashable, value)) if isinstance(value, list) else value

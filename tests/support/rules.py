@@ -120,13 +120,14 @@ Literal = Atom | Comparison | Either | Windowed
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``condition``: of ``sum(v if c)``; ``default``: of ``count() default 0``."""
+    """``condition``: of ``sum(v if c)``; ``default``: of ``count() default 0``; ``by``: a list's order."""
 
     function: str
     arguments: tuple[Variable | Constant, ...] = ()
     distinct: bool = False
     condition: Call | None = None
     default: Constant | None = None
+    by: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -359,11 +360,12 @@ def render_by_name(node: Atom, columns: Sequence[str]) -> str:
     return render_call(node.relation, [*named, *terms[len(keys) :]], node.functional)
 
 
+def render_order(node: Order) -> str:
+    return f"{node.name}{' desc' if node.descending else ' asc'}{' nulls first' if node.nulls_first else ''}"
+
+
 def render_window(node: Windowed) -> str:
-    orders = [
-        f"{one.name}{' desc' if one.descending else ' asc'}{' nulls first' if one.nulls_first else ''}"
-        for one in node.by
-    ]
+    orders = list(map(render_order, node.by))
     parts = [render_term(argument) for argument in node.arguments]
     parts += [f"{part}: ({', '.join(names)})" for part, names in (("by", orders), ("per", node.per)) if names]
     if node.frame is not None:
@@ -398,6 +400,8 @@ def render_column(node: Variable | Aggregate) -> str:
     if isinstance(node, Variable):
         return node.name
     inside = ", ".join(render_term(argument) for argument in node.arguments)
+    if node.by:
+        inside += f", by: ({', '.join(map(render_order, node.by))})"
     if node.distinct:
         inside = f"distinct {inside}"
     if node.condition is not None:
