@@ -30,7 +30,7 @@ from lftj.search.queries.plan import compile_plan
 from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.values.domain import NULL_CODE, without_views
+from lftj.values.domain import NULL_CODE, viewless
 from lftj.values.operators import FLIPPED
 from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
@@ -55,7 +55,7 @@ class Finishing:
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
         self._steps: list[_Assigning | _Bounding | _Comparing] = []
-        self._types = {name: _value_type(type_.arrow) for name, type_ in lowered.types.items()}
+        self._types = {name: viewless(type_.arrow) for name, type_ in lowered.types.items()}
         known = {*lowered.problem.emitted, *lowered.fetched}
         waiting = self._compare_ready(known, lowered.comparisons)
         for assignment in lowered.assignments:
@@ -204,12 +204,6 @@ def _keep(table: RowValues, mask: np.ndarray, weights: np.ndarray) -> np.ndarray
     places = np.flatnonzero(mask)
     table.keep(places)
     return weights[places]
-
-
-def _value_type(arrow: pa.DataType) -> pa.DataType:
-    """The type itself; in place of a view, which most of pyarrow's functions don't know, the large type."""
-    is_view = pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow)
-    return without_views(pa.nulls(0, arrow)).type if is_view else arrow
 
 
 def compared_variables(comparison: Comparison) -> list[Variable]:

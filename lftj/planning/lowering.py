@@ -33,7 +33,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
-import pyarrow as pa
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment, Body
@@ -56,7 +55,7 @@ from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.storage.wide_columns import Fetch
-from lftj.values.domain import NULL_CODE, Domain, without_views
+from lftj.values.domain import NULL_CODE, Domain, viewless
 from lftj.values.literals import Value
 from lftj.values.operators import FLIPPED, NULL_SAFE
 from lftj.values.schema import Column, ColumnType, Schema
@@ -121,7 +120,7 @@ class Selection:
             return type_.domain.select(self.comparison.operator, literal.value, among)
         if among is None:
             among = type_.domain.known()
-        arrow = without_views(pa.nulls(0, type_.arrow)).type
+        arrow = viewless(type_.arrow)
         values = type_.domain.decode(among, arrow)
         held = comparer(self.comparison, {self.variable: arrow})({self.variable: values}, len(among))
         return among[held.fill_null(False).to_numpy(zero_copy_only=False)]

@@ -369,20 +369,23 @@ def without_views(column: ArrowColumn) -> ArrowColumn:
     >>> without_views(pa.array(["a"], pa.string_view())).type
     DataType(large_string)
     """
-    plain = _viewless(column.type)
-    return column if plain is None else column.cast(plain)
+    plain = viewless(column.type)
+    return column if plain == column.type else column.cast(plain)
 
 
-def _viewless(arrow_type: pa.DataType) -> pa.DataType | None:
-    """The type of large counterparts, in lists too; None where nothing is a view."""
+def viewless(arrow_type: pa.DataType) -> pa.DataType:
+    """The type, with the large counterparts of view types, in lists too.
+
+    >>> viewless(pa.string_view()), viewless(pa.list_(pa.binary_view())), viewless(pa.int8())
+    (DataType(large_string), ListType(list<item: large_binary>), DataType(int8))
+    """
     types = pa.types
     if types.is_string_view(arrow_type):
         return pa.large_string()
     if types.is_binary_view(arrow_type):
         return pa.large_binary()
-    if not (types.is_list(arrow_type) or types.is_large_list(arrow_type)):
-        return None
-    element = _viewless(arrow_type.value_type)
-    if element is None:
-        return None
-    return pa.list_(element) if types.is_list(arrow_type) else pa.large_list(element)
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type):
+        element = viewless(arrow_type.value_type)
+        if element != arrow_type.value_type:
+            return pa.list_(element) if types.is_list(arrow_type) else pa.large_list(element)
+    return arrow_type

@@ -88,8 +88,6 @@ def kind(arrow_type: pa.DataType) -> str:
         ("time", types.is_time),
         ("timestamp", types.is_timestamp),
         ("duration", types.is_duration),
-        ("list", types.is_list),
-        ("list", types.is_large_list),
     ):
         if holds(plain):
             return name
@@ -97,7 +95,7 @@ def kind(arrow_type: pa.DataType) -> str:
         return "string"
     if plain in (pa.binary(), pa.large_binary(), pa.binary_view()) or types.is_fixed_size_binary(plain):
         return "binary"
-    return "other"
+    return "list" if types.is_list(plain) or types.is_large_list(plain) else "other"
 
 
 def literal_type(value: Value) -> pa.DataType:
