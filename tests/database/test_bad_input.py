@@ -45,7 +45,7 @@ LOADS: list[tuple[str, Callable[[], Any], dict[str, Any], type[Exception], list[
     ("no table at all", lambda: 17, {}, errors.SourceError, ["int"]),
     ("uneven tuples", lambda: [(1, 2), (3,)], {"columns": ["a", "b"]}, errors.SourceError, ["row 1"]),
     ("NULL", nulls, {}, errors.NullError, ["'edge'", "'b'", "row 1", "1 more", 'nulls="drop"']),
-    ("nested", lambda: pa.table({"a": [[1]]}), {}, errors.UnsupportedTypeError, ["'edge'", "'a'", "list"]),
+    ("nested", lambda: pa.table({"a": [{}]}), {}, errors.UnsupportedTypeError, ["'edge'", "'a'", "struct"]),
     (
         "beyond int64",
         lambda: pa.table({"a": pa.array([1, 2**63], pa.uint64())}),

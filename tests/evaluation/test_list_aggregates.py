@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lftj
+from lftj import errors
 from maintenance import Workspace
 
 STRATEGIES = ("trace", "delta", "views", "recompute", "auto")
@@ -146,3 +147,75 @@ def test_kept_heads_agree_with_duckdb(strategy: str) -> None:
             assert sorted(repr(one) for (one,) in workspace["all"]) == sorted(every)
             assert set(workspace["none"]) == {(a,) for a in keys if ordered[a] not in every}
         workspace.verify()
+
+
+FUNCTIONS = {
+    "len(l)": "len(l)",
+    "list_extract(l, 1)": "list_extract(l, 1)",
+    "list_extract(l, -2)": "list_extract(l, -2)",
+    "list_extract(l, n)": "list_extract(l, n)",
+    "coalesce(list_extract(l, 3), 7) + 1": "coalesce(list_extract(l, 3), 7) + 1",
+    "list_contains(l, 2)": "list_contains(l, 2)",
+    "if(list_contains(l, n), l)": "case when list_contains(l, n) then l end",
+    "if(len(l) > 1, list_extract(l, 2), n)": "case when len(l) > 1 then list_extract(l, 2) else n end",
+    "greatest(l, m)": "greatest(l, m)",
+    "least(l, m)": "least(l, m)",
+    "coalesce(nullif(l, m), m)": "coalesce(nullif(l, m), m)",
+    "l < m": "l < m",
+}
+
+
+@pytest.mark.parametrize("expression", FUNCTIONS)
+def test_functions_agree_with_duckdb(expression: str) -> None:
+    r = random.Random(expression)
+    pool = [[], [1], [2, None], [None, 2], [1, 2, 3], [2], [3, 1]]
+    numbers = range(40)
+    lists = [[r.choice(pool) for _ in numbers] for _ in range(2)]
+    table = pa.table(
+        {
+            "i": pa.array(numbers),
+            "n": pa.array([r.randint(-3, 3) for _ in numbers]),
+            "l": pa.array(lists[0], pa.list_(pa.int64())),
+            "m": pa.array(lists[1], pa.list_(pa.int64())),
+        }
+    )
+    db = lftj.Database()
+    db.load("r", table)
+    connection = duckdb.connect()
+    connection.register("r", table)
+    found = db.query(f"h(i, v) <- r(i, n, l, m), v = {expression}.").to_pylist()
+    query = f"select i, {FUNCTIONS[expression]} as v from r"
+    expected = connection.sql(query).to_arrow_table().to_pylist()
+    is_left_out = expression.endswith("+ 1")  # nothing is NULL there
+    assert shown(found) == shown([row for row in expected if not is_left_out or row["v"] is not None])
+
+
+LISTS = "h[a] = list(v) <- r(a, v, _, _)."
+
+REFUSED = {
+    "h[a] = list(v, k) <- r(a, v, k, _).": "'list' takes one variable, and an order as by: list(v,",
+    'h[a] = list(v, ",") <- r(a, v, _, _).': "'list' takes one variable, and an order as by:",
+    "h[a] = list() <- r(a, _, _, _).": "'list' takes a variable, and perhaps an order",
+    "h[a] = list(distinct v, by: k) <- r(a, v, k, _).": "'list' takes no order behind 'distinct'",
+    "h[] = list(v) default 3 <- r(_, v, _, _).": "the default of 'list' is 3, and its values are of type",
+    f"{LISTS} g[] = sum(l) <- h[_] = l.": "'sum' takes numbers, and 'l' is of type list<",
+    f"{LISTS} g(a) <- h[a] = l, l > 3.": "it can't be compared with 3",
+    f"{LISTS} g(a) <- h[a] = l, r(a, l, _, _).": "they can't be joined",
+    f"{LISTS} g(x) <- h[_] = l, x = l + 1.": "there is no + for types list<",
+    f"{LISTS} h[a] = list(x) <- r(a, v, _, _), x = v > 1.": "have no domain in common",
+    "h[a] = list(v) <- r(a, v, _, _), h[_] = _.": "depends on its own aggregate",
+    "h(x) <- r(a, _, _, _), x = len(a).": "len takes a list first, not a value of type int64",
+    f"{LISTS} g(x) <- h[_] = l, x = list_extract(l, 1.5).": "a place of list_extract is an integer",
+    f'{LISTS} g(a) <- h[a] = l, list_contains(l, "x").': "elements of type int64, and string",
+    "h[a] = list(x) <- r(a, _, _, _), x = null.": "'x' is null, which has no type here",
+}
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+def test_what_is_refused(rule: str) -> None:
+    db = lftj.Database()
+    db.load("r", table([(1, 2, 3, 4)], pa.int64()))
+    with pytest.raises(errors.RuleError) as caught:
+        db.query(rule)
+    assert REFUSED[rule] in str(caught.value)
+    assert "#" not in str(caught.value) and "^" in str(caught.value)

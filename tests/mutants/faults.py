@@ -33,6 +33,11 @@ QUERIES = ("search/test_kernel.py", "evaluation/test_query_oracle.py")
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
 DELTA = ("maintenance/strategies/test_delta.py",)
 AUTO = ("maintenance/strategies/test_auto.py",)
+LISTS = (
+    "values/test_lists.py",
+    "evaluation/test_list_aggregates.py",
+    "maintenance/workspace/test_lists_kept.py",
+)
 SENSITIVITY = ("indices/test_sensitivity.py",)
 CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
@@ -958,6 +963,48 @@ FAULTS = (
         "self.hidden = {head.name: _hidden(head) for head in named if head.kept_for}",
         "self.hidden = {head.name: _hidden(head) for head in named if not head.kept_for and head.component}",
         RESULTS,
+    ),
+    Fault(
+        "NULL comes before the values of a list",
+        "lftj/values/lists.py",
+        "_KNOWN, _NULL, _END = 1, 2, 0",
+        "_KNOWN, _NULL, _END = 2, 1, 0",
+        LISTS,
+    ),
+    Fault(
+        "a text within a list ends at its first byte 0",
+        "lftj/values/lists.py",
+        'b"\\x01", b"\\x01\\x02"), b"\\x00", b"\\x01\\x01")',
+        'b"\\x01", b"\\x01\\x02"), b"\\x00", b"\\x00")',
+        LISTS,
+    ),
+    Fault(
+        "lists of any elements become one another",
+        "lftj/values/exact_casts.py",
+        "return converts(source.value_type, wanted.value_type)",
+        "return True",
+        LISTS,
+    ),
+    Fault(
+        "a list has its NULLs in front",
+        "lftj/aggregates/whole.py",
+        "np.lexsort((codes == NULL_CODE, ",
+        "np.lexsort((codes != NULL_CODE, ",
+        LISTS,
+    ),
+    Fault(
+        "a list leaves NULL out",
+        "lftj/language/syntax.py",
+        'self.arguments[1:] if self.function == "list" else self.arguments',
+        "self.arguments",
+        LISTS,
+    ),
+    Fault(
+        "an element from the end of a list is the one before",
+        "lftj/values/list_functions.py",
+        "lengths + wanted)",
+        "lengths + wanted - 1)",
+        LISTS,
     ),
 )
 

@@ -383,10 +383,10 @@ AT_ONCE: dict[str, tuple[str, Frames, dict[str, Any], type[Exception], str]] = {
     ),
     "nested": (
         "h(a) <- edge(a).",
-        lambda spark: {"edge": spark.createDataFrame([], "a array<int>")},
+        lambda spark: {"edge": spark.createDataFrame([], "a map<int, int>")},
         {},
         errors.UnsupportedTypeError,
-        "relation 'edge', column 'a': values of type array<int> can't be joined",
+        "relation 'edge', column 'a': values of type map<int,int> can't be joined",
     ),
     "no type": (
         "h(a) <- edge(a).",

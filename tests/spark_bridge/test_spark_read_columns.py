@@ -83,7 +83,7 @@ def test_a_sample_and_explain_look_at_what_is_read_alone(frames: dict[str, DataF
 
 
 def test_a_column_that_is_read_is_looked_at(frames: dict[str, DataFrame]) -> None:
-    for column in ("tags", "pairs", "nested", "months", "span", "variant", "folded"):
+    for column in ("pairs", "nested", "months", "span", "variant", "folded"):
         with pytest.raises(errors.UnsupportedTypeError, match=f"relation 'w', column '{column}'"):
             join(f"h(x) <- w({column}: x).", frames)
     for sql in ("SELECT count(note) FROM e", "SELECT DISTINCT a FROM e WHERE note IS NOT NULL"):

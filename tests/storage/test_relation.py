@@ -266,8 +266,8 @@ def test_a_conflict_names_values_of_every_type(
 
 def test_columns_that_can_not_be_loaded() -> None:
     with pytest.raises(UnsupportedTypeError) as raised:
-        _relation({"a": [1], "tags": [["x"]]})
-    assert str(raised.value).startswith("relation 'r', column 'tags': type list<")
+        _relation({"a": [1], "tags": [{"x": 1}]})
+    assert str(raised.value).startswith("relation 'r', column 'tags': type struct<")
     with pytest.raises(RangeError) as range_error:
         _relation({"a": pa.array([1, 2**64 - 1], pa.uint64())})
     assert str(range_error.value) == (

@@ -195,8 +195,8 @@ def errors_at_once(spark: SparkSession) -> None:
     frame = spark.range(3)
     raises(errors.UnknownRelationError, "mean 'edge'", lambda: join("h(a) <- edgy(a).", {"edge": frame}))
     raises(errors.SourceError, "not a Spark DataFrame", lambda: join("h(a) <- e(a).", {"e": [1]}))
-    nested = spark.sql("SELECT array(1) AS a")
-    raises(errors.UnsupportedTypeError, "array<int>", lambda: join("h(a) <- e(a).", {"e": nested}))
+    nested = spark.sql("SELECT struct(1) AS a")
+    raises(errors.UnsupportedTypeError, "struct<", lambda: join("h(a) <- e(a).", {"e": nested}))
     raises(errors.LimitError, "partitions is 0", lambda: join("h(a) <- e(a).", {"e": frame}, partitions=0))
 
 

@@ -231,8 +231,8 @@ def test_a_column_that_is_new(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_no_key(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, pa.table({"a": [1], "b": [[1]]}), configuration=FEED)
-    with pytest.raises(UnsupportedTypeError, match=r"Delta table .*, column 'b': type list.* columns="):
+    write_deltalake(tmp_path, pa.table({"a": [1], "b": [{"c": 1}]}), configuration=FEED)
+    with pytest.raises(UnsupportedTypeError, match=r"Delta table .*, column 'b': type struct.* columns="):
         changes_from_delta(tmp_path, -1)
     assert len(changes_from_delta(tmp_path, -1, columns=["a"])) == 1
 
