@@ -192,7 +192,7 @@ class FinalAggregation:
                 f" these {', '.join(partials.schema.names)}"
             )
         keys = {
-            name: self._types[name].domain.encode(partials.column(column))
+            name: self._types[name].encode(partials.column(column))
             for name, column in zip(self._head.variables, key_names(self._head), strict=True)
         }
         if isinstance(self._rows, PartialSums):

@@ -189,7 +189,7 @@ def _values(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
     if function == "ntile":
         return _parts(window, rows)
     if function in SHARES:
-        return _encoded(pa.array(_shares(function, rows)), declared)
+        return declared.encode(pa.array(_shares(function, rows)))
     if function in NUMBERING:
         return rows.numbers
     if function in ("lag", "lead"):
@@ -250,7 +250,7 @@ def _shifted(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray
     if isinstance(default, Variable):
         return np.where(inside, found, rows.codes[default.name])
     value = None if default.value is NULL else default.value
-    return np.where(inside, found, _encoded(pa.array([value], declared.arrow), declared))
+    return np.where(inside, found, declared.encode(pa.array([value], declared.arrow)))
 
 
 def _taken(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -409,13 +409,13 @@ def _sums(
             special + _quotient(total, unit * (n if by_count else 1)) if n else None
             for total, n, special in parts
         ]
-        return _encoded(pa.array(doubled, pa.float64()), declared)
+        return declared.encode(pa.array(doubled, pa.float64()))
     totals = [total if n else None for total, n, _ in parts]
     try:
         if name == "decimal":
             whole = [None if one is None else Decimal(one).scaleb(-digits, EXACT) for one in totals]
-            return _encoded(pa.array(whole, declared.arrow), declared)
-        return _encoded(pa.array(totals, pa.int64()).cast(declared.arrow), declared)
+            return declared.encode(pa.array(whole, declared.arrow))
+        return declared.encode(pa.array(totals, pa.int64()).cast(declared.arrow))
     except (pa.ArrowInvalid, OverflowError):
         call = f"{window.function}({window.arguments[0].name})"  # type: ignore[union-attr]
         raise RangeError(f"{call} of a frame does not fit type {declared.arrow}") from None
@@ -453,8 +453,3 @@ def _objects(numbers: list[int]) -> np.ndarray:
     found = np.empty(len(numbers), object)
     found[:] = numbers
     return found
-
-
-def _encoded(values: pa.Array, declared: ColumnType) -> np.ndarray:
-    domain = declared.domain
-    return domain.encode_nullable(values) if declared.nullable else domain.encode(values)

@@ -132,6 +132,7 @@ class Database:
         csv: CsvOptions | None = None,
         row_number: str | None = None,
         bag: bool = False,
+        not_null: Sequence[str] = (),
     ) -> None:
         """Load a relation, replacing one of the same name.
 
@@ -143,6 +144,8 @@ class Database:
         A NULL is refused, of a relation with many columns by the rules that read the column alone;
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
         ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.
+        ``not_null``: columns that are declared NOT NULL, beside those whose Arrow field is
+        (``nullable=False``): NULL is refused there, also in later transactions.
         ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a
         last column ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
         ``bag``: equal rows are kept as often as they are there, and counts and sums take each.
@@ -157,7 +160,11 @@ class Database:
         from lftj.database.loading import load_relation
 
         self._refuse_load(name)
-        self.add(load_relation(name, source, columns, self.domains, nulls, progress, csv, row_number, bag))
+        self.add(
+            load_relation(
+                name, source, columns, self.domains, nulls, progress, csv, row_number, bag, not_null
+            )
+        )
 
     def _refuse_load(self, name: str) -> None:
         """Raise where a relation of this name may not be loaded."""

@@ -30,12 +30,14 @@ def load_relation(
     csv: CsvOptions | None = None,
     row_number: str | None = None,
     bag: bool = False,
+    not_null: Sequence[str] = (),
 ) -> Relation:
     """Load a source as relation ``name``.
 
     ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
     ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
-    ``bag``: equal rows are kept as often as they are there.
+    ``bag``: equal rows are kept as often as they are there.  ``not_null``: columns that hold no NULL, beside
+    those whose fields say so.
 
     Rows that equal others are told of by an EqualRowsWarning; the sort that leaves them out has counted them.
 
@@ -59,6 +61,7 @@ def load_relation(
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
+    table = _without_nullable(table, not_null)
     wide = not bag and is_wide(table.schema.types)
     relation = Relation.from_table(name, table, domains, nulls, progress, bag, wide)
     if relation.duplicate_rows:
@@ -69,6 +72,18 @@ def load_relation(
             EqualRowsWarning,
         )
     return relation
+
+
+def _without_nullable(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with these columns declared NOT NULL."""
+    if isinstance(names, str):
+        raise ValueError(f"not_null is {names!r}; it can be a list of columns, as [{names!r}]")
+    for label in names:
+        if label not in table.column_names:
+            hint = suggestion(str(label), table.column_names)
+            raise SourceError(f"not_null= names {label!r}, and there is no such column{hint}")
+    fields = [field.with_nullable(field.nullable and field.name not in names) for field in table.schema]
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields))
 
 
 def _check_column_names(relation: str, names: Sequence[str]) -> None:

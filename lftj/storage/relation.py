@@ -41,7 +41,7 @@ from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken, taken_as_it_is, where_null
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
-from lftj.values.schema import Column, ColumnType, Schema, copy_column, wide_schema
+from lftj.values.schema import Schema, copy_column, declared_column, wide_schema
 
 Nulls = Literal["refuse", "drop", "keep"]
 
@@ -123,7 +123,8 @@ class Relation:
     ) -> Relation:
         """Load a table of at least one column.
 
-        ``nulls``: what to do with rows that hold a NULL.  With ``"keep"`` all columns may hold some.
+        ``nulls``: what to do with rows that hold a NULL.  With ``"keep"`` all columns may hold some whose
+        fields are not declared otherwise (``nullable=False``).
         ``bag``: keep each row as often as it is there (:mod:`lftj.storage.bags`).  ``wide``: code columns
         when they are asked for (:mod:`lftj.storage.wide_columns`); what "refuse" refuses is told then.
 
@@ -134,6 +135,8 @@ class Relation:
             raise ValueError(f"nulls is {nulls!r}; it can be 'refuse', 'drop' or 'keep'")
         keep = nulls == "keep"
         lease = domains.collector.lease()
+        if nulls != "drop":
+            _refuse_declared(name, table)
         if wide:
             return cls._of_wide_table(name, table, domains, nulls, progress)
         kept = None if keep else _rows_without_null(name, table, nulls)
@@ -141,7 +144,8 @@ class Relation:
         columns, codes = [], []
         first_nan: dict[int, int | None] = {}
         with bar(f"loading {name}", progress) as advance:
-            for position, (label, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+            for position, (field, values) in enumerate(zip(table.schema, table.columns, strict=True)):
+                label, keeps = field.name, keep and field.nullable
                 if pa.types.is_null(values.type) and not n_loaded:
                     values = pa.chunked_array([], pa.int64())  # no value, so any type will do
                 arrow_type = values.type
@@ -150,7 +154,7 @@ class Relation:
                     values = values if kept is None else taken(values, kept)
                 except UnsupportedTypeError as error:
                     raise UnsupportedTypeError(f"relation {name!r}, column {label!r}: {error}") from None
-                encode = _encoder(name, label, domain, keep)
+                encode = _encoder(name, label, domain, keeps)
                 try:
                     encoded = encode(values)
                 except RangeError:
@@ -162,7 +166,7 @@ class Relation:
                 if domain.name == "float":
                     row = _first_nan(encoded)
                     first_nan[position] = row if row is None or kept is None else int(kept[row])
-                columns.append(Column(label, ColumnType(domain, arrow_type, nullable=keep)))
+                columns.append(declared_column(field, arrow_type, domain, keep))
                 codes.append(encoded)
                 advance((position + 1) / (table.num_columns + 1))
             if bag:
@@ -187,15 +191,14 @@ class Relation:
                 table = table if kept is None else _rows_of(table, kept)
             if not table.num_rows:
                 table = table.cast(pa.schema([_with_some_type(field) for field in table.schema]))
-            named = list(zip(table.column_names, table.schema.types, strict=True))
-            for label, type_ in named:
+            for field in table.schema:
                 try:
-                    domain = domains.of(type_)
-                    if nulls == "keep":
+                    domain = domains.of(field.type)
+                    if nulls == "keep" and field.nullable:
                         domain.keep_null()
                 except (UnsupportedTypeError, RangeError) as error:
-                    raise type(error)(f"relation {name!r}, column {label!r}: {error}") from None
-            schema = wide_schema(named, domains, nulls == "keep")
+                    raise type(error)(f"relation {name!r}, column {field.name!r}: {error}") from None
+            schema = wide_schema(table.schema, domains, nulls == "keep")
             n_kept = table.num_rows
             n_rows = _enter_distinct(schema, table)
             advance(1.0)
@@ -459,6 +462,17 @@ def _first_refused(
             if middle - low == 1:
                 return low, error
             high = middle
+
+
+def _refuse_declared(name: str, table: pa.Table) -> None:
+    """Raise NullError where a column that is declared NOT NULL holds one."""
+    for field, column in zip(table.schema, table.columns, strict=True):
+        missing = None if field.nullable else null_mask(column)
+        if missing is not None:
+            raise NullError(
+                f"relation {name!r}, column {field.name!r}: {where_null(missing)}, and the column is declared"
+                ' NOT NULL (nullable=False): declare it otherwise, or pass nulls="drop" to leave the rows out'
+            )
 
 
 def _rows_without_null(name: str, table: pa.Table, nulls: Nulls) -> np.ndarray | None:

@@ -54,7 +54,7 @@ class WideColumns(Sequence[np.ndarray]):
     >>> from lftj.values.domains import Domains
     >>> from lftj.values.rows import RowDomain
     >>> from lftj.values.schema import wide_schema
-    >>> schema = wide_schema([("a", pa.int8()), ("b", pa.string())], Domains(), nullable=False)
+    >>> schema = wide_schema(pa.schema({"a": pa.int8(), "b": pa.string()}), Domains(), nullable=False)
     >>> rows = schema.rows.codes([pa.array([7, 9], pa.int8()), pa.array(["x", "y"])])
     >>> columns = WideColumns("r", schema, rows)
     >>> columns[1].tolist(), columns.coded
@@ -153,11 +153,9 @@ class WideColumns(Sequence[np.ndarray]):
                 return numbers.values
         values = self._values(number)
         try:
-            if column.type.nullable:
-                codes = column.type.domain.encode_nullable(values)
-            else:
+            if not column.type.nullable:
                 self._refuse_null(number, values)
-                codes = column.type.domain.encode(values)
+            codes = column.type.encode(values)
         except RangeError as error:
             raise RangeError(f"relation {self._name!r}, column {column.name!r}: {error}") from None
         codes = np.ascontiguousarray(codes, np.int64).view()

@@ -147,9 +147,7 @@ class RowValues(Mapping[str, np.ndarray]):
             self._numbers[name] = values
             return
         self._arrays[name] = values
-        self._codes[name] = (
-            type_.domain.encode_nullable(values) if type_.nullable else type_.domain.encode(values)
-        )
+        self._codes[name] = type_.encode(values)
 
     def _columns_of(self, fetched: Fetched) -> FetchedColumns:
         found = self._columns.get(fetched.row)

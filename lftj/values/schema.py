@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.values.collector import Coded, Holder
-from lftj.values.domain import Domain
+from lftj.values.domain import ArrowColumn, Domain
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind
 from lftj.values.spelling import spelled
@@ -32,6 +32,10 @@ class ColumnType:
     arrow: pa.DataType
     nullable: bool = False
     literal: bool = False
+
+    def encode(self, column: ArrowColumn) -> np.ndarray:
+        """Codes of a column of the type, NULL's too where it may be there; raises as the domain does."""
+        return self.domain.encode_nullable(column) if self.nullable else self.domain.encode(column)
 
     def joined(self, other: ColumnType) -> ColumnType | None:
         """The type that holds the values of both; None where they have no domain in common.
@@ -55,8 +59,12 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class Column:
+    """``required``: declared NOT NULL, as an Arrow field with ``nullable=False`` is: no row has NULL there,
+    also where a relation keeps NULLs or nothing reads the column."""
+
     name: str
     type: ColumnType
+    required: bool = False
 
 
 MOST_NARROW = 6
@@ -80,13 +88,25 @@ def copy_column(domains: Domains) -> Column:
     return Column("#", ColumnType(domains.of(pa.int64()), pa.int64()))
 
 
-def wide_schema(columns: Iterable[tuple[str, pa.DataType]], domains: Domains, nullable: bool) -> Schema:
-    """The schema of a wide relation with columns of these names and types; all may hold NULL, or none."""
+def declared_column(field: pa.Field, type_: pa.DataType, domain: Domain, nullable: bool) -> Column:
+    """A column of a relation that is loaded: as a field declares it, of this type and domain.
+
+    ``nullable``: whether the relation keeps NULLs.
+    """
+    type_of = ColumnType(domain, type_, nullable and field.nullable)
+    return Column(field.name, type_of, required=not field.nullable)
+
+
+def wide_schema(columns: Iterable[pa.Field], domains: Domains, nullable: bool) -> Schema:
+    """The schema of a wide relation with columns of these names and types.
+
+    ``nullable``: all may hold NULL that are not declared otherwise, or none.
+    """
     from lftj.values.rows import RowDomain
 
-    named = list(columns)
-    declared = [Column(name, ColumnType(domains.of(type_), type_, nullable)) for name, type_ in named]
-    rows = RowDomain([type_ for _, type_ in named], domains.collector)
+    fields = list(columns)
+    declared = [declared_column(field, field.type, domains.of(field.type), nullable) for field in fields]
+    rows = RowDomain([field.type for field in fields], domains.collector)
     return Schema((Column("#", ColumnType(rows, pa.large_binary())), *declared), wide=True)
 
 
@@ -131,6 +151,11 @@ class Schema:
         return tuple(range(1 if self.wide else 0, len(self.columns) - self.bag))
 
     @cached_property
+    def required(self) -> tuple[int, ...]:
+        """The columns that are declared NOT NULL, by number."""
+        return tuple(number for number in self.declared if self.columns[number].required)
+
+    @cached_property
     def dictionaries(self) -> tuple[tuple[int, Domain], ...]:
         """The columns whose domains have a dictionary, by number."""
         numbered = enumerate(column.type.domain for column in self.columns)
@@ -165,3 +190,9 @@ class Schema:
     def arrow(self) -> pa.Schema:
         """The columns' names and Arrow types."""
         return pa.schema([(column.name, column.type.arrow) for column in self.columns])
+
+    def as_declared(self, table: pa.Table) -> pa.Table:
+        """A table of the shown columns whose fields say which are declared NOT NULL, as one to load does."""
+        columns = self.shown.columns
+        fields = [pa.field(each.name, each.type.arrow, nullable=not each.required) for each in columns]
+        return pa.Table.from_arrays(table.columns, schema=pa.schema(fields))

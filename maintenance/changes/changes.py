@@ -15,7 +15,7 @@ from lftj.errors import ChangeError, DataError, SourceError
 from lftj.files.sources import array_of_numpy, read_table
 from lftj.storage.codes_table import shown_values
 from lftj.storage.signed_rows import Columns
-from lftj.values.domain import NULL_CODE, null_mask
+from lftj.values.domain import NULL_CODE, null_mask, where_null
 from lftj.values.domains import Domains
 from lftj.values.exact_casts import InexactError, converts, exactly
 from lftj.values.kinds import plain_type
@@ -198,7 +198,7 @@ def _plain_wide_rows(schema: Schema, source: Any, read: Collection[int]) -> np.n
             batch.column(number).validate(full=True)
         except (pa.ArrowException, ValueError):
             return None  # which says more
-    for number in read:
+    for number in (*read, *schema.required):
         if number and not schema.columns[number].type.nullable and batch.column(number - 1).null_count:
             return None
     return domain.codes_of(batches)
@@ -276,6 +276,12 @@ def check_columns(
             )
 
 
+def _takes_null(schema: Schema, number: int, read: Collection[int]) -> bool:
+    """Whether changes may hold NULL in a column."""
+    column = schema.columns[number]
+    return column.type.nullable or (schema.wide and number not in read and not column.required)
+
+
 def _codes(
     name: str,
     schema: Schema,
@@ -286,14 +292,12 @@ def _codes(
     columns: list[Any] = []
     for number, values in zip(schema.declared, values_of, strict=True):
         declared = schema.columns[number]
-        is_free = declared.type.nullable or (schema.wide and number not in read)
-        missing = None if is_free else null_mask(values)
+        missing = None if _takes_null(schema, number, read) else null_mask(values)
         if missing is not None:
-            row = int(np.argmax(missing))
-            raise ChangeError(
-                f"changes of {name!r}, column {declared.name!r}: NULL in row {row} (counting from 0);"
-                ' the relation was loaded without nulls="keep"'
-            )
+            why = "the column is declared NOT NULL: give a value, or load the relation without that"
+            if not declared.required:
+                why = 'the relation was loaded without nulls="keep"'
+            raise ChangeError(f"changes of {name!r}, column {declared.name!r}: {where_null(missing)}; {why}")
         domain = declared.type.domain
         if values.type != declared.type.arrow:
             values = _cast(name, declared.name, values, declared.type.arrow)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 
+import pyarrow as pa
+
 from lftj.errors import LftjError
 from lftj.storage.relation_table import RelationTable
 from maintenance.durable.store import Store
@@ -38,7 +40,11 @@ class Checkpoints:
                 versions = published.changeable().versions
                 cut = self._store.cut()
             published.wait(cut.number)
-            self._store.complete(cut, lambda name: RelationTable(versions[name]).table, published.lock)
+
+            def rows(name: str) -> pa.Table:
+                return versions[name].schema.as_declared(RelationTable(versions[name]).table)
+
+            self._store.complete(cut, rows, published.lock)
 
     def make_when_grown(self) -> None:
         """Begin to make one, beside what this thread goes on with, if the journal wants it."""

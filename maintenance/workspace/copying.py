@@ -39,8 +39,8 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
         relations = []
         for name, version in state.versions.items():
             if name not in state.heads:
-                file = write_rows(disk, part, name, RelationTable(version).table)
                 schema = version.schema
+                file = write_rows(disk, part, name, schema.as_declared(RelationTable(version).table))
                 loaded = Loaded(name, file, schema.functional, keeps_null=schema.keeps_null, bag=schema.bag)
                 relations.append(loaded)
         manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions)

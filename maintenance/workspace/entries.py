@@ -16,8 +16,8 @@ from maintenance.workspace.state import State
 def loaded_entry(published: Published, relation: Relation) -> Loaded:
     """A relation was loaded; its rows are written to a file.  Raises DurabilityError."""
     assert published.store is not None
-    file = published.store.write_rows(relation.name, relation.to_table())
     schema = relation.schema
+    file = published.store.write_rows(relation.name, schema.as_declared(relation.to_table()))
     dropped, duplicate = relation.dropped_rows, relation.duplicate_rows
     return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null, schema.bag)
 

@@ -141,7 +141,8 @@ def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
 
 def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relation:
     nulls: Nulls = "keep" if version.schema.keeps_null else "refuse"
-    like, rows = version.schema, RelationTable(version).table
+    like = version.schema
+    rows = like.as_declared(RelationTable(version).table)
     relation = Relation.from_table(name, rows, domains, nulls, bag=like.bag, wide=like.wide)
     schema = replace(relation.schema, functional=like.functional)
     return Relation(name, schema, relation.codes)

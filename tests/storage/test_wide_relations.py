@@ -124,7 +124,9 @@ def test_many_rows_go_in_pieces() -> None:
 
 def test_what_nobody_reads_is_not_coded() -> None:
     domains = Domains()
-    schema = wide_schema([("a", pa.int64()), ("s", pa.string()), ("t", pa.string())], domains, nullable=False)
+    schema = wide_schema(
+        pa.schema([("a", pa.int64()), ("s", pa.string()), ("t", pa.string())]), domains, nullable=False
+    )
     rows = schema.rows.codes([pa.array([1, 2]), pa.array(["x", "y"]), pa.array(["no", None])])
     read = WideColumns("r", schema, rows)
     assert read[2].tolist() == [0, 1]
