@@ -123,6 +123,10 @@ class WideColumns(Sequence[np.ndarray]):
         seen = pc.count_distinct(without_views(plain_array(values.combine_chunks()))).as_py()
         return float(seen) if 2 * seen < len(values) else seen * len(self.rows) / max(1, len(values))
 
+    def label(self, number: int) -> str:
+        """The name of a column."""
+        return self._schema.columns[number].name
+
     def refuse_null(self, number: int) -> None:
         """Raise NullError where a column that may not hold NULL does; nothing is coded."""
         if number and number not in self._columns and not self._schema.columns[number].type.nullable:

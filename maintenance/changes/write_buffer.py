@@ -8,14 +8,17 @@ if that is so already.  In a bag the sum of its weights is how many copies come 
 
 Batches wait as they came and are added up when the transaction commits; many of them, and tables, wait as
 sorted columns, so memory follows the number of distinct rows.  Of a wide relation the rows' codes wait, and
-other columns are coded when something reads them.
+other columns are coded when something reads them; what a rule reads that came meanwhile is looked at for NULL
+when the transaction commits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from lftj.errors import TransactionError
+from lftj.errors import ChangeError, NullError, TransactionError
 from lftj.storage.bags import bag_change
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, net_rows
@@ -34,6 +37,8 @@ FEW_BATCHES = 1 << 10
 class WriteBuffer:
     """Staged changes of a relation.
 
+    ``read``: of a wide relation, the columns in which all of them were looked at for NULL.
+
     >>> import pyarrow as pa
     >>> from lftj.values.schema import Column, ColumnType
     >>> from lftj.values.domains import Domains
@@ -46,8 +51,9 @@ class WriteBuffer:
     ([[1], [2]], [1])
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, read: frozenset[int] = frozenset()) -> None:
         self.schema = schema
+        self.read = read
         self._arity = 1 if schema.wide else len(schema.shown.columns)
         self._batches: list[tuple[np.ndarray, np.ndarray]] = []
         self._tables: Weighted | None = None
@@ -91,7 +97,8 @@ class WriteBuffer:
     def net(self, version: RelationVersion) -> Change:
         """What the staged changes do to a version.
 
-        Raises TransactionError if its relation was loaded anew since they were staged.
+        Raises TransactionError if its relation was loaded anew since they were staged, and ChangeError for a
+        NULL in a column that a rule reads that was installed since.
         """
         if version.schema is not self.schema:
             raise TransactionError(
@@ -101,5 +108,21 @@ class WriteBuffer:
             columns, signs = bag_change(version, *self.zset())
             return Change(columns, signs, max(0, self.staged_rows - len(signs)))
         columns, signs = version.change_by(*self.zset())
-        changed = WideColumns(version.name, self.schema, columns[0]) if self.schema.wide else columns
+        if not self.schema.wide:
+            return Change(columns, signs, self.staged_rows - len(signs))
+        changed = WideColumns(version.name, self.schema, columns[0])
+        _refuse_null(version.name, changed, version.read_columns - self.read)
         return Change(changed, signs, self.staged_rows - len(signs))
+
+
+def _refuse_null(name: str, columns: WideColumns, numbers: Iterable[int]) -> None:
+    """Raise ChangeError where columns of changes that may not hold NULL do."""
+    for number in numbers:
+        try:
+            columns.refuse_null(number)
+        except NullError:
+            label = columns.label(number)
+            raise ChangeError(
+                f"changes of {name!r}, column {label!r}: NULL, and a rule that was installed after they were"
+                " staged reads the column: stage them anew, without NULL"
+            ) from None

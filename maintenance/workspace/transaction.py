@@ -120,7 +120,8 @@ class Transaction:
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
-            buffer = self._buffers[relation] = WriteBuffer(version.schema)
+            buffer = self._buffers[relation] = WriteBuffer(version.schema, version.read_columns)
+        buffer.read &= version.read_columns
         return buffer, version.read_columns
 
     def __enter__(self) -> Transaction:

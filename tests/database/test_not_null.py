@@ -120,7 +120,12 @@ def test_folders_copies_and_images_declare_it(schema: pa.Schema, tmp_path: Path)
         workspace.install("h(i, a) <- r(id: i, age: a).")
         workspace.save(tmp_path / "copied")
         write_image(workspace, tmp_path / "image")
-    opened = [lambda: Workspace.open(tmp_path / "kept"), lambda: Workspace.load_from(tmp_path / "copied")]
+        from_journal = Workspace.load_from(tmp_path / "kept")
+    opened = [
+        lambda: from_journal,
+        lambda: Workspace.open(tmp_path / "kept"),
+        lambda: Workspace.load_from(tmp_path / "copied"),
+    ]
     opened += [lambda: Workspace.open(tmp_path / "kept"), lambda: read_image(tmp_path / "image")]
     for number, again in enumerate(opened):
         workspace = again()
@@ -129,7 +134,7 @@ def test_folders_copies_and_images_declare_it(schema: pa.Schema, tmp_path: Path)
         with workspace.transaction() as tx:
             tx.insert("r", table(schema, [(10 + number, None)]).to_pydict())
         assert (10 + number, None) in set(workspace["h"])
-        if number == 0:
+        if workspace.folder is not None:
             workspace.checkpoint()
         workspace.close()
 

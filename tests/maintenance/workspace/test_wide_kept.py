@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lftj import errors
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from support.wide_tables import NAMES, RULES, agrees_with_sql, distinct, wide_table
@@ -103,3 +104,34 @@ RULES_HEADS = ("n", "s", "m", "t", "j", "o")
 
 def as_bag(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.mark.parametrize("way", ["insert", "apply"])
+def test_a_rule_that_came_after_a_null_was_staged(way: str) -> None:
+    """The commit says so, and nothing of the transaction is done; what nobody reads may be NULL still."""
+    texts = {name: pa.array([None], pa.string()) for name in ("s", "t", "u", "v")}
+
+    def row(number: int, text: str | None) -> pa.Table:
+        return pa.table({"a": [number], **texts, "t": pa.array([text], pa.string())})
+
+    workspace = Workspace()
+    workspace.load("w", row(1, "x"))
+    workspace.load("o", [(1,)], columns=["a"])
+    workspace.install("k(a) <- o(a).")
+    transaction = workspace.transaction()
+    transaction.insert("o", [(2,)])
+    if way == "insert":
+        transaction.insert("w", row(2, None))
+    else:
+        transaction.apply("w", row(2, None).append_column("weight", pa.array([1])))
+    workspace.install("h(t) <- w(t: t).")
+    with pytest.raises(
+        errors.ChangeError, match="'w', column 't': NULL, and a rule that was installed after"
+    ):
+        transaction.commit()
+    assert (set(workspace["h"]), set(workspace["k"]), len(workspace["w"])) == ({("x",)}, {(1,)}, 1)
+    workspace.verify()
+    with workspace.transaction() as tx:
+        tx.insert("w", row(2, "y"))
+        tx.erase("w", row(7, "z"))
+    assert set(workspace["h"]) == {("x",), ("y",)}
