@@ -28,6 +28,14 @@ RULES = {
     "h(a) <- r(a, _, _), !t(<=> a, _).": (
         "select a from r where a not in (select a from t where a is not null) and a is not null"
     ),
+    "h(a, s) <- r(a, _, s), !t(<=> a, _), !r(<=> a, <=> a, _).": (
+        "select a, s from r where not exists (select 1 from t where t.a is not distinct from r.a)"
+        " and not exists"
+        " (select 1 from r q where q.a is not distinct from r.a and q.b is not distinct from r.a)"
+    ),
+    "known(a) <- t(a, _), a is not null. h(a, s) <- r(a, _, s), !known(<=> a).": (
+        "select a, s from r where not exists (select 1 from t where t.a = r.a)"
+    ),
     "h(a, c) <- r(a, _, _), (t(a, c) ; !t(a, _), c = null), a is not null.": (
         "select r.a, c from r left join t on r.a = t.a where r.a is not null"
     ),

@@ -242,6 +242,19 @@ def outer(r: random.Random, body: Body, source: Source) -> Either:
     return Either(((Atom(source.name, there),), missing))
 
 
+def unmatched(r: random.Random, body: Body, source: Source, other: Source) -> list[Literal]:
+    """A row without its like, where NULL is like NULL: ``r(x, y), !s(<=> x, _)``; x and y enter the scope."""
+    known = set(body.scope)
+    row = atom(r, body, source, apart=True)
+    own = {name: kind for name, kind in body.scope.items() if name not in known}
+    terms: list[Term] = []
+    for kind in other.kinds:
+        fitting = [name for name, its in own.items() if its is kind]
+        drawn = fitting and r.random() < 0.8
+        terms.append(Variable(r.choice(fitting), null_safe=r.random() < 0.9) if drawn else Wildcard())
+    return [row, Atom(other.name, tuple(terms), negated=True)]
+
+
 def null_test(r: random.Random, body: Body) -> Comparison:
     in_atoms = [
         term.name
@@ -354,11 +367,13 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         body.literals.append(assignment(r, body))
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(negated(r, body, r.choice(catalog)))
-    late: dict[str, Kind] = {}  # what only heads read
+    late: dict[str, Kind] = {}  # what only heads read, so that it may be NULL
+    known = set(body.scope)
     if nulls and not plain and r.random() < 0.15:
-        known = set(body.scope)
         body.literals.append(outer(r, body, r.choice(catalog)))
-        late = {name: body.scope.pop(name) for name in set(body.scope) - known}
+    if nulls and r.random() < 0.25:
+        body.literals += unmatched(r, body, r.choice(catalog), r.choice(catalog))
+    late |= {name: body.scope.pop(name) for name in set(body.scope) - known}
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(comparison(r, body))
     if nulls and r.random() < 0.3:

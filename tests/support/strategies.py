@@ -15,7 +15,7 @@ mostly connected, but unconnected existentials and products do occur.
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -232,6 +232,20 @@ def draw_null_test(draw: DrawFn, body: tuple[Literal, ...]) -> Comparison:
     atoms = [literal for literal in body if isinstance(literal, Atom) and not literal.negated]
     name = draw(st.sampled_from([name for atom in atoms for name in variables_of(atom)]))
     return Comparison(draw(st.sampled_from(NULL_SAFE)), Variable(name), Constant(None))
+
+
+def draw_null_safe(draw: DrawFn, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """The body with ``<=>`` before the variables of some of its atoms, positive ones and negated ones."""
+    return tuple(
+        replace(literal, terms=tuple(map(null_safe, literal.terms)))
+        if isinstance(literal, Atom) and draw(st.integers(0, 2)) == 2
+        else literal
+        for literal in body
+    )
+
+
+def null_safe(term: Term) -> Term:
+    return replace(term, null_safe=True) if isinstance(term, Variable) else term
 
 
 def draw_assignment(draw: DrawFn, scope: Scope, fresh: list[str]) -> Comparison:
@@ -465,6 +479,8 @@ def scenarios(
     program: list[Rule] = []
     for i in range(draw(st.integers(1, most_rules))):
         body, scope = draw_body(draw, catalog, most_atoms if i == 0 else min(most_atoms, 2), plain)
+        if nulls and draw(st.integers(0, 2)) == 2:
+            body = draw_null_safe(draw, body)
         if nulls and draw(st.integers(0, 2)) == 2:
             body = (*body, draw_null_test(draw, body))
         heads = draw_heads(draw, f"h{i}", scope, plain)
