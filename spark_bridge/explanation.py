@@ -42,7 +42,7 @@ def explain(
     Runs the query that samples the inputs, where the join would take a sample, and of heads that other heads
     read the joins; nothing else.  Raises as ``join`` does.
     """
-    text, relations, _ = read_program(rule, head, relations)
+    text, relations, _ = read_program(rule, head, relations, nulls)
     plans = text.plans()
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
     frames = head_frames(text, relations, n_partitions, shares, nulls)

@@ -26,7 +26,7 @@ from spark_bridge.placing.known_sizes import small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import InputNulls, Placer, check_nulls
 from spark_bridge.placing.read_columns import read_program
-from spark_bridge.placing.schemas import arrow_schema, spark_schema
+from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 
@@ -49,14 +49,15 @@ def join(
     ``spark.sql.shuffle.partitions``, in local mode at most one per thread.  ``shares``: into how many parts
     each variable's values are cut; by default what sends least, by a sample taken when the query runs, or
     without one where the inputs are known to be small and the partitions are few.
-    ``nulls="drop"`` leaves out rows with a NULL.
+    ``nulls="drop"`` leaves out rows with a NULL, ``"keep"`` keeps them, but for columns that Spark declares
+    NOT NULL; rules treat them as :class:`lftj.Database` does.  Heads may hold NULL whatever is said here.
 
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
     NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
     PythonException, whose text has ours.
     """
     check_nulls(nulls)
-    text, relations, _ = read_program(rule, head, relations)
+    text, relations, _ = read_program(rule, head, relations, nulls)
     for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
@@ -101,10 +102,10 @@ def _head_frame(
     given: HeadGrids | None,
     nulls: InputNulls,
 ) -> DataFrame:
-    schemas = [(name, arrow_schema(name, frames[name])) for name in plan.reads]
-    tagged = TaggedInput.of(frames, schemas)
+    schemas = text.schemas(head)
+    tagged = TaggedInput.of(frames, list(schemas.items()))
     combining = plan.combined_in(partitions)
-    search = CellSearch(text, head, dict(schemas), combining)
+    search = CellSearch(text, head, schemas, combining)
     if given is None:
         rows = tagged.with_plan(plan_frame(tagged, text, head, partitions))
     else:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_bridge.join import join
-from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.schemas import column_names
 
 if TYPE_CHECKING:
@@ -34,20 +34,21 @@ def join_sql(
     Raises RuleSyntaxError for any other SQL, UnknownRelationError and UnknownColumnError, and what ``join``
     raises; ImportError without sqlglot, which comes with ``lftj[sql]``.
     """
-    rule = _rule(sql, column_names(relations))
+    check_nulls(nulls)
+    rule = _rule(sql, column_names(relations), nulls == "keep")
     joined = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
     joined = joined.select(*[F.col(f"`{name}`") for name in joined.columns[: len(rule.columns)]])
     return _with_one_row(joined, rule).toDF(*rule.columns)
 
 
-def _rule(sql: str, columns: Mapping[str, Sequence[str]]) -> SelectRule:
+def _rule(sql: str, columns: Mapping[str, Sequence[str]], keeps_null: bool) -> SelectRule:
     try:
         from spark_bridge.front_ends.conjunctive_select import rule_of_select
     except ModuleNotFoundError as error:
         if error.name != "sqlglot":
             raise
         raise ImportError("join_sql needs sqlglot: pip install 'lftj[sql]'", name="sqlglot") from error
-    return rule_of_select(sql, columns)
+    return rule_of_select(sql, columns, keeps_null=keeps_null)
 
 
 def _with_one_row(found: DataFrame, rule: SelectRule) -> DataFrame:

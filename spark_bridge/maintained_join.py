@@ -123,15 +123,15 @@ class MaintainedJoin:
         check_engine_bytes(engine_bytes)
         if replan is not None and not replan > 1:
             raise ValueError(f"replan is {replan!r}; it is a factor above 1, or None")
+        check_nulls(nulls)
         self._policy: Policy = policy
         self._replan = replan
         self._engine_bytes = engine_bytes
-        self._text, relations, self._columns = read_program(rule, head, relations, by_row=True)
+        self._text, relations, self._columns = read_program(rule, head, relations, nulls, by_row=True)
         plans = self._text.plans()
         read = {name for plan in plans for name in plan.reads}
         self._relations = {name: schema for name, schema in self._text.relations if name in read}
         self._text = ProgramText(rule, head, tuple(self._relations.items()))
-        check_nulls(nulls)
         for plan in plans:
             spark_schema(plan.arrow_schema)
         self._nulls = nulls

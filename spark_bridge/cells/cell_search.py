@@ -109,7 +109,7 @@ class CellSearch:
         database = databases.setdefault((cell.address.rule, cell.address.marks), Database())
         for placement in rule.placements(dict(cell.address.marks)):
             table = cell.table(placement.label, self._schemas[placement.relation])
-            database.add(Relation.from_table(placement.label, table, database.domains))
+            database.add(Relation.from_table(placement.label, table, database.domains, "keep"))
         return database, program_of(self._text, self._head, cell.address.rule, cell.address.marks)
 
 
@@ -168,6 +168,8 @@ def in_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _in_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if column.type == wanted:
         return column
+    if column.null_count == len(column):  # a literal null may be of any type here
+        return pa.chunked_array([pa.nulls(len(column), wanted)])
     if pa.types.is_decimal(wanted):
         return pa.chunked_array([cast_decimal(chunk, wanted) for chunk in column.chunks], wanted)
     return column.cast(wanted)

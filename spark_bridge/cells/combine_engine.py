@@ -36,6 +36,7 @@ from spark_bridge.cells.search_engine import contribution_schema
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
+from spark_bridge.placing.schemas import declared_schema
 
 ADDRESS = CellAddress(0, 0, ())
 
@@ -126,7 +127,7 @@ class _Share:
         """The rows of a step, which from now on are among this share's."""
         table = cell.table(self.label, self._schema)
         columns = [
-            np.ascontiguousarray(type_.domain.encode(column), np.int64)
+            np.ascontiguousarray(type_.encode(column), np.int64)
             for type_, column in zip(self._types, table.columns, strict=False)
         ]
         weights = np.ascontiguousarray(table.column(len(columns)).to_numpy(), np.int64)
@@ -165,9 +166,8 @@ class _Joined:
                 name = f"part {contribution(number, index)}"
                 part = CombinedHead(plan.name, schema, [(rule.checked, head)], rule.checked.text)
                 self._parts[contribution(number, index)] = (part, schema)
-                self._workspace.add(
-                    Relation.from_table(name, _plain(schema).arrow.empty_table(), self._workspace.domains)
-                )
+                empty = declared_schema(_plain(schema)).empty_table()
+                self._workspace.add(Relation.from_table(name, empty, self._workspace.domains, "keep"))
                 atoms.append(self._atom(name, rule, head, read))
             (written,) = rule.syntax.heads
             terms = tuple(read[term] if isinstance(term, Aggregate) else term for term in written.terms)
@@ -176,7 +176,7 @@ class _Joined:
 
     @staticmethod
     def _atom(name: str, rule: HeadRule, head: CheckedHead, read: dict[Aggregate, Variable]) -> Atom:
-        keys = tuple(Variable(key) for key in head.variables)
+        keys = tuple(Variable(key, null_safe=True) for key in head.variables)
         if not isinstance(head.value, Aggregate):
             return Atom(name, keys)
         read[head.value] = Variable(f"value#{len(read)}")

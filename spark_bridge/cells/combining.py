@@ -53,7 +53,7 @@ class Combining:
         table = pa.concat_tables([in_types(one, plan.arrow_schema) for one in found])
         if len(found) > 1 or not plan.rules[0].aggregates:
             domains = Domains()
-            relation = Relation.from_table(plan.name, table, domains)
+            relation = Relation.from_table(plan.name, table, domains, "keep")
             if plan.schema.functional:
                 schema = Schema(relation.schema.columns, functional=True)
                 text = " ".join(rule.checked.text for rule in plan.rules)
@@ -92,4 +92,4 @@ def _aggregated(rule: HeadRule, partials: dict[int, pa.Table], schema: pa.Schema
 
 
 def _in_domains(type_: ColumnType, domains: Domains) -> ColumnType:
-    return ColumnType(domains.of(type_.arrow), type_.arrow)
+    return replace(type_, domain=domains.of(type_.arrow))

@@ -135,7 +135,7 @@ class _Cell:
         # The program comes last: what is not yet erased may contradict what it says.
         for label, table in changes.items():
             first = came(table) if all_came(table) else self._schemas[label].empty_table()
-            self.workspace.add(Relation.from_table(label, first, self.workspace.domains))
+            self.workspace.add(Relation.from_table(label, first, self.workspace.domains, "keep"))
         self._changed({label: table for label, table in changes.items() if not all_came(table)})
         self.workspace.install(self._program, strategy=strategy)
         return self._contributions(with_weight(self.workspace[head].table))

@@ -7,6 +7,9 @@
 Equal columns are one variable; other conditions are comparisons.  What a rule cannot say is refused with
 its place and a way out, never left away.
 
+Where relations keep NULLs, an expression that is selected or aggregated is NULL where what it reads is
+(``coalesce(a + b, null)``), and ``count(a)`` counts where a is not NULL.
+
 Relations are sets of rows, so a SELECT without DISTINCT is taken only where it says all columns of its
 tables: then it has each row once, as SQL has over tables without duplicates.
 """
@@ -33,6 +36,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
 }
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -70,8 +74,12 @@ class SelectRule:
     counts: tuple[bool, ...] | None
 
 
-def rule_of_select(sql: str, relations: Mapping[str, Sequence[str]]) -> SelectRule:
+def rule_of_select(
+    sql: str, relations: Mapping[str, Sequence[str]], *, keeps_null: bool = False
+) -> SelectRule:
     """The rule of a SELECT over relations, of which the columns are given.
+
+    ``keeps_null``: whether they may hold NULL.
 
     Names of tables and columns are found as Spark does it, in any case.
     Raises RuleSyntaxError for what is no SELECT that a rule can say, UnknownRelationError and
@@ -87,14 +95,15 @@ def rule_of_select(sql: str, relations: Mapping[str, Sequence[str]]) -> SelectRu
         raise RuleSyntaxError(f"not SQL: {str(error).splitlines()[0]}") from None
     if not isinstance(select, exp.Select):
         raise refused(select, "it takes one SELECT")
-    return _Select(select, relations).rule()
+    return _Select(select, relations, keeps_null).rule()
 
 
 class _Select:
     """What is known of a SELECT while its rule is made."""
 
-    def __init__(self, select: exp.Select, relations: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, select: exp.Select, relations: Mapping[str, Sequence[str]], keeps_null: bool) -> None:
         self._select = select
+        self._keeps_null = keeps_null
         for clause, part in select.args.items():
             if part and clause not in _CLAUSES:
                 shown = part if isinstance(part, exp.Expr) else select
@@ -167,18 +176,21 @@ class _Select:
         where = self._select.args.get("where")
         if where is not None:
             self._conditions += _conjuncts(where.this)
-        others = []
+        others: list[exp.Expr] = []
         for condition in self._conditions:
             condition = condition.unnest()
             if (
-                isinstance(condition, exp.EQ)
+                isinstance(condition, exp.EQ | exp.NullSafeEQ)
                 and isinstance(condition.this, exp.Column)
                 and isinstance(condition.expression, exp.Column)
             ):
-                self._tables.join(
-                    self._tables.column(condition.this), self._tables.column(condition.expression)
-                )
-            elif not _says_not_null(condition):
+                left = self._tables.column(condition.this)
+                right = self._tables.column(condition.expression)
+                if self._tables.root(left) == self._tables.root(right):
+                    others.append(condition)  # it says that they are not NULL
+                else:
+                    self._tables.join(left, right, null_safe=isinstance(condition, exp.NullSafeEQ))
+            elif self._keeps_null or not _says_not_null(condition):
                 others.append(condition)
             else:
                 self._without_null.append(self._tables.column(condition.this.this))
@@ -194,12 +206,17 @@ class _Select:
         negated = isinstance(condition, exp.Not) or bool(condition.args.get("negate"))
         test = condition.this.unnest() if isinstance(condition, exp.Not) else condition
         word = "not " if negated else ""
+        if self._keeps_null and isinstance(test, exp.Is) and isinstance(test.expression, exp.Null):
+            return f"{self._expression(test.this)} is {word}null"
         if isinstance(test, exp.In) and test.expressions:
             values = ", ".join(map(self._expression, test.expressions))
             return f"{self._expression(test.this)} {word}in ({values})"
         if isinstance(test, exp.Like) and "\\" not in test.expression.name:
             return f"{self._expression(test.this)} {word}like {self._expression(test.expression)}"
-        raise refused(condition, "filter a DataFrame by it, before or after")
+        way_out = (
+            "with nulls='keep'" if isinstance(test, exp.Is) else "filter a DataFrame by it, before or after"
+        )
+        raise refused(condition, way_out)
 
     def _expression(self, value: exp.Expr) -> str:
         if isinstance(value, exp.Column):
@@ -247,7 +264,7 @@ class _Select:
             return self._variable(self._tables.column(item))
         value = self._expression(item)
         variable = self._fresh(name)
-        self._assignments.append(f"{variable} = {value}")
+        self._assignments.append(f"{variable} = {f'coalesce({value}, null)' if self._keeps_null else value}")
         return variable
 
     def _keys(self, items: Sequence[tuple[str, exp.Expr]]) -> list[FromColumn] | None:
@@ -276,15 +293,9 @@ class _Select:
         groups = dict.fromkeys(map(self._variable, keys))
         names = tuple(name for name, _ in items)
         items = [(name, item.unnest()) for name, item in items]
-        n_aggregates = sum(isinstance(item, exp.AggFunc) for _, item in items)
-        terms, counted = [], None
+        terms = []
         for name, item in items:
-            if isinstance(item, exp.Count) and isinstance(item.this, exp.Distinct):
-                if n_aggregates > 1 or len(item.this.expressions) > 1:
-                    raise refused(item, "it counts one column, and goes without other aggregates")
-                counted = self._term(f"{name}_of", item.this.expressions[0])
-                terms.append("count()")
-            elif isinstance(item, exp.AggFunc):
+            if isinstance(item, exp.AggFunc):
                 terms.append(self._call(name, item))
             elif isinstance(item, exp.Column) and self._variable(self._tables.column(item)) in groups:
                 terms.append(self._variable(self._tables.column(item)))
@@ -296,18 +307,20 @@ class _Select:
         body = ", ".join([*self._atoms(), *self._assignments, *conditions])
         hidden = [group for group in groups if group not in terms]
         head = self._head([*names, *hidden], [*terms, *hidden])
-        text = f"{head} <- {body}."
-        if counted is not None:
-            values = f"{unused_name('counted', self._relations)}({', '.join({**groups, counted: None})})"
-            text = f"{values} <- {body}.\n{head} <- {values}."
         counts = None if keys else tuple(isinstance(item, exp.Count) for _, item in items)
-        return SelectRule(text, names, counts)
+        return SelectRule(f"{head} <- {body}.", names, counts)
 
     def _call(self, name: str, item: exp.AggFunc) -> str:
         if isinstance(item, exp.Count) and isinstance(item.this, exp.Column | exp.Star | exp.Literal):
             if isinstance(item.this, exp.Column):
+                if self._keeps_null:
+                    return f"count(if {self._expression(item.this)} is not null)"
                 self._without_null.append(self._tables.column(item.this))
             return "count()"
+        if isinstance(item, exp.Count) and isinstance(item.this, exp.Distinct):
+            if len(item.this.expressions) > 1:
+                raise refused(item, "it counts one column")
+            return f"count(distinct {self._term(f'{name}_of', item.this.expressions[0])})"
         if type(item) in _AGGREGATES and not isinstance(item.this, exp.Distinct):
             return f"{_AGGREGATES[type(item)]}({self._term(f'{name}_of', item.this)})"
         raise refused(item, "rules have count(*), sum, avg, min and max, and count(DISTINCT ...)")
@@ -322,6 +335,9 @@ class _Select:
                 if self._tables.joined(root):
                     self._variable(root)
             terms = {name: self._variables[root] for name, root in roots.items() if root in self._variables}
+            for name, variable in terms.items():
+                if self._tables.null_safe(FromColumn(number, name)):
+                    terms[name] = f"<=> {variable}"
             atoms.append(atom_text(table.relation, table.columns, terms))
         return atoms
 

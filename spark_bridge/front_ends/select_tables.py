@@ -39,6 +39,7 @@ class FromClause:
         self._tables: list[FromTable] = []
         self._same: dict[FromColumn, FromColumn] = {}
         self._using: set[FromColumn] = set()
+        self._equal: list[FromColumn] = []  # of each `=` a side
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -122,11 +123,18 @@ class FromClause:
             column = self._same[column]
         return column
 
-    def join(self, left: FromColumn, right: FromColumn) -> None:
-        """From now on the two are one."""
+    def join(self, left: FromColumn, right: FromColumn, *, null_safe: bool = False) -> None:
+        """From now on the two are one; but for ``null_safe``, by ``<=>``, they are not NULL."""
+        if not null_safe:
+            self._equal.append(left)
         first, second = sorted((self.root(left), self.root(right)), key=lambda one: one.table)
         if first != second:
             self._same[second] = first
+
+    def null_safe(self, column: FromColumn) -> bool:
+        """Whether a column is one with others before it by ``<=>`` alone."""
+        root = self.root(column)
+        return column != root and all(self.root(side) != root for side in self._equal)
 
     def joined(self, column: FromColumn) -> bool:
         """Whether others are the same as a root."""

@@ -40,8 +40,11 @@ from lftj.language.strata import atoms_of
 from lftj.language.syntax import (
     Aggregate,
     Atom,
+    Call,
     Comparison,
+    Constant,
     Disjunction,
+    Expression,
     Head,
     Literal,
     Program,
@@ -50,9 +53,10 @@ from lftj.language.syntax import (
     Variable,
 )
 from lftj.storage.relation import Relation
-from lftj.values.kinds import common_type
+from lftj.values.literals import NULL
 from lftj.values.own_functions import is_own
 from lftj.values.schema import ColumnType, Schema
+from spark_bridge.placing.schemas import declared_schema
 from spark_bridge.placing.shares import Read
 
 Axes = tuple[tuple[int, str], ...]
@@ -95,6 +99,20 @@ class Placement:
         """Its name in a cell's program: as the atom would be written, ``_`` for columns without mark."""
         names = {column: name + mark for column, name, mark in self.axes}
         return f"{self.relation}({', '.join(names.get(column, '_') for column in range(self.arity))})"
+
+
+def _typed(test: Comparison, names: set[str]) -> Comparison:
+    """What sets one of some variables to null gives it a type, which is any: null is cast to the head's."""
+    sides = [test.left, test.right]
+    if test.operator != "=" or not any(isinstance(side, Variable) and side.name in names for side in sides):
+        return test
+    null = Call("cast", (Constant(NULL), Constant("int64")))
+    left, right = (null if _is_null(side) else side for side in sides)
+    return replace(test, left=left, right=right)
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value is NULL
 
 
 def cell_name(head: str) -> str:
@@ -142,8 +160,7 @@ class HeadRule:
         types = {name: type_ for name, type_ in first.items() if all(name in other for other in others)}
         for other in others:
             for name, type_ in types.items():
-                if type_.domain is other[name].domain:
-                    types[name] = ColumnType(type_.domain, common_type(type_.arrow, other[name].arrow))
+                types[name] = type_.joined(other[name]) or type_
         return types
 
     def products(self) -> list[str]:
@@ -174,11 +191,10 @@ class HeadRule:
         return Program((replace(self.syntax, heads=(head,), body=body),), self.text)
 
     def _known(self) -> tuple[Comparison, ...]:
-        """Tests of what the aggregates read and may be NULL; what a cell counts may not."""
-        if not self.aggregates:
-            return ()
+        """Tests of what the aggregates of the rule read, be it for another head, and may be NULL."""
+        calls = [head.value for head in self.checked.heads if isinstance(head.value, Aggregate)]
+        read = {name for call in calls for name in argument_names(call)}
         tests = (test for body in self.checked.bodies for test in body.comparisons if test.tests_null)
-        read = set(self.weighed) - set(self.keys)
         left_out = (
             test
             for test in tests
@@ -194,7 +210,16 @@ class HeadRule:
             return replace(literal, alternatives=alternatives)
         if isinstance(literal, Atom):
             return replace(literal, relation=_role(literal, self.axes).placement(marks).label)
-        return literal
+        return _typed(literal, self._null)
+
+    @property
+    def _null(self) -> set[str]:
+        """The variables that every body sets to null: other rules of the head give them a type."""
+        set_to_null = (
+            {one.variable for one in body.assignments if _is_null(one.expression)}
+            for body in self.checked.bodies
+        )
+        return set.intersection(*set_to_null)
 
 
 @dataclass(frozen=True)
@@ -244,7 +269,7 @@ class HeadPlan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        return self.schema.arrow
+        return declared_schema(self.schema)
 
 
 @dataclass(frozen=True)
@@ -262,6 +287,12 @@ class ProgramText:
         """
         return _shared_plans(self)
 
+    def schemas(self, head: int) -> dict[str, pa.Schema]:
+        """The schemas of the relations and heads that a head reads, by number of its plan."""
+        plans = self.plans()
+        known = dict(self.relations) | {plan.name: plan.arrow_schema for plan in plans}
+        return {name: known[name] for name in plans[head].reads}
+
     def own_plans(self) -> tuple[HeadPlan, ...]:
         """Like :meth:`plans`, with domains that nothing else uses: what they intern goes with the plans."""
         return _plans(self)
@@ -275,7 +306,7 @@ def _shared_plans(program: ProgramText) -> tuple[HeadPlan, ...]:
 def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     database = Database()
     for name, schema in program.relations:
-        database.add(Relation.from_table(name, schema.empty_table(), database.domains))
+        database.add(Relation.from_table(name, schema.empty_table(), database.domains, "keep"))
     checked = database.check(parse(program.text))
     _refuse_own_functions(checked)
     if ONE_ROW in checked.derived:

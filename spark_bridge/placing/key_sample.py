@@ -24,7 +24,6 @@ from lftj.values.domains import Domains
 from spark_bridge.placing.grids import HeadGrids, InputSample, plan_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.placing import without_nulls
-from spark_bridge.placing.schemas import arrow_schema
 from spark_bridge.placing.tagged_input import PLAN, TaggedInput, TagReader
 from spark_bridge.placing.value_hash import hashes_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
@@ -54,8 +53,8 @@ def sampled_grids(
     frames: Mapping[str, DataFrame], text: ProgramText, head: int, partitions: int
 ) -> HeadGrids:
     """The grids of a head by a sample of its inputs as they are now; runs that query."""
-    schemas = [(name, arrow_schema(name, frames[name])) for name in text.plans()[head].reads]
-    (row,) = plan_frame(TaggedInput.of(frames, schemas), text, head, partitions).collect()
+    tagged = TaggedInput.of(frames, list(text.schemas(head).items()))
+    (row,) = plan_frame(tagged, text, head, partitions).collect()
     return HeadGrids.from_json(bytes(row[0]).decode())
 
 
@@ -67,7 +66,7 @@ def _counter(reader: TagReader, text: ProgramText, head: int) -> TaskFunction:
         tags = {name: tag for tag, (name, _) in enumerate(reader.relations)}
         for batch in batches:
             for name, table in reader.tables(batch):
-                table = without_nulls(name, table, "drop")
+                table = without_nulls(name, table, table.schema, "drop")
                 rows[tags[name]] = rows.get(tags[name], 0) + table.num_rows
                 for column in wanted.get(name, ()):
                     of_column = counts.setdefault((tags[name], column), _Counts())

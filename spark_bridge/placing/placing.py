@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.errors import DataError, NullError
 from lftj.storage.sorting import first_rows_of_equal
@@ -25,7 +27,7 @@ from spark_bridge.placing.slices import gathered, slices
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.value_hash import hashes_of, parts
 
-InputNulls = Literal["refuse", "drop"]
+InputNulls = Literal["refuse", "drop", "keep"]
 
 
 @dataclass
@@ -41,14 +43,14 @@ class Placer:
     def packets(self, reader: TagReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Packets of everything that comes."""
         tables = (
-            (name, without_nulls(name, rows, self.nulls))
+            (name, without_nulls(name, rows, rows.schema, self.nulls))
             for batch in batches
             for name, rows in reader.tables(batch)
         )
         return placed(tables, [self])
 
     def place(self, name: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Take in rows of a relation, without NULL; gives packets whenever there are enough of them."""
+        """Take in rows of a relation; gives packets whenever there are enough of them."""
         hashes = _Hashes(name, rows, Domains())  # of these rows alone: dictionaries never shrink
         for grid in self.grids.grids:
             for placement in self.plan.rules[grid.rule].placements(grid.marks):
@@ -89,7 +91,7 @@ class Placer:
 
 
 def placed(tables: Iterable[tuple[str, pa.Table]], placers: Sequence[Placer]) -> Iterator[pa.RecordBatch]:
-    """Packets of rows of relations, without NULL, from every placer whose head reads them."""
+    """Packets of rows of relations from every placer whose head reads them."""
     for name, rows in gathered(tables):
         reading = [placer for placer in placers if name in placer.plan.reads]
         for piece in slices(rows):
@@ -122,21 +124,22 @@ class _Hashes:
 
 def check_nulls(nulls: str) -> None:
     """Raise ValueError for what ``nulls=`` can't be."""
-    if nulls == "keep":
-        raise ValueError("nulls is 'keep', which cells can't do: in Spark it can be 'refuse' or 'drop'")
-    if nulls not in ("refuse", "drop"):
-        raise ValueError(f"nulls is {nulls!r}; it can be 'refuse' or 'drop'")
+    if nulls not in ("refuse", "drop", "keep"):
+        raise ValueError(f"nulls is {nulls!r}; it can be 'refuse', 'drop' or 'keep'")
 
 
-def without_nulls(name: str, rows: pa.Table, nulls: InputNulls) -> pa.Table:
-    """The rows that have no NULL; with "refuse" the first one raises NullError."""
-    for label, column in zip(rows.column_names, rows.columns, strict=True):
-        if column.null_count and nulls == "refuse":
-            raise NullError(
-                f"relation {name!r}, column {label!r}: NULL; relations hold no NULL:"
-                ' pass nulls="drop" to leave such rows out'
-            )
-    return rows.drop_null() if any(column.null_count for column in rows.columns) else rows
+def without_nulls(name: str, rows: pa.Table, schema: pa.Schema, nulls: InputNulls) -> pa.Table:
+    """The rows without NULL where ``schema`` has none; the first one raises NullError, but for "drop"."""
+    refusing = [field.name for field in schema if not field.nullable]
+    having = [label for label in refusing if rows.column(label).null_count]
+    if having and nulls != "drop":
+        why = 'pass nulls="drop" to leave such rows out, or nulls="keep"'
+        if nulls == "keep":
+            why = "its schema has it NOT NULL; give a DataFrame in which it may be NULL"
+        raise NullError(f"relation {name!r}, column {having[0]!r}: NULL, and it holds none: {why}")
+    return (
+        rows.filter(reduce(pc.and_, (rows.column(label).is_valid() for label in having))) if having else rows
+    )
 
 
 def split(rows: pa.Table, key: np.ndarray) -> Iterator[tuple[int, pa.Table]]:

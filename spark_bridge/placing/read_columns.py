@@ -30,7 +30,8 @@ from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Rule, Wildcard
 from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.head_plan import ProgramText
-from spark_bridge.placing.schemas import arrow_schemas, column_names, plain
+from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.schemas import arrow_schemas, column_names, plain, without_null
 
 _PLAIN = 64
 _JSON = {
@@ -126,16 +127,25 @@ class ReadColumns:
 
 
 def read_program(
-    rule: str, head: str | None, relations: Mapping[str, DataFrame], *, by_row: bool = False
+    rule: str,
+    head: str | None,
+    relations: Mapping[str, DataFrame],
+    nulls: InputNulls,
+    *,
+    by_row: bool = False,
 ) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
     """A program, and the relations as it reads them.
 
+    ``nulls``: with "keep" the columns that are read may hold NULL where Spark says so, else none does.
     ``by_row`` as for :meth:`ReadColumns.of`.  Raises RuleError, SourceError, and UnsupportedTypeError for
     columns that are read.
     """
     columns = ReadColumns.of(rule, relations, by_row=by_row)
     frames = columns.frames(relations)
-    text = ProgramText(rule, head, arrow_schemas(frames))
+    schemas = arrow_schemas(frames)
+    if nulls != "keep":
+        schemas = tuple((name, without_null(schema)) for name, schema in schemas)
+    text = ProgramText(rule, head, schemas)
     refuse_padded(text.plans(), columns.char_lengths())
     return text, frames, columns
 

@@ -1,4 +1,8 @@
-"""Schemas between Spark and Arrow."""
+"""Schemas between Spark and Arrow.
+
+An Arrow field that is not nullable is a column without NULL: of relations that keep none, those that Spark
+declares NOT NULL, and those of heads for which no rule gives one.  Results are nullable all through.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from pyspark.sql.types import CharType, DataType, StringType, StructType, Varcha
 
 from lftj.errors import SourceError, UnsupportedTypeError
 from lftj.values.domains import Domains
+from lftj.values.schema import Schema
 
 BINARY = "UTF8_BINARY"
 """The collation in which strings are equal if their bytes are."""
@@ -52,13 +57,28 @@ def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
     Raises UnsupportedTypeError for a column that can't be joined on, and as :func:`column_names` does.
     """
     names_of(name, frame)
-    return pa.schema([(field.name, _arrow_type(name, field.name, field.dataType)) for field in frame.schema])
+    return pa.schema(
+        [
+            pa.field(field.name, _arrow_type(name, field.name, field.dataType), nullable=field.nullable)
+            for field in frame.schema
+        ]
+    )
 
 
 def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Schema], ...]:
     """The schemas of all relations, by name; raises as :func:`arrow_schema` does."""
     column_names(relations)
     return tuple((name, arrow_schema(name, frame)) for name, frame in relations.items())
+
+
+def without_null(schema: pa.Schema) -> pa.Schema:
+    """The schema of a relation that holds no NULL."""
+    return pa.schema([field.with_nullable(False) for field in schema])
+
+
+def declared_schema(schema: Schema) -> pa.Schema:
+    """Names and types of a relation's or head's columns, and which of them may hold NULL."""
+    return pa.schema([pa.field(each.name, each.type.arrow, each.type.nullable) for each in schema.columns])
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -72,7 +92,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
                 f"column {field.name!r} of the result is of type {field.type}, and Spark's decimals have 38"
                 " digits at most: cast the input to fewer digits, or to double"
             )
-    return from_arrow_schema(schema)
+    return from_arrow_schema(pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def plain(type_: DataType) -> DataType:

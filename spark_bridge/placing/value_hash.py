@@ -1,7 +1,7 @@
 """Hashes of values that are the same in every process, and parts of an axis by them.
 
 Invariant: equal values have equal hashes, whatever the types of the columns that they
-stand in (:meth:`lftj.values.domains.Domain.hashes`).
+stand in (:meth:`lftj.values.domains.Domain.hashes`), and so have NULLs.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lftj.values.domain import null_mask, taken
 from lftj.values.domains import Domains
 
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _HALF = np.uint64(32)
+_OF_NULL = np.uint64(0x6E756C6C)
 
 
 def hashes_of(column: pa.Array | pa.ChunkedArray, domains: Domains) -> np.ndarray:
-    """The hash of each value of a column without NULL, uint64.
+    """The hash of each value of a column, uint64; NULL has one, too, whatever the type.
 
     >>> same = [pa.array([7], pa.int8()), pa.array([7], pa.int64())]
     >>> [int(hashes_of(column, Domains())[0]) % 1000 for column in same]
     [604, 604]
     """
     domain = domains.of(column.type)
-    codes = domain.encode(column)
-    return mixed(domain.hashes(np.ascontiguousarray(codes)))
+    missing = null_mask(column)
+    known = column if missing is None else taken(column, np.flatnonzero(~missing))
+    hashes = mixed(domain.hashes(np.ascontiguousarray(domain.encode(known))))
+    if missing is None:
+        return hashes
+    found = np.full(len(column), _OF_NULL)
+    found[~missing] = hashes
+    return found
 
 
 def mixed(values: np.ndarray) -> np.ndarray:

@@ -32,9 +32,10 @@ def placing_changes(chain: StageChain, reader: TagReader) -> TaskFunction:
 
 
 def _checked(batches: Batches, reader: TagReader, chain: StageChain) -> Iterator[tuple[str, pa.Table]]:
-    """Changes by relation in its types, those with NULL refused or left out."""
+    """Changes by relation in its types, those with NULL in columns without refused or left out."""
     schemas = {name: signed(schema) for name, schema in chain.text.relations}
     for batch in batches:
         for name, rows in reader.tables(batch):
             refuse_null_weights(name, rows)
-            yield name, in_types(name, without_nulls(name, rows, chain.nulls), schemas[name])
+            kept = without_nulls(name, rows, schemas[name], chain.nulls)
+            yield name, in_types(name, kept, schemas[name])

@@ -57,8 +57,7 @@ class StageChain:
 
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations that a head reads, without weights."""
-        known = dict(self.text.relations) | {plan.name: plan.arrow_schema for plan in self.plans}
-        return {name: known[name] for name in self.plans[head].reads}
+        return self.text.schemas(head)
 
     def result(self, stage: SparkStage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""

@@ -20,6 +20,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from lftj.errors import StateError
 from maintenance.store.fault_points import reached
 from spark_bridge.placing.grids import HeadGrids
@@ -106,16 +108,22 @@ class StateVersions:
 
     def _identity(self, partitions: int) -> dict[str, Any]:
         schemas = {
-            name: [[field.name, str(field.type)] for field in schema] for name, schema in self._text.relations
+            name: [[field.name, self._type_of(field)] for field in schema]
+            for name, schema in self._text.relations
         }
         return {
             "rule": self._text.text,
             "head": self._text.plans()[-1].name,
+            "nulls": self._nulls,
             "relations": schemas,
             **({"unread": self._unread} if self._unread else {}),
             "partitions": partitions,
-            "nulls": self._nulls,
         }
+
+    def _type_of(self, field: pa.Field) -> str:
+        """A column's type as the manifest has it; where NULLs are kept, with what is declared NOT NULL."""
+        declared = "" if self._nulls != "keep" or field.nullable else " not null"
+        return f"{field.type}{declared}"
 
     def head_states(self) -> list[PartitionState]:
         """The partitions that the head's rows are in."""

@@ -60,7 +60,7 @@ def stored_rows(
                 continue
             if cell.address.number not in cells:
                 workspace = cells[cell.address.number] = Workspace()
-                workspace.add(Relation.from_table(name, schema.empty_table(), workspace.domains))
+                workspace.add(Relation.from_table(name, schema.empty_table(), workspace.domains, "keep"))
             with cells[cell.address.number].transaction() as transaction:
                 transaction.apply(name, cell.table(label, signed(schema)))
     for workspace in cells.values():

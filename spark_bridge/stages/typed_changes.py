@@ -64,7 +64,7 @@ def changes_in_order(
 
 
 def in_types(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of changes of a relation, without NULL, in the types of its schema.
+    """Rows of changes of a relation in the types of its schema.
 
     Raises ChangeError for a value that a column of the relation can't hold exactly.
     """

@@ -45,9 +45,9 @@ MOST_TRIES = 10
 class DeltaHead:
     """The table at a path or URI; it can be pickled.
 
-    ``changes``: the schema of the head's changes: its columns, and the weight behind.  ``storage_options``:
-    as deltalake takes them.  Raises ImportError without deltalake, StateError for a column that Delta has no
-    type for.
+    ``changes``: the schema of the head's changes: its columns, which say by their fields which may hold NULL,
+    and the weight behind.  ``storage_options``: as deltalake takes them.  Raises ImportError without
+    deltalake, StateError for a column that Delta has no type for.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class DeltaHead:
     ) -> None:
         text = os.fspath(path)
         self.uri = text if "://" in text else os.path.abspath(text)
-        self.changes = changes
-        self.schema = changes.remove(len(changes) - 1)
+        self.changes = pa.schema([field.with_nullable(True) for field in changes])
+        self.schema = self.changes.remove(len(changes) - 1)
+        self._nullable = [field.name for field in changes if field.nullable]
         self.store = store
         self.storage_options = None if storage_options is None else dict(storage_options)
         schema_of = deltalake_package().Schema.from_arrow
@@ -167,7 +168,7 @@ class DeltaHead:
         self, table: DeltaTable, changes: pa.Table, version: int, properties: CommitProperties
     ) -> None:
         names, weight = self.schema.names, changes.column_names[-1]
-        same = " and ".join(f"t.`{name}` = s.`{name}`" for name in names)
+        same = " and ".join(map(self._same, names))
         merger = table.merge(
             changes, same, source_alias="s", target_alias="t", commit_properties=properties
         ).when_matched_delete(f"s.`{weight}` < 0")
@@ -181,6 +182,12 @@ class DeltaHead:
                 f" {changes.num_rows - inserted} to erase {done_rows[0]} and {done_rows[1]} were (version"
                 f" {version}): did something else write to it? delete the table, and it is written anew"
             )
+
+    def _same(self, name: str) -> str:
+        """Whether source and target agree in a column, by NULL, too."""
+        source, target = f"s.`{name}`", f"t.`{name}`"
+        equal = f"{target} = {source}"
+        return f"({equal} or ({target} is null and {source} is null))" if name in self._nullable else equal
 
     def _write_whole(
         self, table: DeltaTable, manifest: StateManifest, states: Sequence[PartitionState]

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lftj.storage.signed_rows import net_rows
 from lftj.values.domains import Domains
+from lftj.values.schema import ColumnType
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 from spark_bridge.state.manifest import PartitionState
@@ -95,17 +96,19 @@ def _changed(head: pa.Table, changes: Sequence[pa.Table]) -> pa.Table:
     domains = Domains()
     parts = [(head.columns, np.ones(head.num_rows, np.int64))]
     parts += [(table.columns[:-1], table.column(table.num_columns - 1).to_numpy()) for table in changes]
-    types = [domains.of(field.type) for field in head.schema]
+    types = [
+        ColumnType(domains.of(field.type), field.type, any(part[0][place].null_count for part in parts))
+        for place, field in enumerate(head.schema)
+    ]
     columns = [
         np.concatenate(
-            [np.asarray(domain.encode(part[0][place].cast(field.type)), np.int64) for part in parts]
+            [np.asarray(type_.encode(part[0][place].cast(type_.arrow)), np.int64) for part in parts]
         )
-        for place, (domain, field) in enumerate(zip(types, head.schema, strict=True))
+        for place, type_ in enumerate(types)
     ]
     rows, weights = net_rows(columns, np.concatenate([part[1] for part in parts]))
     assert (weights == 1).all(), "a head's rows are there once"
     arrays = [
-        domain.decode_chunked(codes, field.type)
-        for domain, codes, field in zip(types, rows, head.schema, strict=True)
+        type_.domain.decode_chunked(codes, type_.arrow) for type_, codes in zip(types, rows, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=head.schema)

@@ -642,6 +642,41 @@ FAULTS = (
         '"refuse"',
         ("maintenance/workspace/test_nulls_kept.py",),
     ),
+    Fault(
+        "a change may be NULL where a column is declared NOT NULL and no rule reads it",
+        "maintenance/changes/changes.py",
+        "number not in read and not column.required",
+        "number not in read",
+        ("database/test_not_null.py",),
+    ),
+    Fault(
+        "a folder forgets which columns are declared NOT NULL",
+        "maintenance/workspace/entries.py",
+        "schema.as_declared(relation.to_table())",
+        "relation.to_table()",
+        ("database/test_not_null.py",),
+    ),
+    Fault(
+        "a rule that comes after a NULL was staged reads it",
+        "maintenance/changes/write_buffer.py",
+        "version.read_columns - self.read",
+        "()",
+        ("maintenance/workspace/test_wide_kept.py",),
+    ),
+    Fault(
+        "NULLs of a variable that is cut are spread",
+        "spark_bridge/placing/value_hash.py",
+        "np.full(len(column), _OF_NULL)",
+        "np.arange(len(column), dtype=np.uint64)",
+        CELLS,
+    ),
+    Fault(
+        "a cell counts where an aggregate of the rule reads NULL",
+        "spark_bridge/placing/head_plan.py",
+        "for name in argument_names(call)}",
+        "for name in argument_names(call)} - {*self.keys}",
+        CELLS,
+    ),
     # -- bags ---------------------------------------------------------------------------------------
     Fault(
         "a rule counts the rows of a bag, not their copies",

@@ -376,9 +376,57 @@ def test_nulls() -> None:
         found = run(rule, tables, 3, Random(seed), planned_grids, nulls="drop")
         assert rows_of(found) == [(1, 2)]
         with pytest.raises(
-            errors.NullError, match=r"^relation '[rs]', column '[ab]': NULL; .* nulls=\"drop\""
+            errors.NullError,
+            match=r"^relation '[rs]', column '[ab]': NULL, .* nulls=\"drop\" .* nulls=\"keep\"",
         ):
             run(rule, tables, 3, Random(seed), random_grids)
+
+
+def nullable(random: Random, n_rows: int, columns: str, values: tuple[Any, ...] = (0, 1, 2, 3)) -> pa.Table:
+    """Rows of few values, each once; a quarter of the values are NULL."""
+    rows = {tuple(random.choice((None, *values)) for _ in columns): None for _ in range(n_rows)}
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "h(a, s: sum(c), n: count(if c > 2), m: max(c if c > 9), d: count(distinct b)) <- r(a, b, c).",
+        "h(a, m: median(c), v: variance(c), x: any_value(b)) <- r(a, b, c).",
+        "h[a, b] = sum(b) <- r(a, b, _).",
+        "h[a] = sum(b), h2(a, c) <- r(a, b, c).",
+        "h2[a] = sum(b), h(a, c) <- (r(a, b, c) ; r(b, a, c)).",
+        "h(a, w) <- r(a, b, _), s(b, w). h(a, w) <- r(a, b, _), !s(<=> b, _), w = null.",
+        "h(a, k, w) <- r(a, b, _), (s(b, _), t(k), w = null ; !s(<=> b, _), k = null, w = null)."
+        " h(a, k, w) <- r(a, _, _), s(a, w), t(k).",
+        "g(a, w) <- r(a, b, _), w = if(b > 2, b). h(w, n: count()) <- g(a, w), r(<=> w, _, _).",
+        "g(b, m: max(c if c > 2)) <- r(_, b, c). h(b, m) <- g(b, m), m is null.",
+        "h(s: sum(c), m: min(c), n: count()) <- r(_, _, c), c > 100.",
+    ],
+)
+def test_nulls_that_are_kept(rule: str) -> None:
+    """As the engine in memory has them; random rules are in ``test_cells_oracle.py``."""
+    random = Random(len(rule))
+    tables = {
+        "r": nullable(random, 60, "abc"),
+        "s": nullable(random, 6, "aw"),
+        "t": nullable(random, 4, "k", ("x", "y")),
+    }
+    database = lftj.Database()
+    for name, table in tables.items():
+        database.load(name, table, nulls="keep")
+    expected = sorted(map(repr, rows_of(database.query(rule, head="h"))))
+    for seed in range(4):
+        for grids in (random_grids, planned_grids):
+            found = run(rule, tables, 3, Random(seed), grids, "h", "keep")
+            assert sorted(map(repr, rows_of(found))) == expected
+
+
+def test_null_has_one_hash_whatever_the_type() -> None:
+    columns = [pa.array([None, "1"]), pa.array([None, 1]), pa.array([None, 1.5]), pa.array([None, b"1"])]
+    hashes = [hashes_of(column, Domains()) for column in columns]
+    assert len({int(one[0]) for one in hashes}) == 1
+    assert all(one[0] != one[1] for one in hashes)
 
 
 @pytest.mark.parametrize("rule", ["h(a, b) <- r(a), s(b).", "h(b) <- r(a), s(b). h(a) <- r(a), s(b)."])

@@ -16,7 +16,7 @@ from lftj import errors
 from support.cell_pipeline import ChooseGrids, planned_grids, random_grids, run
 from support.reference import FunctionalConflict, Row, evaluate
 from support.rows import rows_of
-from support.spark_types import in_spark
+from support.spark_types import in_spark, spark_tables
 from support.strategies import Scenario, any_row, scenarios
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -28,7 +28,7 @@ N_EXAMPLES = settings.default.max_examples if settings.default else 100
 def compare_with_reference(scenario: Scenario, partitions: int, choose: ChooseGrids, random: Random) -> None:
     scenario = in_spark(scenario)
     wanted = [scenario.wanted, *(head.relation for head in scenario.program[-1].heads[1:])][-1]
-    tables = {relation.name: relation.table() for relation in scenario.loaded}
+    tables = spark_tables(scenario)
     conflicts, rows = set(), set[Row]()
     for name in dict.fromkeys(head.relation for rule in scenario.program for head in rule.heads):
         try:
@@ -38,12 +38,13 @@ def compare_with_reference(scenario: Scenario, partitions: int, choose: ChooseGr
     if wanted in conflicts:
         event("functional conflict")
         with pytest.raises(errors.FunctionalConflictError):
-            run(scenario.text, tables, partitions, random, choose, wanted)
+            run(scenario.text, tables, partitions, random, choose, wanted, "keep")
         return
     assume(not conflicts)
     rows = evaluate(scenario.program, scenario.relations, wanted)
     event("some rows" if rows else "no rows")
-    found = rows_of(run(scenario.text, tables, partitions, random, choose, wanted))
+    event("NULLs" if any(None in row for row in rows) else "no NULLs")
+    found = rows_of(run(scenario.text, tables, partitions, random, choose, wanted, "keep"))
     assert any_row(set(found)) == any_row(rows)
     assert len(found) == len(rows)
 
@@ -62,13 +63,13 @@ ways = given(
 def test_oracle_rules(
     most_atoms: int, partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject
 ) -> None:
-    compare_with_reference(data.draw(scenarios(most_atoms)), partitions, choose, random)
+    compare_with_reference(data.draw(scenarios(most_atoms, nulls=True)), partitions, choose, random)
 
 
 @settings(max_examples=N_EXAMPLES)
 @ways
 def test_oracle_programs(partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject) -> None:
-    scenario = data.draw(scenarios(most_atoms=3, most_rules=3))
+    scenario = data.draw(scenarios(most_atoms=3, most_rules=3, nulls=True))
     compare_with_reference(scenario, partitions, choose, random)
 
 
@@ -77,4 +78,6 @@ def test_oracle_programs(partitions: int, choose: ChooseGrids, random: Random, d
 def test_oracle_conjunctions(
     partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject
 ) -> None:
-    compare_with_reference(data.draw(scenarios(most_atoms=4, plain=True)), partitions, choose, random)
+    compare_with_reference(
+        data.draw(scenarios(most_atoms=4, plain=True, nulls=True)), partitions, choose, random
+    )

@@ -33,6 +33,7 @@ from support.strategies import any_row
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 DEGREES = "n[a] = count() <- e(a, _)."
+SHARED = "two(a, b) <- e(a, c), e(b, <=> c)."
 EDGES = pa.table({"a": [0, 1, 0], "b": [1, 2, 2]})
 
 
@@ -48,6 +49,7 @@ class Followed:
             3,
             lambda program, number, *_: given_grids(program.plans()[number], {}, 3),
             self.random,
+            nulls="keep",
         )
         self.table = folder / "head"
         self.head = self.made()
@@ -56,10 +58,11 @@ class Followed:
     def made(self) -> DeltaHead:
         return DeltaHead(self.table, signed(self.pipeline.schema), self.pipeline.store)
 
-    def batch(self, *edges: tuple[int, int, int]) -> None:
+    def batch(self, *edges: tuple[int | None, int | None, int]) -> None:
         """Edges with weights; by default random ones."""
         random = self.random
-        rows = edges or [(random.randrange(5), random.randrange(5), random.choice((1, -1))) for _ in range(4)]
+        ends = (None, *range(4))
+        rows = edges or [(random.choice(ends), random.choice(ends), random.choice((1, -1))) for _ in range(6)]
         table = pa.table({"a": [row[0] for row in rows], "b": [row[1] for row in rows]})
         self.pipeline.apply({"e": signed_table(table, [row[2] for row in rows])})
         self.at[self.version] = set(rows_of(self.pipeline.table()))
@@ -100,7 +103,7 @@ def followed(tmp_path: Path) -> Followed:
 # -- differential: the state ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [TRIANGLES, DEGREES])
+@pytest.mark.parametrize("rule", [TRIANGLES, DEGREES, SHARED])
 def test_each_batch_is_a_commit(tmp_path: Path, rule: str) -> None:
     followed = Followed(tmp_path, rule, seed=3)
     for _ in range(6):
@@ -115,7 +118,7 @@ def test_each_batch_is_a_commit(tmp_path: Path, rule: str) -> None:
     for version, rows in followed.at.items():  # the first commit made the table, empty
         then = DeltaTable(followed.table, version=version).to_pyarrow_table()
         assert set(rows_of(then)) == rows
-        changes = rows_of(changes_from_delta(followed.table, version, unique=True).table)
+        changes = rows_of(changes_from_delta(followed.table, version, unique=True, nulls="keep").table)
         assert {row[:-1] for row in changes if row[-1] > 0} == followed.at[last] - rows
         assert {row[:-1] for row in changes if row[-1] < 0} == rows - followed.at[last]
 
@@ -222,7 +225,7 @@ def test_versions_without_a_batch_write_no_rows(followed: Followed, before: str,
     assert followed.commits() == list(range(1, last + 1))
     for version, step in enumerate(before + missed, 2):
         if step == "r":
-            feed = changes_from_delta(followed.table, version - 1, until=version)
+            feed = changes_from_delta(followed.table, version - 1, until=version, nulls="keep")
             assert feed.table.num_rows == 0
             assert DeltaTable(followed.table, version=version).file_uris() == (
                 DeltaTable(followed.table, version=version - 1).file_uris()

@@ -572,5 +572,5 @@ def test_what_spark_cannot_hold_is_refused_before_there_is_a_state(
     with pytest.raises(errors.UnsupportedTypeError, match="38"):
         MaintainedJoin("h(e) <- r(d), e = d * d * d * d.", {"r": frame}, state=tmp_path / "state")
     assert not (tmp_path / "state").exists()
-    with pytest.raises(ValueError, match="nulls is 'keep'"):
-        MaintainedJoin("h(d) <- r(d).", {"r": frame}, state=tmp_path / "state", nulls="keep")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="nulls is 'ignore'"):
+        MaintainedJoin("h(d) <- r(d).", {"r": frame}, state=tmp_path / "state", nulls="ignore")  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ from support.cell_pipeline import ChooseGrids, planned_grids, program_text, rand
 from support.maintained_scenarios import pool_of
 from support.reference import Row
 from support.sets import load_set
-from support.spark_types import in_spark
+from support.spark_types import in_spark, spark_tables
 from support.stage_pipeline import StagePipeline, signed_table
 from support.strategies import Scenario, any_row, scenarios
 
@@ -51,9 +51,9 @@ SIZES = (0, 1, 1, 2, 3, 8, 20)
 def needed(scenario: Scenario) -> Scenario:
     """The scenario with the rules that the last head depends on, for data as Spark has it."""
     scenario = in_spark(scenario)
-    tables = {loaded.name: loaded.table() for loaded in scenario.loaded}
+    tables = spark_tables(scenario)
     wanted = scenario.program[-1].heads[-1].relation
-    plans = program_text(scenario.text, tables, wanted).plans()
+    plans = program_text(scenario.text, tables, wanted, "keep").plans()
     names = {plan.name for plan in plans}
     read = {name for plan in plans for name in plan.reads}
     program = (
@@ -80,9 +80,9 @@ class Followed:
         self.random = Random(seed)
         self.workspace = Workspace()
         for name, table in tables.items():
-            load_set(self.workspace, name, table)
+            load_set(self.workspace, name, table, nulls="keep")
         self.workspace.install(text)
-        self.pipeline = StagePipeline(text, tables, path, partitions, choose, self.random)
+        self.pipeline = StagePipeline(text, tables, path, partitions, choose, self.random, nulls="keep")
         self.head = self.pipeline.chain.plans[-1].name
 
     def batch(self, changes: dict[str, pa.Table]) -> bool:
@@ -141,7 +141,7 @@ def follow(
 ) -> None:
     random = Random(seed)
     scenario = needed(scenario)
-    tables = {loaded.name: loaded.table() for loaded in scenario.loaded}
+    tables = spark_tables(scenario)
     pools = {loaded.name: pool_of(loaded, random) for loaded in scenario.loaded}
     with TemporaryDirectory() as folder, small_logs(random):
         try:
@@ -168,8 +168,8 @@ WAYS: dict[str, Any] = {
     "seed": st.integers(0, 2**32 - 1),
     "n_batches": st.sampled_from((1, 8, 5)),
 }
-RULES, PROGRAMS = scenarios(most_atoms=3), scenarios(most_atoms=2, most_rules=4)
-CONJUNCTIONS = scenarios(most_atoms=4, plain=True)
+RULES, PROGRAMS = scenarios(most_atoms=3, nulls=True), scenarios(most_atoms=2, most_rules=4, nulls=True)
+CONJUNCTIONS = scenarios(most_atoms=4, plain=True, nulls=True)
 KINDS: tuple[tuple[st.SearchStrategy[Scenario], int], ...] = ((RULES, 10), (PROGRAMS, 6), (CONJUNCTIONS, 12))
 """With the part of the examples that each gets: making a first version takes longest, batches little."""
 

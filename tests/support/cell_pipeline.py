@@ -27,6 +27,7 @@ from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.key_sample import _counter, _planner
 from spark_bridge.placing.packets import SCHEMA, CellAddress
 from spark_bridge.placing.placing import InputNulls, Placer
+from spark_bridge.placing.schemas import without_null
 from spark_bridge.placing.tagged_input import TAG, TagReader
 from spark_bridge.placing.value_hash import hashes_of
 from support.rows import rows_of
@@ -50,7 +51,7 @@ def run(
 ) -> pa.Table:
     """The rows of the asked head.  ``choose``: its grids, by default :func:`planned_grids`."""
     known = dict(relations)
-    program = program_text(text, relations, head)
+    program = program_text(text, relations, head, nulls)
     plans = program.plans()
     for number, plan in enumerate(plans):
         read = {name: known[name] for name in plan.reads}
@@ -60,15 +61,19 @@ def run(
     return known[plans[-1].name]
 
 
-def program_text(text: str, relations: Relations, head: str | None = None) -> ProgramText:
-    return ProgramText(text, head, tuple((name, table.schema) for name, table in relations.items()))
+def program_text(
+    text: str, relations: Relations, head: str | None = None, nulls: InputNulls = "refuse"
+) -> ProgramText:
+    """``nulls``: with "keep" the tables' fields say which columns may hold NULL."""
+    declared = (lambda schema: schema) if nulls == "keep" else without_null
+    return ProgramText(text, head, tuple((name, declared(table.schema)) for name, table in relations.items()))
 
 
 def _head(
     program: ProgramText, number: int, read: Relations, grids: HeadGrids, random: Random, nulls: InputNulls
 ) -> pa.Table:
     plan = program.plans()[number]
-    schemas = {name: table.schema for name, table in read.items()}
+    schemas = program.schemas(number)
     packets = placed(program, number, read, grids, random, nulls)
     check_cells(plan, grids, packets)
     search = CellSearch(program, number, schemas, grids.partitions)
@@ -92,9 +97,15 @@ def _head(
             for batch in search.rows(iter(mine))
         ]
     for batch in found:
-        assert batch.schema.equals(plan.arrow_schema), (batch.schema, plan.arrow_schema)
+        assert without_null(batch.schema) == without_null(plan.arrow_schema), (
+            batch.schema,
+            plan.arrow_schema,
+        )
         batch.validate(full=True)
-    table = pa.Table.from_batches(found, plan.arrow_schema)
+        for field, column in zip(plan.arrow_schema, batch.columns, strict=True):
+            assert field.nullable or not column.null_count, f"{plan.name}.{field.name} holds no NULL"
+    arrays = pa.Table.from_batches(found, found[0].schema if found else plan.arrow_schema).columns
+    table = pa.Table.from_arrays(arrays, schema=plan.arrow_schema)
     twice = [row for row, times in Counter(map(repr, rows_of(table))).items() if times > 1]
     assert not twice, f"{plan.name}: given more than once: {twice}"
     return table
@@ -103,8 +114,11 @@ def _head(
 # -- what Spark does ----------------------------------------------------------
 
 
-def reader_of(read: Relations) -> TagReader:
-    """Slots as TaggedInput gives them: columns of one type share one, but for those of one relation."""
+def reader_of(read: Relations, schemas: Mapping[str, pa.Schema] | None = None) -> TagReader:
+    """Slots as TaggedInput gives them: columns of one type share one, but for those of one relation.
+
+    ``schemas``: that say which columns may hold NULL, by default the tables'.
+    """
     types: list[pa.DataType] = []
     slots = []
     for table in read.values():
@@ -115,7 +129,8 @@ def reader_of(read: Relations) -> TagReader:
             if not free:
                 types.append(field.type)
         slots.append(tuple(taken))
-    return TagReader(tuple((name, table.schema) for name, table in read.items()), tuple(slots))
+    schemas = schemas or {name: table.schema for name, table in read.items()}
+    return TagReader(tuple((name, schemas[name]) for name in read), tuple(slots))
 
 
 def tagged(reader: TagReader, read: Relations) -> pa.Table:
@@ -187,7 +202,7 @@ def placed(
     nulls: InputNulls = "refuse",
 ) -> Batches:
     """All packets of a head's inputs."""
-    reader = reader_of(read)
+    reader = reader_of(read, program.schemas(number))
     packets: Batches = []
     for batches in tasks_of(tagged(reader, read), random):
         placer = Placer(program.plans()[number], grids, nulls)
@@ -230,7 +245,7 @@ def planned_grids(
     program: ProgramText, number: int, read: Relations, partitions: int, random: Random
 ) -> HeadGrids:
     """The grids that the join chooses when its sample has all rows."""
-    reader = reader_of(read)
+    reader = reader_of(read, program.schemas(number))
     count, plan = _counter(reader, program, number), _planner(reader, program, number, partitions)
     counts = [counted for task in tasks_of(tagged(reader, read), random) for counted in count(iter(task))]
     ((row,),) = [rows_of(batch) for batch in plan(iter(counts))]
@@ -275,5 +290,5 @@ def _hashes(rule: HeadRule, axis: str, read: Relations) -> list[int]:
     for role in rule.roles:
         for column, name in role.axes:
             if name == axis:
-                found.update(hashes_of(read[role.relation].column(column).drop_null(), Domains()).tolist())
+                found.update(hashes_of(read[role.relation].column(column), Domains()).tolist())
     return sorted(found)

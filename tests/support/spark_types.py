@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
-from support.strategies import Loaded, Scenario
+from support.strategies import Scenario
 
 
 def spark_type(arrow: pa.DataType) -> pa.DataType:
@@ -28,8 +30,15 @@ def spark_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def in_spark(scenario: Scenario) -> Scenario:
-    loaded = tuple(
-        Loaded(it.name, it.kinds, tuple(map(spark_type, it.types)), it.rows, it.functional)
-        for it in scenario.loaded
-    )
+    loaded = tuple(replace(it, types=tuple(map(spark_type, it.types))) for it in scenario.loaded)
     return Scenario(loaded, scenario.program, scenario.by_name)
+
+
+def spark_tables(scenario: Scenario) -> dict[str, pa.Table]:
+    """The relations; those that hold no NULL are declared so."""
+    tables = {}
+    for it in scenario.loaded:
+        table = it.table()
+        fields = [field.with_nullable(it.nullable) for field in table.schema]
+        tables[it.name] = pa.Table.from_arrays(table.columns, schema=pa.schema(fields))
+    return tables

@@ -74,8 +74,9 @@ class LocalSession:
         return self
 
     def mapInArrow(self, function: Any, schema: Any) -> pa.Table:
-        found = list(sent(function)(iter(self._items.to_batches())))
-        return pa.Table.from_batches(found, to_arrow_schema(schema, timezone="UTC"))
+        wanted = to_arrow_schema(schema, timezone="UTC")
+        found = sent(function)(iter(self._items.to_batches()))
+        return pa.Table.from_batches([batch.cast(wanted) for batch in found], wanted)
 
 
 def sent(value: Any) -> Any:
@@ -102,11 +103,13 @@ class StagePipeline:
         self._policies = policies
         self._random = random
         self._session: Any = LocalSession()
-        self.text = program_text(text, relations, head)
+        self.text = program_text(text, relations, head, nulls)
         plans = self.text.plans()
         read = {name for plan in plans for name in plan.reads}
         self.relations = {name: table.schema for name, table in relations.items() if name in read}
-        known = _with_heads(text, relations)
+        # Auxiliary heads, which a workspace does not show, are taken for empty: any grids will do.
+        known = {plan.name: plan.arrow_schema.empty_table() for plan in plans}
+        known |= _with_heads(text, relations, nulls)
         grids = []
         for number, plan in enumerate(plans):
             its = {name: known[name] for name in plan.reads}
@@ -288,11 +291,11 @@ class StagePipeline:
         return self._replaced
 
 
-def _with_heads(text: str, relations: Tables) -> dict[str, pa.Table]:
+def _with_heads(text: str, relations: Tables, nulls: InputNulls) -> dict[str, pa.Table]:
     """The relations and all heads."""
     workspace = Workspace()
     for name, table in relations.items():
-        load_set(workspace, name, table)
+        load_set(workspace, name, table, nulls=nulls)
     workspace.install(text)
     return {**relations, **{name: workspace[name].table for name in workspace.heads}}
 
