@@ -136,25 +136,28 @@ class RowDomain(DictionaryDomain):
 
     def codes(self, columns: Sequence[ArrowColumn]) -> np.ndarray:
         """Codes of rows, int64; those of new ones are entered.  ``columns``: of exactly :attr:`types`."""
-        return self.codes_of(_batches(columns))
-
-    def codes_of(self, batches: Sequence[pa.RecordBatch]) -> np.ndarray:
-        """The same of rows in batches."""
         self._enter()
-        return self._codes(batches)
+        return joined([self._codes_of(*self._packed(batch)[:2]) for batch in _batches(columns)], np.int64)
 
-    def _codes(self, batches: Sequence[pa.RecordBatch]) -> np.ndarray:
-        parts = []
-        for batch in batches:
-            data, offsets = self._packed(batch)
-            with self._lock:
-                parts.append(self._interner.codes(data, offsets))
-        return joined(parts, np.int64)
+    def codes_where_known(self, batch: pa.RecordBatch, columns: int) -> np.ndarray | None:
+        """The same of a batch; None, and nothing is entered, where one of some columns holds NULL.
+
+        ``columns``: a bit for each, the first column's the lowest.
+        """
+        self._enter()
+        data, offsets, missing = self._packed(batch)
+        if int.from_bytes(missing.tobytes(), "little") & columns:
+            return None
+        return self._codes_of(data, offsets)
+
+    def _codes_of(self, data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        with self._lock:
+            return self._interner.codes(data, offsets)
 
     def find(self, columns: Sequence[ArrowColumn]) -> int | None:
         """The code of one row, or None where no row is equal to it."""
         self._enter()
-        data, _ = self._packed(_batch([chunks_of(column)[0] for column in columns]))
+        data, _, _ = self._packed(_batch([chunks_of(column)[0] for column in columns]))
         with self._lock:
             return self._interner.find(data.tobytes())
 
@@ -213,24 +216,24 @@ class RowDomain(DictionaryDomain):
             if waiting is not None:
                 with self._lock:
                     self._interner.reserve(waiting.num_rows, self._n_bytes(waiting))
-                codes = self._codes(_batches(waiting.columns))
-                assert _is_all(codes, waiting.num_rows), "rows that wait are different"
+                parts = [self._codes_of(*self._packed(batch)[:2]) for batch in _batches(waiting.columns)]
+                assert _is_all(joined(parts, np.int64), waiting.num_rows), "rows that wait are different"
                 self.collector.settle(self)
                 self._waiting = None
                 self._numbers = {}
 
-    def _packed(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """The bytes of rows one behind the other, and int64 offsets."""
+    def _packed(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The bytes of rows one behind the other, and int64 offsets; and a bit for each column with NULLs."""
         if not self._are_plain:
             batch = _batch([_plain(array) for array in batch.columns])
         _, exported = batch.__arrow_c_array__()  # which lives as long as kernels read it
         plan = np.empty((len(self._fields), _N_FIELDS), np.int64)
         offsets = np.empty(batch.num_rows + 1, np.int64)
         _measure_rows(_pointer(exported, b"arrow_array"), self._fields, self._block_bytes, plan, offsets)
-        packed = np.empty(int(offsets[-1]), np.uint8)
-        _pack_rows(plan, self._block_bytes, offsets, packed)
+        packed, missing = np.empty(int(offsets[-1]), np.uint8), np.zeros(len(plan) + 7 >> 3, np.uint8)
+        _pack_rows(plan, self._block_bytes, offsets, packed, missing)
         del exported
-        return packed, offsets
+        return packed, offsets, missing
 
     def _n_bytes(self, table: pa.Table) -> int:
         """What a table's rows take when they are packed, or a little more."""
@@ -447,8 +450,11 @@ def _one_form(packed, place, width):
 
 
 @kernel
-def _pack_rows(plan, block_bytes, offsets, packed):
-    """Write the rows; packed: uint8, as many as :func:`_measure_rows` found."""
+def _pack_rows(plan, block_bytes, offsets, packed, missing):
+    """Write the rows; packed: uint8, as many as :func:`_measure_rows` found.
+
+    missing: uint8, a bit for each column, those of columns with NULLs are set.
+    """
     for row in range(len(offsets) - 1):
         begin = offsets[row]
         place = begin + block_bytes
@@ -459,6 +465,7 @@ def _pack_rows(plan, block_bytes, offsets, packed):
             width = plan[column, WIDTH]
             if _is_null(plan, column, row):
                 packed[begin + (column >> 3)] |= np.uint8(1 << (column & 7))
+                missing[column >> 3] |= np.uint8(1 << (column & 7))
             elif plan[column, FORM] == BOOLEAN:
                 bit = plan[column, FIRST] + row
                 values = view8(plan[column, VALUES], (bit >> 3) + 1)

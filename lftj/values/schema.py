@@ -151,9 +151,9 @@ class Schema:
         return tuple(range(1 if self.wide else 0, len(self.columns) - self.bag))
 
     @cached_property
-    def required(self) -> tuple[int, ...]:
-        """The columns that are declared NOT NULL, by number."""
-        return tuple(number for number in self.declared if self.columns[number].required)
+    def required_bits(self) -> int:
+        """Which of the shown columns are declared NOT NULL: a bit for each, the first one's the lowest."""
+        return sum(1 << place for place, column in enumerate(self.shown.columns) if column.required)
 
     @cached_property
     def dictionaries(self) -> tuple[tuple[int, Domain], ...]:

@@ -198,10 +198,11 @@ def _plain_wide_rows(schema: Schema, source: Any, read: Collection[int]) -> np.n
             batch.column(number).validate(full=True)
         except (pa.ArrowException, ValueError):
             return None  # which says more
-    for number in (*read, *schema.required):
-        if number and not schema.columns[number].type.nullable and batch.column(number - 1).null_count:
-            return None
-    return domain.codes_of(batches)
+    refusing = schema.required_bits
+    for number in read:
+        if number and not schema.columns[number].type.nullable:
+            refusing |= 1 << (number - 1)
+    return domain.codes_where_known(batch, refusing)
 
 
 @kernel
